@@ -1,0 +1,1 @@
+"""The command line and what every layer shares: errors and settings."""

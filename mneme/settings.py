@@ -1,0 +1,45 @@
+"""Where things are and who answers by default, read from the environment and `.env`."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from platformdirs import user_data_path
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What the environment decides for a whole process; a graph's context decides per run."""
+
+    model_config = SettingsConfigDict(env_prefix="MNEME_", env_file=".env", extra="ignore")
+
+    home: Path = Field(
+        default_factory=lambda: user_data_path("mneme"),
+        description="Folder that holds the ledger, the checkpoints and the caches.",
+    )
+    ledger: str = Field("", description="Ledger: a folder, or a Qdrant URL. Default: HOME/ledger.")
+    ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")
+    checkpoints: str = Field(
+        "", description="Checkpoints: an SQLite file, or a Postgres URL. Default: HOME/checkpoints.sqlite."
+    )
+    embedder: str = Field("bundled", description="`bundled`, or `ollama:<model>`.")
+    ollama_url: str = Field("http://127.0.0.1:11434", description="Ollama's address.")
+    model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
+    num_ctx: int = Field(16384, ge=512, description="Context window of every Ollama model, in tokens.")
+    parallel: int = Field(1, ge=1, description="Requests an endpoint serves at once (OLLAMA_NUM_PARALLEL).")
+    auth: Path | None = Field(None, description="File of users and hashed keys; unset: one person, loopback only.")
+    data: Path | None = Field(None, description="Folder of benchmark files that are not shipped.")
+
+    @property
+    def ledger_location(self) -> str:
+        return self.ledger or str(self.home / "ledger")
+
+    @property
+    def checkpoints_location(self) -> str:
+        return self.checkpoints or str(self.home / "checkpoints.sqlite")
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """Return the process's settings, read once; tests call `settings.cache_clear()`."""
+    return Settings()

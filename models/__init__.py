@@ -1,0 +1,1 @@
+"""Who answers: Ollama, rules, scripted; embedders."""
