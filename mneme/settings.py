@@ -27,7 +27,18 @@ class Settings(BaseSettings):
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
     num_ctx: int = Field(16384, ge=512, description="Context window of every Ollama model, in tokens.")
     parallel: int = Field(1, ge=1, description="Requests an endpoint serves at once (OLLAMA_NUM_PARALLEL).")
-    auth: Path | None = Field(None, description="File of users and hashed keys; unset: one person, loopback only.")
+    keep_alive: str = Field("30m", description="How long Ollama keeps a model loaded after a call.")
+    first_token_seconds: float = Field(
+        300, gt=0, description="Wait for a first token; a cold load takes a minute."
+    )
+    idle_seconds: float = Field(60, gt=0, description="Wait between two tokens.")
+    retries: int = Field(4, ge=0, description="Repetitions of a call that failed in transport.")
+    retry_seconds: float = Field(
+        0.5, ge=0, description="Wait before the first repetition; it doubles each time."
+    )
+    auth: Path | None = Field(
+        None, description="File of users and hashed keys; unset: one person, loopback only."
+    )
     data: Path | None = Field(None, description="Folder of benchmark files that are not shipped.")
 
     @property

@@ -1,0 +1,157 @@
+"""Who answers: the one place where the string of a graph's context becomes somebody."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+
+from mneme.errors import BadInput, MnemeError, ModelUnavailable
+from mneme.settings import settings
+from models import catalogue
+from models.gate import Lane
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+FORMS = "auto, rules, scripted:<name>, ollama:<model>, <provider>:<model>"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a model is to read; of it, only the history may be shortened."""
+
+    system: str
+    history: Sequence[BaseMessage]
+    task: Sequence[BaseMessage]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of one call: the kind of reply and how it is drawn."""
+
+    num_predict: int
+    temperature: float
+    seed: int
+    schema: dict[str, Any] | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    spoken: bool = False
+
+
+class Model(Protocol):
+    """A language model, wherever it runs."""
+
+    async def say(self, words: Words, wish: Wish, lane: Lane, config: RunnableConfig) -> AIMessage: ...
+
+
+class Ollama:
+    """A model that Ollama serves."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def say(self, words: Words, wish: Wish, lane: Lane, config: RunnableConfig) -> AIMessage:
+        """Return one reply of the model."""
+        ollama = await asyncio.to_thread(import_module, "models.ollama")  # takes most of a second
+        return cast(AIMessage, await ollama.say(self._name, words, wish, lane=lane, config=config))
+
+
+class Provided:
+    """A model of any other provider that LangChain knows; its own client waits and repeats."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        self._provider = provider
+        self._model = model
+
+    async def say(self, words: Words, wish: Wish, lane: Lane, config: RunnableConfig) -> AIMessage:
+        """Return one reply of the model; the wanted schema is told in words, as every provider reads them."""
+        chat = await asyncio.to_thread(self._open, wish)
+        system = words.system + (_in_words(wish.schema) if wish.schema else "")
+        messages = [SystemMessage(system), *words.history, *words.task]
+        if wish.tools:
+            return await chat.bind_tools(list(wish.tools)).ainvoke(messages, config)
+        return await chat.ainvoke(messages, config)
+
+    def _open(self, wish: Wish) -> "BaseChatModel":
+        try:
+            models = import_module("langchain.chat_models")
+            chat = models.init_chat_model(
+                self._model,
+                model_provider=self._provider,
+                temperature=wish.temperature,
+                max_tokens=wish.num_predict,
+            )
+        except ImportError as error:
+            raise MnemeError(str(error).splitlines()[0], _install(error)) from error
+        except ValueError as error:
+            raise BadInput(f"No provider is called {self._provider!r}.", f"Accepted: {FORMS}.") from error
+        return cast("BaseChatModel", chat)
+
+
+def _install(error: ImportError) -> str:
+    package = (error.name or "").replace("_", "-")
+    if package.partition(".")[0] in {"", "langchain"}:
+        return 'Install it: pip install "mneme[providers]" and the package of the provider.'
+    return f"Install it: pip install {package}"
+
+
+def _in_words(schema: dict[str, Any]) -> str:
+    return f"\n\nReply with one JSON object and nothing else. It follows this JSON schema:\n{schema}"
+
+
+def model_of(responder: str) -> Model:
+    """Return the model that a resolved responder names."""
+    provider, _, name = responder.partition(":")
+    return Ollama(name) if provider == "ollama" else Provided(provider, name)
+
+
+async def resolve(who: str) -> str:
+    """Return who really answers: `auto` becomes a model or `rules`; an unknown form is refused."""
+    who = who.strip()
+    if who == "auto":
+        return await _auto()
+    kind, _, name = who.partition(":")
+    if who == "rules" or (kind and name and kind != "rules"):
+        return who
+    raise BadInput(f"Nobody called {who!r} can answer.", f"Accepted: {FORMS}.")
+
+
+_decided: dict[tuple[str, str], tuple[str, str]] = {}
+
+
+async def _auto() -> str:
+    """Decide once per process and endpoint: Ollama where it answers and has the model, else the rules."""
+    key = (settings().ollama_url, settings().model)
+    if key not in _decided:
+        _decided[key] = await _look_around(*key)
+        log.info(_decided[key][1])
+    return _decided[key][0]
+
+
+async def _look_around(url: str, model: str) -> tuple[str, str]:
+    """Return who answers, and the one line that says so."""
+    get = f"Get a model: ollama pull {model}"
+    try:
+        names = await catalogue.names(url)
+    except ModelUnavailable:
+        return "rules", f"No Ollama at {url}: answering by rules. {get}"
+    if model in names or f"{model}:latest" in names:
+        return f"ollama:{model}", ""
+    return "rules", f"Ollama at {url} has no {model}: answering by rules. {get}"
+
+
+def auto_notice() -> str:
+    """Return the line to show where `auto` became `rules`; empty before `resolve`, or with a model."""
+    return _decided.get((settings().ollama_url, settings().model), ("", ""))[1]
+
+
+def forget() -> None:
+    """Forget what was decided and learned about endpoints, so that the next ask looks again."""
+    _decided.clear()
+    catalogue.forget()
