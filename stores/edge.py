@@ -1,0 +1,392 @@
+"""The ledger's engine in the process: Qdrant Edge on a folder that one process owns.
+
+One update operation is one entry of the write-ahead log: a batch of steps is stored as a whole or
+not at all, also when the process is killed. Writes run on one thread of their own, which makes
+read-check-write atomic without a lock; reads run beside them on a few more. The event loop never waits.
+
+Search is exact within its scope, so recall is 1 by construction and no HNSW graph is ever built: a
+user's records are reached through the scope index and compared in well under a millisecond per
+thousand. For many millions of records in one scope, use a server.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import qdrant_edge as edge
+
+from mneme.errors import Conflict, LedgerMismatch, MnemeError, StorageFailure
+from stores.engine import (
+    DENSE,
+    FORMAT,
+    REEMBED,
+    RRF_K,
+    SPARSE,
+    Condition,
+    EngineInfo,
+    Entry,
+    Payload,
+    Point,
+    Query,
+    Scored,
+    Step,
+    Where,
+)
+from stores.folder import Folder, Manifest
+
+T = TypeVar("T")
+READERS = 4
+COPIED_AT_ONCE = 1000
+EVENT = ["event"]
+_OPEN: dict[Path, "EdgeEngine"] = {}
+_OPENING = threading.Lock()
+EXACT = edge.SearchParams(exact=True)
+
+
+class EdgeEngine:
+    """A folder's ledger; make one with `open`."""
+
+    def __init__(self, folder: Folder, shard: edge.EdgeShard, manifest: Manifest) -> None:
+        self._folder, self._shard, self._manifest = folder, shard, manifest
+        self._users = 0
+        self._writer = ThreadPoolExecutor(1, "ledger-write")
+        self._readers = ThreadPoolExecutor(READERS, "ledger-read")
+
+    @classmethod
+    def open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+        """Own the folder and open its ledger, or make one where there is nothing yet.
+
+        Within one process a folder has one engine, however often it is opened. Raises LedgerInUse,
+        LedgerMismatch or StorageFailure; then nothing has been touched.
+        """
+        path = path.expanduser().resolve()
+        with _OPENING:
+            engine = _OPEN.get(path) or cls._open(path, embedder, dimension)
+            _check_embedder(path, engine._manifest, embedder, dimension)
+            _OPEN[path] = engine
+            engine._users += 1
+            return engine
+
+    @classmethod
+    def _open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+        folder = Folder(path)
+        try:
+            folder.check_space()
+            manifest = folder.manifest or _create(folder, embedder, dimension)
+            _check_embedder(path, manifest, embedder, dimension)
+            folder.clear_leftovers()
+            return cls(folder, _load(folder.shard), manifest)
+        except BaseException:
+            folder.release()
+            raise
+
+    async def append(self, steps: Sequence[Step]) -> list[str]:
+        """Store all of the steps, or none when one of them refuses."""
+        return await self._run(self._writer, self._append, steps)
+
+    async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        return await self._run(self._readers, self._read, ids)
+
+    async def search(self, query: Query) -> list[Scored]:
+        return await self._run(self._readers, self._search, query)
+
+    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        return await self._run(self._readers, self._scan, where, limit, offset)
+
+    async def count(self, where: Where) -> int:
+        return await self._run(self._readers, self._count, where)
+
+    async def scopes(self, where: Where) -> list[str]:
+        return await self._run(self._readers, self._scopes, where)
+
+    async def erase(self, ids: Sequence[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
+        """Copy everything else into a new generation, switch to it, and delete the old files.
+
+        Deleting inside the engine leaves the bytes in its payload pages and its write-ahead log.
+        """
+        await self._run(self._writer, self._erase, frozenset(ids), left, expected)
+
+    async def flush(self) -> None:
+        await self._run(self._writer, self._flush)
+
+    async def info(self) -> EngineInfo:
+        return EngineInfo(
+            kind="edge",
+            location=str(self._folder.path),
+            points=await self._run(self._readers, lambda: self._shard.info().points_count),
+            embedder=self._manifest.embedder,
+            dimension=self._manifest.dimension,
+        )
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    async def _run(self, pool: ThreadPoolExecutor, work: Callable[..., T], *given: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, lambda: _guarded(work, *given))
+
+    def _append(self, steps: Sequence[Step]) -> list[str]:
+        seen = self._read([point_id for step in steps for point_id in step.reads])
+        points: dict[str, Point] = {}
+        kept: list[str] = []
+        for step in steps:
+            outcome = step.decide(seen)
+            if isinstance(outcome, Entry):
+                points |= {point.id: point for point in outcome.points}
+                seen |= {point.id: point.payload for point in outcome.points}
+            kept.append(outcome.claims[-1].id if isinstance(outcome, Entry) else outcome)
+        if points:
+            self._folder.check_space(_weight(points.values(), self._manifest.dimension))
+            self._upsert(list(points.values()))
+        events = seen | self._read([point_id for point_id in kept if point_id not in seen])
+        return [events[point_id]["event"] for point_id in kept]
+
+    def _upsert(self, points: list[Point]) -> None:
+        self._shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
+
+    def _read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        found = self._shard.retrieve(list(dict.fromkeys(ids)), True, False)
+        return {str(record.id): record.payload or {} for record in found}
+
+    def _search(self, query: Query) -> list[Scored]:
+        if not _legs(query):  # a query of stop words only
+            return []
+        found = self._shard.query(_request(query))
+        parts = self._parts(query, [point.id for point in found]) if query.mode == "hybrid" and found else {}
+        return [_scored(point, query, parts) for point in found]
+
+    def _parts(self, query: Query, ids: list[Any]) -> dict[str, dict[str, float]]:
+        only = edge.Filter(must=[edge.HasIdCondition(set(ids))])
+        parts: dict[str, dict[str, float]] = {}
+        for name, vector, params in _legs(query):
+            request = edge.QueryRequest(
+                len(ids), query=edge.Query.Nearest(vector, name), filter=only, params=params
+            )
+            for point in self._shard.query(request):
+                parts.setdefault(str(point.id), {})[name] = point.score
+        return parts
+
+    def _scan(self, where: Where, limit: int, offset: int) -> list[Payload]:
+        request = edge.QueryRequest(
+            limit,
+            offset=offset,
+            query=edge.OrderBy("created"),
+            filter=_filter(where),
+            with_payload=True,
+        )
+        return [point.payload or {} for point in self._shard.query(request)]
+
+    def _count(self, where: Where) -> int:
+        return self._shard.count(edge.CountRequest(exact=True, filter=_filter(where)))
+
+    def _scopes(self, where: Where) -> list[str]:
+        request = edge.FacetRequest("scope", limit=2**31, exact=True, filter=_filter(where))
+        return [str(hit.value) for hit in self._shard.facet(request)]
+
+    def _erase(self, ids: frozenset[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
+        heads = {record: payload["n"] for record, payload in self._read(list(expected)).items()}
+        if heads != dict(expected):
+            raise Conflict("A record was written to while it was being forgotten.")
+        self._folder.check_space(self._folder.size())
+        manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
+        shard = _make(self._folder.fresh(manifest.generation), manifest.dimension)
+        copy(self._shard, shard, lambda points: [point for point in points if str(point.id) not in ids])
+        shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in left]))
+        shard.flush()
+        self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
+        self._folder.switch(manifest)
+
+    def _flush(self) -> None:
+        self._folder.check_space()
+        self._shard.flush()
+
+    def _close(self) -> None:
+        """Let go of the folder once its last user in this process is done."""
+        with _OPENING:
+            self._users -= 1
+            if self._users:
+                return
+            del _OPEN[self._folder.path]
+            self._shut()
+
+    def _shut(self) -> None:
+        self._readers.shutdown()
+        try:
+            self._writer.submit(_guarded, self._shard.close).result()
+        finally:
+            self._writer.shutdown()
+            self._folder.release()
+
+
+def copy(
+    source: edge.EdgeShard,
+    target: edge.EdgeShard,
+    change: Callable[[list[edge.Point]], list[edge.Point]],
+) -> None:
+    """Copy every point into another shard, page by page, each page changed on its way."""
+    following: Any = None
+    while True:
+        request = edge.ScrollRequest(
+            offset=following, limit=COPIED_AT_ONCE, with_payload=True, with_vector=True
+        )
+        records, following = source.scroll(request)
+        points = change([edge.Point(r.id, r.vector or {}, r.payload) for r in records])
+        if points:
+            target.update(edge.UpdateOperation.upsert_points(points))
+        if following is None:
+            return
+
+
+def _guarded(work: Callable[..., T], *given: Any) -> T:
+    try:
+        return work(*given)
+    except MnemeError:
+        raise
+    except Exception as failure:  # the engine raises bare Exception for whatever went wrong
+        raise StorageFailure(f"The embedded ledger failed: {failure}.") from failure
+
+
+def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
+    manifest = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
+    shard = _make(folder.fresh(1), dimension)
+    shard.flush()
+    shard.close()
+    folder.switch(manifest)
+    return manifest
+
+
+def _make(path: Path, dimension: int) -> edge.EdgeShard:
+    config = edge.EdgeConfig(
+        vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
+        sparse_vectors={SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+    )
+    shard = edge.EdgeShard.create(str(path), config)
+    for field, index in (
+        ("scope", edge.KeywordIndexParams(is_tenant=True)),
+        ("created", edge.IntegerIndexParams(lookup=False, range=True)),
+    ):
+        shard.update(edge.UpdateOperation.create_field_index(field, index))
+    return shard
+
+
+def _load(path: Path) -> edge.EdgeShard:
+    try:
+        return edge.EdgeShard.load(str(path))
+    except Exception as failure:
+        raise StorageFailure(
+            f"The ledger's files in {path} cannot be opened: {failure}.", "Restore the folder from a backup."
+        ) from failure
+
+
+def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:
+    if (manifest.embedder, manifest.dimension) != (embedder, dimension):
+        raise LedgerMismatch(
+            f"The ledger at {path} was made with the embedder {manifest.embedder} "
+            f"({manifest.dimension} dimensions), not {embedder} ({dimension}).",
+            REEMBED,
+        )
+
+
+def _weight(points: Any, dimension: int) -> int:
+    """Estimate, generously, the bytes that points take in the log and in the mapped files."""
+    return sum(8 * dimension + 8 * len(str(point.payload)) + 1024 for point in points)
+
+
+def _point(point: Point) -> edge.Point:
+    if point.dense is None or point.words is None:
+        return edge.Point(point.id, {}, point.payload)
+    vectors: dict[str, Any] = {
+        DENSE: list(point.dense),
+        SPARSE: edge.SparseVector(point.words.indices, point.words.values),
+    }
+    return edge.Point(point.id, vectors, point.payload)
+
+
+def _legs(query: Query) -> list[tuple[str, Any, edge.SearchParams]]:
+    """Return the vector, its name and its parameters for each part of the query."""
+    legs: list[tuple[str, Any, edge.SearchParams]] = []
+    if query.mode != "bm25" and query.dense is not None:
+        legs.append((DENSE, list(query.dense), EXACT))
+    if query.mode != "dense" and query.words is not None and query.words.indices:
+        corpus = edge.IdfParams(_filter(Where(query.where.scopes)))
+        vector = edge.SparseVector(query.words.indices, query.words.values)
+        legs.append((SPARSE, vector, edge.SearchParams(exact=True, idf=corpus)))
+    return legs
+
+
+def _request(query: Query) -> edge.QueryRequest:
+    wanted = _filter(query.where)
+    common: dict[str, Any] = {
+        "offset": query.offset,
+        "with_payload": EVENT,
+        "score_threshold": query.min_score,
+    }
+    legs = _legs(query)
+    if query.mode != "hybrid" and query.ranking is None:
+        [(name, vector, params)] = legs
+        return edge.QueryRequest(
+            query.limit, query=edge.Query.Nearest(vector, name), filter=wanted, params=params, **common
+        )
+    prefetches = [
+        edge.Prefetch(query.candidates, edge.Query.Nearest(vector, name), filter=wanted, params=params)
+        for name, vector, params in legs
+    ]
+    fused: Any = edge.Fusion.Rrf(k=RRF_K) if query.ranking is None else _formula(query)
+    return edge.QueryRequest(query.limit, query=fused, prefetches=prefetches, **common)
+
+
+def _formula(query: Query) -> edge.Formula:
+    """Say a ranking in the engine's terms; missing fields count as the ranking's default."""
+    ranking, e = query.ranking, edge.Expression
+    assert ranking is not None
+    paths = {f'value."{field}"': weight for field, weight in ranking.fields.items()}
+    age = e.Decay(
+        edge.DecayKind.Exp,
+        x=e.Variable("updated"),
+        target=e.Constant(query.now),
+        midpoint=0.5,
+        scale=ranking.half_life_days,
+    )
+    terms = [
+        e.Mult([e.Constant(ranking.similarity), e.Variable("$score")]),
+        *(e.Mult([e.Constant(weight), e.Variable(path)]) for path, weight in paths.items()),
+        e.Mult([e.Constant(ranking.recency), age]),
+    ]
+    return edge.Formula(e.Sum(terms), dict.fromkeys(paths, ranking.default))
+
+
+def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:
+    payload = point.payload or {}
+    single: dict[str, float] = (
+        {} if query.mode == "hybrid" or query.ranking is not None else {query.mode: point.score}
+    )
+    return Scored(payload["event"], point.score, parts.get(str(point.id), single))
+
+
+def _filter(where: Where) -> edge.Filter:
+    scopes = list(where.scopes)
+    scope: Any = edge.MatchValue(scopes[0]) if len(scopes) == 1 else edge.MatchAny(scopes)
+    negative = [condition for condition in where.conditions if condition.operator == "ne"]
+    positive = [condition for condition in where.conditions if condition.operator != "ne"]
+    return edge.Filter(
+        must=[edge.FieldCondition("scope", match=scope), *map(_condition, positive)],
+        must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
+    )
+
+
+def _condition(condition: Condition) -> Any:
+    path, operator, value = condition
+    if value is None:
+        return edge.IsEmptyCondition(path)
+    if operator == "in":
+        return edge.FieldCondition(path, match=edge.MatchAny(value))
+    if isinstance(value, datetime):
+        return edge.FieldCondition(path, range=edge.RangeDateTime(**{operator: value.isoformat()}))
+    if operator != "eq":
+        return edge.FieldCondition(path, range=edge.RangeFloat(**{operator: value}))
+    if isinstance(value, (str, bool)):
+        return edge.FieldCondition(path, match=edge.MatchValue(value))
+    return edge.FieldCondition(path, range=edge.RangeFloat(gte=value, lte=value))

@@ -1,0 +1,204 @@
+"""What the ledger needs of a vector engine, in words that Qdrant Edge and a Qdrant server share.
+
+A record is a *head* point (its current view: vectors, value, scopes) and one point per version (the
+event in full, without vectors, never overwritten). A write with an idempotency key leaves a *receipt*
+point, a forgotten record a *tombstone* point.
+
+A scope is a namespace prefix as one indexed word. Live heads carry theirs with the mark `+`, retired
+ones with `-`, tombstones with `x`; `=` marks the full namespace of a live head, `~` of a retired one.
+A search therefore needs one condition on one index, and touches only the points of its own prefix.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from stores.records import SEPARATOR, Namespace, Version, microseconds
+from stores.words import Words
+
+Payload = dict[str, Any]
+Mark = Literal["+", "-", "x", "=", "~"]
+Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in"]
+Mode = Literal["dense", "bm25", "hybrid"]
+
+DENSE, SPARSE = "dense", "bm25"
+RRF_K = 60  # Cormack, Clarke, Büttcher 2009
+FORMAT = 1
+REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
+
+
+class Point(NamedTuple):
+    """One point; `dense` of None means that search never finds it."""
+
+    id: str
+    payload: Payload
+    dense: Sequence[float] | None = None
+    words: Words | None = None
+
+
+class Entry(NamedTuple):
+    """A decided write: the claimed version points, then the points that follow from them."""
+
+    claims: tuple[Point, ...]
+    head: Point
+    receipts: tuple[Point, ...] = ()
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return (*self.claims, self.head, *self.receipts)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A write that decides itself once it sees the points it asks for.
+
+    `decide` is pure: it may be called again with newer points when another writer was first. It
+    returns what to store, or the id of the version point that already stands for this write.
+    """
+
+    record: str
+    reads: tuple[str, ...]
+    decide: Callable[[Mapping[str, Payload]], Entry | str]
+
+
+class Condition(NamedTuple):
+    """A test of one payload field; `path` is a JSON path."""
+
+    path: str
+    operator: Operator
+    value: Any
+
+
+class Where(NamedTuple):
+    """Which points are meant: those with one of the scope words, that pass every condition."""
+
+    scopes: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
+
+
+class Ranking(BaseModel):
+    """A scoring formula, computed in the engine over the records most similar to the query.
+
+    score = similarity · cosine + Σ fields[f] · value.f + recency · 2^(−age / half_life_days)
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    similarity: float = 1.0
+    fields: dict[str, float] = {}
+    default: float = 0.0
+    recency: float = 0.0
+    half_life_days: float = 30.0
+
+
+class Query(NamedTuple):
+    """A search; `candidates` is how many records each part of a fused or ranked one proposes."""
+
+    where: Where
+    mode: Mode
+    dense: Sequence[float] | None
+    words: Words | None
+    limit: int
+    offset: int = 0
+    min_score: float | None = None
+    ranking: Ranking | None = None
+    now: float = 0.0
+
+    @property
+    def candidates(self) -> int:
+        return max(50, 5 * (self.limit + self.offset))
+
+
+class Scored(NamedTuple):
+    """A found head: its event, its score, and the parts of the score where known."""
+
+    event: str
+    score: float
+    parts: dict[str, float]
+
+
+class EngineInfo(BaseModel):
+    """What an engine says of itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["edge", "server"]
+    location: str
+    points: int
+    embedder: str
+    dimension: int
+
+
+class Engine(Protocol):
+    """Store points and find them again; every method is safe from any event loop and thread."""
+
+    async def append(self, steps: Sequence[Step]) -> list[str]:
+        """Decide and store each step; return each one's event. See the engine on atomicity."""
+        ...
+
+    async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        """Return the payloads of those of the points that exist."""
+        ...
+
+    async def search(self, query: Query) -> list[Scored]:
+        """Return heads, best first."""
+        ...
+
+    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        """Return payloads in the order of their records' creation."""
+        ...
+
+    async def count(self, where: Where) -> int: ...
+
+    async def scopes(self, where: Where) -> list[str]:
+        """Return every scope word on the points that are meant."""
+        ...
+
+    async def erase(self, ids: Sequence[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
+        """Remove points from the disk as far as the engine can, leaving `left` in their place.
+
+        Raises Conflict where a head is not at the version that is expected.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Make everything acknowledged survive a power cut."""
+        ...
+
+    async def info(self) -> EngineInfo: ...
+
+    async def close(self) -> None: ...
+
+
+def scope(mark: Mark, prefix: Namespace) -> str:
+    """Name a namespace prefix in one word that no other prefix shares."""
+    return mark + SEPARATOR.join(prefix)
+
+
+def scopes_of(namespace: Namespace, *, live: bool) -> list[str]:
+    """Return the words under which a head is found: every prefix, and its namespace in full."""
+    prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
+    mark: Mark = "+" if live else "-"
+    return [*(scope(mark, prefix) for prefix in prefixes), scope("=" if live else "~", namespace)]
+
+
+def version_point(point_id: str, version: Version) -> Point:
+    """Lay down one version in full."""
+    return Point(point_id, {"event": version.model_dump_json()})
+
+
+def head_point(
+    record: str, version: Version, event: str, dense: Sequence[float] | None, words: Words | None
+) -> Point:
+    """Lay down a record's current view; a retired record is listed, but never found by search."""
+    payload = {
+        "scope": scopes_of(version.namespace, live=version.live),
+        "created": microseconds(version.created),
+        "updated": version.at.timestamp() / 86_400,
+        "n": version.version,
+        "value": version.value,
+        "event": event,
+    }
+    return Point(record, payload, dense, words) if version.live else Point(record, payload)

@@ -1,0 +1,492 @@
+"""The ledger: append-only versions of records, found by meaning and by words, on either engine.
+
+On the embedded engine a batch is stored as a whole or not at all. On a server each record of a batch
+stands by itself, and a record is searchable a moment after its version is safe.
+"""
+
+import asyncio
+import difflib
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from mneme.errors import BadInput, Conflict, NotFound
+from models.embedders import Embedder
+from stores.deciding import FORGOTTEN, Prepared, step
+from stores.edge import EdgeEngine
+from stores.engine import (
+    Condition,
+    Engine,
+    EngineInfo,
+    Mode,
+    Payload,
+    Point,
+    Query,
+    Ranking,
+    Where,
+    scope,
+)
+from stores.filters import conditions
+from stores.records import (
+    SEPARATOR,
+    Change,
+    Clock,
+    Hit,
+    Namespace,
+    Value,
+    Version,
+    Write,
+    check_name,
+    check_namespace,
+    check_value,
+    key_of,
+    make_write,
+    microseconds,
+    receipt_id,
+    record_id,
+    tombstone_id,
+    version_id,
+)
+from stores.transfer import ImportReport, import_lines
+from stores.words import words_asked, words_of
+
+PAGE = 500
+EMBEDDED_AT_ONCE = 256
+FORGET_ATTEMPTS = 5
+
+
+class Forgotten(BaseModel):
+    """What is left of a forgotten record: that it was, who erased it and why; no content, no key."""
+
+    model_config = ConfigDict(frozen=True)
+
+    namespace: Namespace
+    versions: int
+    at: datetime
+    reason: str
+    actor: str
+
+
+class Ledger:
+    """Everything that any workflow remembers. Open one with `open_ledger`; close it when done."""
+
+    def __init__(self, engine: Engine, embedder: Embedder) -> None:
+        self._engine, self._embedder = engine, embedder
+        self._clock = Clock()
+
+    async def insert(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        namespace: Namespace,
+        value: Value,
+        *,
+        text: str,
+        change: Change,
+        key: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Version:
+        """Add a record. Raises Conflict where the key is taken, live or retired."""
+        return await self._one(
+            event="insert",
+            namespace=namespace,
+            key=key,
+            value=value,
+            text=text,
+            change=change,
+            idempotency_key=idempotency_key,
+        )
+
+    async def update(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Value,
+        *,
+        text: str | None,
+        change: Change,
+        expected_version: int,
+        idempotency_key: str | None = None,
+    ) -> Version:
+        """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
+        return await self._one(
+            event="update",
+            namespace=namespace,
+            key=key,
+            value=value,
+            text=text,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+
+    async def retire(
+        self,
+        namespace: Namespace,
+        key: str,
+        *,
+        change: Change,
+        expected_version: int,
+        idempotency_key: str | None = None,
+    ) -> Version:
+        """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
+        return await self._one(
+            event="retire",
+            namespace=namespace,
+            key=key,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+
+    async def restore(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        namespace: Namespace,
+        key: str,
+        *,
+        change: Change,
+        expected_version: int,
+        value: Value | None = None,
+        text: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Version:
+        """Bring a retired record back, as it was or with a new value. Raises Conflict, NotFound."""
+        return await self._one(
+            event="restore",
+            namespace=namespace,
+            key=key,
+            value=value,
+            text=text,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+
+    async def write(self, writes: Sequence[Write]) -> list[Version]:
+        """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
+        for write in writes:
+            _check(write)
+        prepared = await self._prepare(writes)
+        events = await self._engine.append([step(each, self._clock.now) for each in prepared])
+        return [Version.model_validate_json(event) for event in events]
+
+    async def get(self, namespace: Namespace, key: str) -> Version | None:
+        """Return the record as it is now, live or retired."""
+        record = record_id(check_namespace(namespace), check_name(key, "key"))
+        found = await self._engine.read([record])
+        return _version(found[record]) if record in found else None
+
+    async def history(self, namespace: Namespace, key: str) -> list[Version]:
+        """Return every version, oldest first. Raises NotFound."""
+        return await self._versions(await self._head(namespace, key))
+
+    async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
+        """Return what changed between two versions, as a unified diff of their values and texts."""
+        versions = {version.version: version for version in await self.history(namespace, key)}
+        before, after = (_known(versions, key, number) for number in (older, newer))
+        lines = difflib.unified_diff(
+            _lines(before), _lines(after), f"version {older}", f"version {newer}", lineterm=""
+        )
+        return "\n".join(lines)
+
+    async def as_of(self, namespace_prefix: Namespace, at: datetime) -> list[Version]:
+        """Return the records that were live at that time, as they were; forgotten ones are gone."""
+        if at.tzinfo is None:
+            raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
+        prefix = check_namespace(namespace_prefix, prefix=True)
+        existing = Condition("created", "lte", microseconds(at))
+        then: list[Version] = []
+        async for heads in self._pages(_where(prefix, (existing,), retired=True)):
+            changed = [head for head in heads if head.at > at]
+            older = {(v.namespace, v.key): v for v in await self._many(changed) if v.at <= at}
+            then += [older.get((head.namespace, head.key), head) for head in heads]
+        return [version for version in then if version.live]
+
+    async def rollback(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        namespace: Namespace,
+        key: str,
+        to_version: int,
+        *,
+        change: Change,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Version:
+        """Write a new version that equals an older one. Raises Conflict, NotFound."""
+        history = await self.history(namespace, key)
+        target = _known({version.version: version for version in history}, key, to_version)
+        head = history[-1]
+        if not target.live and not head.live:
+            raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
+        event = "retire" if not target.live else "update" if head.live else "restore"
+        return await self._one(
+            event=event,
+            namespace=namespace,
+            key=key,
+            value=target.value,
+            text=target.text,
+            change=change,
+            expected_version=head.version if expected_version is None else expected_version,
+            idempotency_key=idempotency_key,
+        )
+
+    async def records(
+        self,
+        namespace_prefix: Namespace,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        include_retired: bool = False,
+    ) -> list[Version]:
+        """Return records in the order in which they were first written."""
+        prefix = check_namespace(namespace_prefix, prefix=True)
+        if limit <= 0:
+            return []
+        where = _where(prefix, conditions(filter), retired=include_retired)
+        return [_version(payload) for payload in await self._engine.scan(where, limit, offset)]
+
+    async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        namespace_prefix: Namespace,
+        query: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        mode: Mode = "hybrid",
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        ranking: Ranking | None = None,
+    ) -> list[Hit]:
+        """Return the live records that fit best.
+
+        A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both
+        (hybrid), or the ranking's formula, which starts from the cosine. `min_score` is in the
+        same measure.
+        """
+        prefix = check_namespace(namespace_prefix, prefix=True)
+        if ranking is not None and mode != "dense":
+            raise BadInput('A ranking starts from the similarity: use it with mode="dense".')
+        if not query.strip() or limit <= 0:
+            return []
+        dense = None if mode == "bm25" else await self._embedder.embed_query(query)
+        words = None if mode == "dense" else words_asked(query)
+        days = self._clock.now().timestamp() / 86_400
+        where = _where(prefix, conditions(filter))
+        found = await self._engine.search(
+            Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
+        )
+        return [
+            Hit(version=Version.model_validate_json(event), score=score, parts=parts)
+            for event, score, parts in found
+        ]
+
+    async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
+        """Return the namespaces that hold records, sorted."""
+        where = _where(check_namespace(prefix, prefix=True), retired=include_retired)
+        words = await self._engine.scopes(where)
+        marks = ("=", "~") if include_retired else ("=",)
+        full = {tuple(word[1:].split(SEPARATOR)) for word in words if word.startswith(marks)}
+        return sorted(namespace for namespace in full if namespace[: len(prefix)] == tuple(prefix))
+
+    async def count(self, prefix: Namespace = (), *, include_retired: bool = False) -> int:
+        """Return the number of records."""
+        return await self._engine.count(_where(check_namespace(prefix, prefix=True), retired=include_retired))
+
+    async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
+        """Erase a record and its whole history from the disk. Raises NotFound."""
+        head = await self._head(namespace, key)
+        return (await self.forget_records([head], reason=reason, actor=actor))[0]
+
+    async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
+        """Erase every record below a prefix, retired ones too; return how many there were."""
+        where = _where(check_namespace(namespace_prefix), retired=True)
+        heads = [head async for page in self._pages(where) for head in page]
+        return len(await self.forget_records(heads, reason=reason, actor=actor))
+
+    async def forget_records(self, heads: Sequence[Version], *, reason: str, actor: str) -> list[Forgotten]:
+        """Erase these records in one go, which on the embedded engine costs one rewrite of the store."""
+        for _ in range(FORGET_ATTEMPTS):
+            marks = [
+                Forgotten(
+                    namespace=head.namespace,
+                    versions=head.version,
+                    at=self._clock.now(),
+                    reason=reason,
+                    actor=actor,
+                )
+                for head in heads
+            ]
+            try:
+                await self._erase(heads, marks)
+            except Conflict:  # written to meanwhile: what is new must go too
+                heads = await self._again(heads)
+            else:
+                return marks
+        raise Conflict("The records keep being written to; nothing was forgotten.", "Stop the writer first.")
+
+    async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
+        """Return the log of erasures."""
+        where = Where((scope("x", check_namespace(namespace_prefix, prefix=True)),))
+        count = await self._engine.count(where)
+        found = await self._engine.scan(where, count) if count else []
+        return [Forgotten.model_validate_json(payload["forgotten"]) for payload in found]
+
+    async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
+        """Yield every version as a line of JSON, record by record, oldest first."""
+        where = _where(check_namespace(namespace_prefix, prefix=True), retired=True)
+        async for heads in self._pages(where):
+            of = {(head.namespace, head.key): head.version for head in heads}
+            for version in await self._many(heads):
+                number = of[version.namespace, version.key]
+                yield f'{{"of":{number},{version.model_dump_json()[1:]}'
+
+    async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
+        """Bring exported lines in, identical in every respect; a second time changes nothing.
+
+        A broken line is reported with its number and its record left as it was; the rest goes on.
+        What has been forgotten here stays forgotten.
+        """
+        return await import_lines(self._engine, self._embedder, lines)
+
+    async def flush(self) -> None:
+        """Make everything acknowledged survive a power cut; a killed process loses nothing anyway."""
+        await self._engine.flush()
+
+    async def info(self) -> EngineInfo:
+        return await self._engine.info()
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    async def _one(self, **fields: Any) -> Version:
+        return (await self.write([make_write(**fields)]))[0]
+
+    async def _prepare(self, writes: Sequence[Write]) -> list[Prepared]:
+        texts = [await self._text(write) for write in writes]
+        wanted = sorted({text for text in texts if text.strip()})
+        vectors = dict(zip(wanted, await embed(self._embedder, wanted), strict=True))
+        return [
+            Prepared(write, key_of(write), vectors.get(text), words_of(text) if text in vectors else None)
+            for write, text in zip(writes, texts, strict=True)
+        ]
+
+    async def _text(self, write: Write) -> str:
+        """Return the text to embed: none for a retirement; the record's own where it is kept."""
+        if write.event == "retire":
+            return ""
+        if write.text is not None or write.key is None:
+            return write.text or ""
+        head = await self.get(write.namespace, write.key)
+        return head.text if head else ""
+
+    async def _head(self, namespace: Namespace, key: str) -> Version:
+        head = await self.get(namespace, key)
+        if head is None:
+            raise NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
+        return head
+
+    async def _versions(self, head: Version) -> list[Version]:
+        return await self._many([head])
+
+    async def _many(self, heads: Sequence[Version]) -> list[Version]:
+        """Return the histories of these records, each oldest first."""
+        ids = list(chain.from_iterable(map(_version_ids, heads)))
+        found = await self._engine.read(ids)
+        return [_version(found[version]) for version in ids if version in found]
+
+    async def _pages(self, where: Where) -> AsyncIterator[list[Version]]:
+        """Go through records in the order of their creation, also where some share a moment."""
+        since, skipped = 0, 0
+        while True:
+            following = Condition("created", "gte", since)
+            page = where._replace(conditions=(*where.conditions, following))
+            found = await self._engine.scan(page, PAGE, skipped)
+            if found:
+                yield [_version(payload) for payload in found]
+            if len(found) < PAGE:
+                return
+            last = found[-1]["created"]
+            skipped = (skipped if last == since else 0) + sum(p["created"] == last for p in found)
+            since = last
+
+    async def _erase(self, heads: Sequence[Version], marks: Sequence[Forgotten]) -> None:
+        versions = await self._many(heads)
+        ids = [record_id(head.namespace, head.key) for head in heads]
+        receipts = [
+            Point(receipt_id(record_id(v.namespace, v.key), v.idempotency_key), {"version": FORGOTTEN})
+            for v in versions
+            if v.idempotency_key
+        ]
+        stones = [_tombstone(record, mark) for record, mark in zip(ids, marks, strict=True)]
+        erased = [*ids, *chain.from_iterable(map(_version_ids, heads))]
+        expected = {record: head.version for record, head in zip(ids, heads, strict=True)}
+        await self._engine.erase(erased, [*receipts, *stones], expected)
+
+    async def _again(self, heads: Sequence[Version]) -> list[Version]:
+        now = [await self.get(head.namespace, head.key) for head in heads]
+        return [head for head in now if head is not None]
+
+
+async def open_ledger(location: str, embedder: Embedder) -> Ledger:
+    """Open a folder (Qdrant Edge) as a ledger; make it where there is none yet.
+
+    Raises LedgerInUse, LedgerMismatch or StorageFailure.
+    """
+    edge = await asyncio.to_thread(EdgeEngine.open, Path(location), embedder.name, embedder.dimension)
+    return Ledger(edge, embedder)
+
+
+async def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts in batches."""
+    vectors: list[list[float]] = []
+    for start in range(0, len(texts), EMBEDDED_AT_ONCE):
+        vectors += await embedder.embed_documents(texts[start : start + EMBEDDED_AT_ONCE])
+    return vectors
+
+
+def _check(write: Write) -> None:
+    check_namespace(write.namespace)
+    for name, what in ((write.key, "key"), (write.idempotency_key, "idempotency key")):
+        if name is not None:
+            check_name(name, what)
+    if write.value is not None or write.text is not None:
+        check_value(write.value or {}, write.text or "")
+
+
+def _where(prefix: Namespace, extra: tuple[Condition, ...] = (), *, retired: bool = False) -> Where:
+    scopes = (scope("+", prefix), scope("-", prefix)) if retired else (scope("+", prefix),)
+    return Where(scopes, extra)
+
+
+def _version(payload: Payload) -> Version:
+    return Version.model_validate_json(payload["event"])
+
+
+def _version_ids(head: Version) -> list[str]:
+    record = record_id(head.namespace, head.key)
+    return [version_id(record, number) for number in range(1, head.version + 1)]
+
+
+def _known(versions: Mapping[int, Version], key: str, number: int) -> Version:
+    if number not in versions:
+        raise NotFound(f"Record {key} has no version {number}; it has 1 to {max(versions)}.")
+    return versions[number]
+
+
+def _lines(version: Version) -> list[str]:
+    shown = {"value": version.value, "text": version.text, "live": version.live}
+    return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+
+
+def _tombstone(record: str, mark: Forgotten) -> Point:
+    depths = range(len(mark.namespace) + 1)
+    payload = {
+        "scope": [scope("x", mark.namespace[:depth]) for depth in depths],
+        "created": microseconds(mark.at),
+        "forgotten": mark.model_dump_json(),
+    }
+    return Point(tombstone_id(record), payload)

@@ -1,0 +1,33 @@
+"""Fixtures that several tests share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from embedding import WordEmbedder
+
+from stores.ledger import Ledger, open_ledger
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture(params=["edge"])
+async def ledger(
+    request: pytest.FixtureRequest, tmp_path: Path, embedder: WordEmbedder
+) -> AsyncIterator[Ledger]:
+    """Give an empty ledger on each engine: a real folder, and the server adapter over the client's own."""
+    location = ":memory:" if request.param == "server" else str(tmp_path / "ledger")
+    opened = await open_ledger(location, embedder)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def edge_ledger(tmp_path: Path, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
+    """Give an empty embedded ledger, for what concerns only files and processes."""
+    opened = await open_ledger(str(tmp_path / "ledger"), embedder)
+    yield opened
+    await opened.close()
