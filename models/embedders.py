@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Protocol
 
 from mneme.errors import BadInput
@@ -41,19 +42,38 @@ class Bundled:
         return (await self.embed_documents([text]))[0]
 
 
-_opened: dict[str, Embedder] = {}
+_opened: dict[tuple[str, str], Embedder] = {}
 _opening = threading.Lock()
 
 
 async def open_embedder(spec: str) -> Embedder:
     """Return the process's one embedder of this name: `bundled`, or `ollama:<model>`."""
-    if spec == "bundled":
-        return await asyncio.to_thread(_open_bundled)
+    kind, _, model = spec.strip().partition(":")
+    if kind == "bundled" and not model:
+        return await asyncio.to_thread(_bundled)
+    if kind == "ollama" and model:
+        return await _served(model)
     raise BadInput(f"No embedder is called {spec!r}.", f"Accepted: {FORMS}.")
 
 
-def _open_bundled() -> Embedder:
+def _bundled() -> Embedder:
+    """Open MiniLM once, whoever asks at the same time."""
+    key = ("bundled", str(settings().home))
     with _opening:
-        if "bundled" not in _opened:
-            _opened["bundled"] = Bundled()
-        return _opened["bundled"]
+        if key not in _opened:
+            _opened[key] = Bundled()
+        return _opened[key]
+
+
+async def _served(model: str) -> Embedder:
+    key = (model, settings().ollama_url)
+    if key not in _opened:
+        ollama = await asyncio.to_thread(import_module, "models.ollama_embedder")  # httpx, ollama: 0.3 s
+        _opened[key] = await ollama.open_ollama(model)
+    return _opened[key]
+
+
+def forget() -> None:
+    """Let go of every opened embedder, so that the next is opened anew."""
+    with _opening:
+        _opened.clear()

@@ -5,14 +5,13 @@ model), `num_predict`, `keep_alive`, seed, temperature, and `reasoning=False` fo
 since unset means on (`true` on a model that cannot is refused, so there it stays unset). Waits are
 bounded: for the connection, for the first token (a cold load takes a minute), between tokens.
 
-Repeated, with growing and jittered waits: 429, 499, 500, 502, 503, an error inside a stream (-1),
-transport errors, broken lines, empty streams, streams without their `done` line. Never repeated: 400,
-401, 403, 404. Each repetition passes the gate anew, so that a wait holds no place.
+What fails in passing is repeated (`models/transport.py`); each repetition passes the gate anew, so that
+a wait holds no place.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -24,29 +23,21 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Syst
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_ollama import ChatOllama
-from ollama import ResponseError
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_after_delay
-from tenacity.wait import wait_exponential_jitter
 
-from mneme.errors import BadInput, MnemeError, ModelUnavailable, PromptTooLong
+from mneme.errors import ModelUnavailable
 from mneme.settings import settings
 from models.budget import fit, refuse_if_cut, tokens, tokens_of
-from models.catalogue import Facts, absent, bearer, facts, locked, refused, tls
+from models.catalogue import Facts, bearer, facts, tls
 from models.gate import Lane, gate
 from models.replies import Endless, Leaked, Monotony, Spoken
 from models.responders import Wish, Words
+from models.transport import BrokenStreamError, persist, toolless
 
 T = TypeVar("T")
 
-PASSING = {429, 499, 500, 502, 503, -1}
 CONNECT_SECONDS = 5.0
-LONGEST_WAIT = 20.0
 
 _leaky: set[str] = set()
-
-
-class BrokenStreamError(Exception):
-    """The stream ended without saying that it is complete."""
 
 
 class Speaker(ChatOllama):
@@ -127,7 +118,11 @@ async def say(model: str, words: Words, wish: Wish, *, lane: Lane, config: Runna
         tools: dict[str, Any] = {"tools": list(wish.tools)} if wish.tools else {}
         return await speaker.ainvoke(messages, config, **tools)
 
-    message = await persist(url, model, lambda: gate(url).run(lane, reply))
+    try:
+        message = await persist(url, model, lambda: gate(url).run(lane, reply))
+    except Leaked:
+        _leaky.add(model)
+        raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
     return message
 
@@ -147,12 +142,7 @@ def _refuse_unable(known: Facts, wish: Wish) -> None:
     if known.lacks("completion"):
         raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
     if wish.tools and known.lacks("tools"):
-        raise _toolless(known.name)
-
-
-def _toolless(model: str) -> ModelUnavailable:
-    hint = "Choose a model with tools, such as llama3.1:8b, or version 3 of the memory agent."
-    return ModelUnavailable(f"{model} does not support tools.", hint)
+        raise toolless(known.name)
 
 
 def _speaker(url: str, known: Facts, context: int, wish: Wish) -> Speaker:
@@ -174,66 +164,3 @@ def _speaker(url: str, known: Facts, context: int, wish: Wish) -> Speaker:
         spoken=wish.spoken,
         hold=known.may_leak_thought or known.name in _leaky,
     )
-
-
-async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Return what a call returns, repeated while its failures look passing; then a typed error."""
-    now = settings()
-    attempts = AsyncRetrying(
-        retry=retry_if_exception(passing),
-        stop=stop_after_attempt(now.retries + 1) | stop_after_delay(now.first_token_seconds),
-        wait=wait_exponential_jitter(now.retry_seconds, LONGEST_WAIT, jitter=now.retry_seconds),
-        reraise=True,
-    )
-
-    async def attempt() -> T:
-        return await call()
-
-    try:
-        return await attempts(attempt)
-    except Leaked:
-        _leaky.add(model)
-        raise
-    except (ResponseError, BrokenStreamError, ValueError, OSError, httpx.TransportError) as error:
-        raise _meaning(error, url, model) from error
-
-
-def passing(error: BaseException) -> bool:
-    """Tell whether a failure is of the kind that goes away by itself."""
-    if isinstance(error, ResponseError):
-        return error.status_code in PASSING
-    if isinstance(error, json.JSONDecodeError | BrokenStreamError | httpx.TransportError | OSError):
-        return True
-    return isinstance(error, ValueError) and _empty_stream(error)
-
-
-def _empty_stream(error: ValueError) -> bool:
-    return "No data received" in str(error) or "No generation" in str(error)
-
-
-def _meaning(error: Exception, url: str, model: str) -> Exception:
-    """Translate what langchain-ollama raises into what the user can do about it."""
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | ConnectionError):
-        return refused(url)
-    if isinstance(error, ResponseError):
-        return _meaning_of_status(error, url, model)
-    if passing(error):
-        return ModelUnavailable(
-            f"Ollama's answers break off ({error or type(error).__name__}).", "See Ollama's log."
-        )
-    return error
-
-
-def _meaning_of_status(error: ResponseError, url: str, model: str) -> MnemeError:
-    said = error.error
-    if "exceed_context_size" in said or "exceeds the context length" in said:
-        return PromptTooLong(f"The prompt does not fit the context of {model}.", "Raise MNEME_NUM_CTX.")
-    if "does not support tools" in said:
-        return _toolless(model)
-    if error.status_code == 404:
-        return absent(model)
-    if error.status_code in {401, 403}:
-        return locked(url)
-    if error.status_code == 400:
-        return BadInput(f"Ollama refuses the request: {said}")
-    return ModelUnavailable(f"Ollama fails ({error.status_code}): {said}", "See its log, or `mneme doctor`.")
