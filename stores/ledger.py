@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.errors import BadInput, Conflict, NotFound
 from models.embedders import Embedder
@@ -29,7 +30,9 @@ from stores.engine import (
     Query,
     Ranking,
     Where,
+    head_point,
     scope,
+    version_point,
 )
 from stores.filters import conditions
 from stores.records import (
@@ -57,7 +60,8 @@ from stores.words import words_asked, words_of
 
 PAGE = 500
 EMBEDDED_AT_ONCE = 256
-FORGET_ATTEMPTS = 5
+
+until_settled = retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
 
 
 class Forgotten(BaseModel):
@@ -296,37 +300,43 @@ class Ledger:
         """Return the number of records."""
         return await self._engine.count(_where(check_namespace(prefix, prefix=True), retired=include_retired))
 
+    @until_settled
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk. Raises NotFound."""
         head = await self._head(namespace, key)
         return (await self.forget_records([head], reason=reason, actor=actor))[0]
 
+    @until_settled
     async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
         """Erase every record below a prefix, retired ones too; return how many there were."""
         where = _where(check_namespace(namespace_prefix), retired=True)
         heads = [head async for page in self._pages(where) for head in page]
-        return len(await self.forget_records(heads, reason=reason, actor=actor))
+        return len(await self.forget_records(heads, reason=reason, actor=actor)) if heads else 0
 
-    async def forget_records(self, heads: Sequence[Version], *, reason: str, actor: str) -> list[Forgotten]:
-        """Erase these records in one go, which on the embedded engine costs one rewrite of the store."""
-        for _ in range(FORGET_ATTEMPTS):
-            marks = [
-                Forgotten(
-                    namespace=head.namespace,
-                    versions=head.version,
-                    at=self._clock.now(),
-                    reason=reason,
-                    actor=actor,
-                )
-                for head in heads
-            ]
-            try:
-                await self._erase(heads, marks)
-            except Conflict:  # written to meanwhile: what is new must go too
-                heads = await self._again(heads)
-            else:
-                return marks
-        raise Conflict("The records keep being written to; nothing was forgotten.", "Stop the writer first.")
+    async def forget_records(
+        self,
+        heads: Sequence[Version],
+        *,
+        reason: str,
+        actor: str,
+        rewritten: Sequence[tuple[Version, Value]] = (),
+    ) -> list[Forgotten]:
+        """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
+
+        `rewritten` records lose their history too, but stay, with the value given, as they were first
+        written; they must be records that search does not look at. Raises Conflict where one of all
+        these has been written to since it was read.
+        """
+        now = self._clock.now()
+        marks = [_mark(head, now, reason, actor) for head in heads]
+        scrubbed = [_scrubbed(head, value, now) for head, value in rewritten]
+        versions = await self._many(heads)
+        stones = [_tombstone(head, mark) for head, mark in zip(heads, marks, strict=True)]
+        left = [*map(_void_receipt, filter(_receipted, versions)), *stones, *chain(*scrubbed)]
+        touched = [*heads, *(head for head, _ in rewritten)]
+        expected = {record_id(head.namespace, head.key): head.version for head in touched}
+        await self._engine.erase([*expected, *chain(*map(_version_ids, touched))], left, expected)
+        return marks
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
@@ -344,13 +354,15 @@ class Ledger:
                 number = of[version.namespace, version.key]
                 yield f'{{"of":{number},{version.model_dump_json()[1:]}'
 
-    async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
+    async def import_(
+        self, lines: Iterable[str] | AsyncIterable[str], *, within: Namespace = ()
+    ) -> ImportReport:
         """Bring exported lines in, identical in every respect; a second time changes nothing.
 
         A broken line is reported with its number and its record left as it was; the rest goes on.
-        What has been forgotten here stays forgotten.
+        What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused.
         """
-        return await import_lines(self._engine, self._embedder, lines)
+        return await import_lines(self._engine, self._embedder, lines, within)
 
     async def flush(self) -> None:
         """Make everything acknowledged survive a power cut; a killed process loses nothing anyway."""
@@ -413,23 +425,6 @@ class Ledger:
             skipped = (skipped if last == since else 0) + sum(p["created"] == last for p in found)
             since = last
 
-    async def _erase(self, heads: Sequence[Version], marks: Sequence[Forgotten]) -> None:
-        versions = await self._many(heads)
-        ids = [record_id(head.namespace, head.key) for head in heads]
-        receipts = [
-            Point(receipt_id(record_id(v.namespace, v.key), v.idempotency_key), {"version": FORGOTTEN})
-            for v in versions
-            if v.idempotency_key
-        ]
-        stones = [_tombstone(record, mark) for record, mark in zip(ids, marks, strict=True)]
-        erased = [*ids, *chain.from_iterable(map(_version_ids, heads))]
-        expected = {record: head.version for record, head in zip(ids, heads, strict=True)}
-        await self._engine.erase(erased, [*receipts, *stones], expected)
-
-    async def _again(self, heads: Sequence[Version]) -> list[Version]:
-        now = [await self.get(head.namespace, head.key) for head in heads]
-        return [head for head in now if head is not None]
-
 
 async def open_ledger(location: str, embedder: Embedder) -> Ledger:
     """Open a folder (Qdrant Edge) as a ledger; make it where there is none yet.
@@ -482,11 +477,33 @@ def _lines(version: Version) -> list[str]:
     return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
 
 
-def _tombstone(record: str, mark: Forgotten) -> Point:
+def _mark(head: Version, now: datetime, reason: str, actor: str) -> Forgotten:
+    return Forgotten(namespace=head.namespace, versions=head.version, at=now, reason=reason, actor=actor)
+
+
+def _tombstone(head: Version, mark: Forgotten) -> Point:
     depths = range(len(mark.namespace) + 1)
     payload = {
         "scope": [scope("x", mark.namespace[:depth]) for depth in depths],
         "created": microseconds(mark.at),
         "forgotten": mark.model_dump_json(),
     }
-    return Point(tombstone_id(record), payload)
+    return Point(tombstone_id(record_id(head.namespace, head.key)), payload)
+
+
+def _receipted(version: Version) -> bool:
+    return version.idempotency_key is not None
+
+
+def _void_receipt(version: Version) -> Point:
+    """Make a replay of a forgotten write known as such."""
+    record = record_id(version.namespace, version.key)
+    return Point(receipt_id(record, version.idempotency_key or ""), {"version": FORGOTTEN})
+
+
+def _scrubbed(head: Version, value: Value, now: datetime) -> tuple[Point, Point]:
+    """Lay the record down anew, as if this value had been its first."""
+    update = {"version": 1, "event": "insert", "value": value, "text": "", "at": now}
+    first, record = head.model_copy(update=update), record_id(head.namespace, head.key)
+    claim = version_point(version_id(record, 1), first)
+    return claim, head_point(record, first, claim.payload["event"], None, None)

@@ -218,3 +218,18 @@ def make_write(**fields: Any) -> Write:
         first = invalid.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise BadInput(f"This cannot be stored: {where}: {first['msg']}.") from invalid
+
+
+def user_namespace(user: str, *below: str) -> Namespace:
+    """Return the namespace of a user: ("users", user, …).
+
+    User ids come from outside. A full stop becomes %2E (LangGraph's store API separates namespace
+    parts by it) and a per cent sign %25, so that two ids never meet in one namespace.
+    """
+    name = check_name(user, "user id").replace("%", "%25").replace(".", "%2E")
+    return check_namespace(("users", name, *below))
+
+
+def user_of(part: str) -> str:
+    """Return the user id that a part of a user's namespace stands for."""
+    return part.replace("%2E", ".").replace("%25", "%")

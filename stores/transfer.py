@@ -9,6 +9,7 @@ from mneme.errors import BadInput, Conflict, MnemeError
 from models.embedders import Embedder
 from stores.engine import Engine, Entry, Payload, Point, Step, head_point, version_point
 from stores.records import (
+    Namespace,
     Version,
     check_name,
     check_namespace,
@@ -63,12 +64,12 @@ class Record(NamedTuple):
 
 
 async def import_lines(
-    engine: Engine, embedder: Embedder, lines: Iterable[str] | AsyncIterable[str]
+    engine: Engine, embedder: Embedder, lines: Iterable[str] | AsyncIterable[str], within: Namespace
 ) -> ImportReport:
     """Import record after record, some hundred at a time."""
     report = ImportReport()
     waiting: list[Record] = []
-    async for record in _records(lines, report):
+    async for record in _records(lines, within, report):
         waiting.append(record)
         if len(waiting) == RECORDS_AT_ONCE:
             await _import(engine, embedder, waiting, report)
@@ -78,13 +79,15 @@ async def import_lines(
     return report
 
 
-async def _records(lines: Iterable[str] | AsyncIterable[str], report: ImportReport) -> AsyncIterator[Record]:
+async def _records(
+    lines: Iterable[str] | AsyncIterable[str], within: Namespace, report: ImportReport
+) -> AsyncIterator[Record]:
     """Gather consecutive lines of one record; refuse lines that are broken."""
     gathered: list[tuple[int, Line]] = []
     number = 0
     async for text in _each(lines):
         number += 1
-        line = _parse(number, text, report) if text.strip() else None
+        line = _parse(number, text, within, report) if text.strip() else None
         if line is None:
             continue
         if gathered and (line.namespace, line.key) != (gathered[0][1].namespace, gathered[0][1].key):
@@ -104,10 +107,10 @@ async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]
             yield line
 
 
-def _parse(number: int, text: str, report: ImportReport) -> Line | None:
+def _parse(number: int, text: str, within: Namespace, report: ImportReport) -> Line | None:
     try:
         line = Line.model_validate_json(text)
-        check_namespace(line.namespace)
+        _check_within(check_namespace(line.namespace), within)
         check_name(line.key, "key")
         check_value(line.value, line.text)
     except ValidationError as broken:
@@ -119,6 +122,11 @@ def _parse(number: int, text: str, report: ImportReport) -> Line | None:
     else:
         return line
     return None
+
+
+def _check_within(namespace: Namespace, within: Namespace) -> None:
+    if namespace[: len(within)] != within:
+        raise BadInput(f"it belongs to {'/'.join(namespace)}, not to {'/'.join(within)}")
 
 
 async def _import(
