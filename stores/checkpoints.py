@@ -352,7 +352,8 @@ def _is_locked(failure: BaseException) -> bool:
 )
 async def _set_up(saver: SqliteCheckpoints) -> None:
     for statement in _PREPARE:
-        await saver.conn.execute(statement)
+        # Read to its end: an open `PRAGMA journal_mode` is undone by the ROLLBACK that follows.
+        await saver.conn.execute_fetchall(statement)
     await saver.setup()
     await saver.conn.execute(_RUN_INDEX)
     await saver.conn.commit()
