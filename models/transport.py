@@ -38,7 +38,9 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
     attempts = AsyncRetrying(
         retry=retry_if_exception(passing),
         stop=stop_after_attempt(now.retries + 1) | stop_after_delay(now.first_token_seconds),
-        wait=wait_exponential_jitter(now.retry_seconds, LONGEST_WAIT, jitter=now.retry_seconds),
+        wait=wait_exponential_jitter(
+            max=LONGEST_WAIT, jitter=now.retry_seconds, multiplier=now.retry_seconds
+        ),
         reraise=True,
     )
 
