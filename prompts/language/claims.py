@@ -1,0 +1,797 @@
+"""Claims: who is said to be, have or do what, with which value, and whether only one value can be true."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from prompts.language import lexicon as lx
+from prompts.language.entities import USER, Entity, canonical, entity_of, kind_of
+from prompts.language.grammar import Clause, parse
+from prompts.language.words import Token, verb_form, verb_lemma
+
+_TEXT_ONLY = {"PUNCT", "DT", "UH", "CC", "PRP$", "POS"}
+_COPULAS = lx.bag("be become get turn remain stay seem look feel grow go")
+_NOT_CONTENT = lx.bag(
+    "now currently anymore longer already just also still really very actually recently officially "
+    "finally instead nowadays too these days"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A complement or adjunct: its preposition (or none) and its words."""
+
+    preposition: str
+    tokens: tuple[Token, ...]
+    opening: Token | None = None
+
+    @property
+    def whole_start(self) -> int:
+        return self.opening.start if self.opening is not None else self.start
+
+    @property
+    def lemmas(self) -> frozenset[str]:
+        return content(self.tokens)
+
+    @property
+    def start(self) -> int:
+        return self.tokens[0].start
+
+    @property
+    def end(self) -> int:
+        return self.tokens[-1].end
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One attribute of one subject. `single`: two different values exclude one another.
+
+    `start` and `end` are the place of the value in the text (`whole_start` with its preposition), `clause` that of the clause in the parse;
+    `apposition` says that the value stands in an apposition rather than in the predicate.
+    """
+
+    subject: Entity
+    attribute: str
+    value: frozenset[str]
+    positive: bool = True
+    single: bool = False
+    profile: bool = False
+    start: int = 0
+    end: int = 0
+    clause: int = 0
+    apposition: bool = False
+    whole_start: int = 0
+
+
+def content(tokens: Sequence[Token]) -> frozenset[str]:
+    """Return the lemmas that carry meaning."""
+    return frozenset(
+        canonical(token.lemma)
+        for token in tokens
+        if token.tag not in _TEXT_ONLY | {"IN", "TO", "COMP"} and token.low not in _NOT_CONTENT | {"user"}
+    )
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A clause read as verb, arguments, polarity and time."""
+
+    clause: Clause
+    subject: Entity
+    verb: str
+    arguments: tuple[Argument, ...]
+    positive: bool
+    planned: bool
+    liked: bool | None
+    progressive: bool
+    passive: bool
+    past: bool
+
+    def argument(self, *prepositions: str) -> Argument | None:
+        return next((found for found in self.arguments if found.preposition in prepositions), None)
+
+    @property
+    def object(self) -> Argument | None:
+        return self.argument("")
+
+
+# --- reading a clause ---------------------------------------------------------------------------------
+
+_PLANNING = lx.bag(
+    "want plan hope intend decide need wish aim expect go prepare agree promise consider think"
+)
+_RUNNING_ON = lx.bag("keep continue love like enjoy hate prefer try learn manage dislike")
+
+
+def predicate_of(clause: Clause, inherited: Entity) -> Predicate | None:
+    """Read a clause; nothing where it has no verb."""
+    if not clause.group:
+        return None
+    subject = entity_of(clause.subject) if clause.subject else inherited
+    negated = any(token.tag == "NEG" for token in clause.group) or _denied(clause)
+    ended = any(token.low in {"anymore"} for token in clause.tokens) and not negated
+    verbs = [token for token in clause.verbs if token.low not in lx.MODALS | {"'d"}]
+    chain = _Chain(verbs, clause)
+    positive = (not negated) != chain.flipped and not ended
+    return Predicate(
+        clause, subject, chain.verb, _arguments(chain.rest), positive, chain.planned, chain.liked,
+        chain.progressive, chain.passive, chain.past,
+    )  # fmt: skip
+
+
+def _denied(clause: Clause) -> bool:
+    return any(
+        one.low == "no" and two.low == "longer"
+        for one, two in zip(clause.tokens, clause.tokens[1:], strict=False)
+    )
+
+
+class _Chain:
+    """The verbs of a clause from auxiliary to content verb, and what the ones before it make of it."""
+
+    def __init__(self, verbs: list[Token], clause: Clause) -> None:
+        self.rest = list(clause.rest)
+        self.flipped = self.planned = self.progressive = self.passive = False
+        self.liked: bool | None = None
+        self.past = any(
+            verb_form(token.low) == "VBD" or token.low in {"was", "were", "had", "did"} for token in verbs[:1]
+        )
+        self.planned = any(token.low in {"will", "'ll", "shall"} for token in clause.group)
+        main = self._main(verbs)
+        self.verb = verb_lemma(main.low) if main else "be"
+        if main is not None and main.low in {"'s", "'m", "'re", "is", "are", "am", "was", "were", "been"}:
+            self.verb = "be"
+        if main is not None and main.low in {"'ve", "has", "had"}:
+            self.verb = "have"
+        self._follow()
+
+    def _main(self, verbs: list[Token]) -> Token | None:
+        content_verbs = [v for v in verbs if v.low not in lx.BE | lx.DO | lx.HAVE | {"'s", "'d"}]
+        auxiliaries = [v for v in verbs if v not in content_verbs]
+        if not content_verbs:
+            return auxiliaries[-1] if auxiliaries else None
+        main = content_verbs[0]
+        be = any(v.low in lx.BE | {"'s"} for v in auxiliaries)
+        self.progressive = be and verb_form(main.low) == "VBG"
+        self.passive = be and verb_form(main.low) in {"VBD", "VBN"}
+        for later in content_verbs[1:]:
+            self.rest.insert(0, later)
+        return main
+
+    def _follow(self) -> None:
+        """Walk from a verb that only frames the content verb to the content verb itself."""
+        for _ in range(4):
+            following = self._framed()
+            if following is None:
+                return
+            self._frame(self.verb)
+            self.verb = verb_lemma(self.rest[following].low)
+            self.rest = self.rest[following + 1 :]
+
+    def _framed(self) -> int | None:
+        """Return where the verb that this one frames stands in the rest."""
+        skip = 0
+        while skip < len(self.rest) and self.rest[skip].tag in {"RB", "NEG"}:
+            skip += 1
+        if skip >= len(self.rest):
+            return None
+        token = self.rest[skip]
+        if token.tag == "TO" and self.verb in _PLANNING | _RUNNING_ON | lx.BEGINNING | {
+            "use",
+            "have",
+            "get",
+            "be",
+        }:
+            return self._verb_from(skip + 1)
+        gerund = verb_form(token.low) == "VBG" and token.tag in {"V", "NN"}
+        frames = lx.BEGINNING | lx.CEASING | _RUNNING_ON | {"give"}
+        if self.verb == "give" and token.low == "up" and skip + 1 < len(self.rest):
+            gerund = verb_form(self.rest[skip + 1].low) == "VBG"
+            return skip + 1 if gerund else None
+        return skip if gerund and self.verb in frames else None
+
+    def _verb_from(self, number: int) -> int | None:
+        while number < len(self.rest) and self.rest[number].tag in {"RB", "NEG"}:
+            number += 1
+        return number if number < len(self.rest) and self.rest[number].tag in {"V", "VF"} else None
+
+    def _frame(self, verb: str) -> None:
+        if verb in lx.CEASING | {"give", "use"}:
+            self.flipped = not self.flipped
+            self.past = self.past and verb != "use"
+        elif verb in _PLANNING:
+            self.planned = True
+        elif verb in lx.LIKING | lx.DISLIKING and self.liked is None:
+            self.liked = verb in lx.LIKING
+
+
+def _arguments(rest: Sequence[Token]) -> tuple[Argument, ...]:
+    """Cut what follows the verb at prepositions, clause words and time words."""
+    found, opening, current = list[Argument](), None, list[Token]()
+    timed = False
+    for token in rest:
+        if token.tag in {"IN", "TO", "SUB", "WH", "COMP"} and token.low != "of":
+            _close(found, opening, timed, current)
+            opening, timed, current = token, False, []
+        elif _time_opens(token, current):
+            _close(found, opening, timed, current)
+            opening, timed, current = None, True, [token]
+        else:
+            current.append(token)
+    _close(found, opening, timed, current)
+    return tuple(found)
+
+
+def _time_opens(token: Token, current: list[Token]) -> bool:
+    """Say whether a bare time phrase (`next week`, `tomorrow`, `every Friday`) starts after an argument."""
+    opener = token.low in {"yesterday", "tomorrow", "tonight", "today", "next", "last", "every", "each"}
+    return opener and all(earlier.tag not in {"DT", "PRP$"} or len(current) > 1 for earlier in current[-1:])
+
+
+def _close(found: list[Argument], opening: Token | None, timed: bool, current: list[Token]) -> None:
+    trimmed = list(current)
+    while trimmed and (trimmed[-1].tag in {"PUNCT", "UH"} or trimmed[-1].low in _NOT_CONTENT):
+        trimmed.pop()
+    while trimmed and (trimmed[0].tag in {"PUNCT", "UH"} or trimmed[0].low in _NOT_CONTENT):
+        trimmed.pop(0)
+    preposition = "@" if timed else opening.low if opening is not None else ""
+    if trimmed:
+        found.append(Argument(preposition, tuple(trimmed), opening))
+
+
+def is_time(argument: Argument) -> bool:
+    """Say whether an argument names a point or period in time."""
+    if argument.preposition in {"@", "since", "until", "till"}:
+        return True
+    if any(token.low == "old" for token in argument.tokens):
+        return False
+    words = [token.low.rstrip("s") for token in argument.tokens] + [token.low for token in argument.tokens]
+    clock = any(_is_clock(token) for token in argument.tokens)
+    return argument.preposition in {
+        "",
+        "on",
+        "at",
+        "in",
+        "for",
+        "to",
+        "by",
+        "from",
+        "before",
+        "after",
+        "around",
+        "during",
+    } and (clock or any(word in lx.TIME_NOUNS for word in words) or _is_year(argument))
+
+
+def _is_clock(token: Token) -> bool:
+    low = token.low
+    return low[0].isdigit() and (
+        low.endswith(("am", "pm")) or (":" in low and low.replace(":", "").isdigit())
+    )
+
+
+def _is_year(argument: Argument) -> bool:
+    low = argument.tokens[0].low
+    return len(argument.tokens) == 1 and low.isdigit() and len(low) == 4 and low[:2] in {"19", "20"}
+
+
+def grain(argument: Argument) -> str:
+    """Return what a time argument fixes: the clock, the day, the month, or a period."""
+    lows = {token.low for token in argument.tokens}
+    if (
+        any(_is_clock(token) for token in argument.tokens)
+        or (argument.preposition == "at" and any(token.tag == "CD" for token in argument.tokens))
+        or lows & {"noon", "midnight"}
+    ):
+        return "clock"
+    return "day"
+
+
+# --- claims of a text ---------------------------------------------------------------------------------
+
+
+def claims_of(text: str) -> list[Claim]:
+    """Return everything a third-person text claims."""
+    return [claim for claim, _ in claims_with_clauses(parse(text))]
+
+
+def claims_with_clauses(parsed: Sequence[Clause]) -> Iterator[tuple[Claim, Clause]]:
+    """Yield the claims of parsed clauses, subjects carried over where clauses share them."""
+    subject = USER
+    for number, clause in enumerate(parsed):
+        for claim in _of_subject(clause):
+            yield replace(claim, clause=number), clause
+        predicate = predicate_of(clause, subject)
+        if predicate is None:
+            continue
+        subject = _carried(predicate.subject, subject)
+        for claim in _of_predicate(replace(predicate, subject=subject)):
+            yield replace(claim, clause=number), clause
+        for claim in _of_relative(clause):
+            yield replace(claim, clause=number), clause
+
+
+def _carried(found: Entity, before: Entity) -> Entity:
+    """Keep the subject before where a pronoun points back to it."""
+    return before if found.head in {"he", "she", "they", "it", "who", "which"} and not found.name else found
+
+
+def _of_subject(clause: Clause) -> Iterator[Claim]:
+    """Yield what an apposition of the subject says: `Max, a golden retriever, …`."""
+    commas = [n for n, token in enumerate(clause.subject) if token.text in {",", "(", "—", "–"}]
+    if not commas or commas[0] + 1 >= len(clause.subject) or clause.subject[commas[0] + 1].tag == "WH":
+        return
+    inner = [token for token in clause.subject[commas[0] + 1 :] if token.tag != "PUNCT"]
+    yield from (
+        replace(claim, apposition=True)
+        for claim in _described(entity_of(clause.subject), Argument("", tuple(inner)), True)
+    )
+
+
+def _of_relative(clause: Clause) -> Iterator[Claim]:
+    """Yield what relative clauses say about the noun before them."""
+    tokens = clause.tokens
+    for number, token in enumerate(tokens):
+        if token.tag != "WH" or token.low not in {"who", "which", "that"} or number == 0:
+            continue
+        verb = next(
+            (n for n in range(number + 1, min(number + 4, len(tokens))) if tokens[n].tag == "VF"), None
+        )
+        if verb is None or any(t.tag == "PRP" for t in tokens[number + 1 : verb]):
+            continue
+        antecedent = entity_of(_phrase_before(tokens, number))
+        inner = _inner_clause(tokens, number, verb)
+        predicate = predicate_of(inner, antecedent)
+        if predicate is not None:
+            yield from _of_predicate(predicate)
+
+
+def _phrase_before(tokens: Sequence[Token], number: int) -> list[Token]:
+    start = number - 1
+    if start >= 0 and tokens[start].text == ",":
+        start -= 1
+    end = start + 1
+    while start >= 0 and tokens[start].tag in {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}:
+        start -= 1
+    return list(tokens[start + 1 : end])
+
+
+def _inner_clause(tokens: Sequence[Token], number: int, verb: int) -> Clause:
+    end = next(
+        (n for n in range(verb + 1, len(tokens)) if tokens[n].text in {",", ")"} or tokens[n].tag == "VF"),
+        len(tokens),
+    )
+    inner = list(tokens[number + 1 : end])
+    split = next(
+        (n for n, token in enumerate(inner) if token.tag not in {"VF", "V", "NEG", "RB"}), len(inner)
+    )
+    return Clause(tuple(tokens[number:end]), (), (), tuple(inner[:split]), tuple(inner[split:]))
+
+
+def _of_predicate(predicate: Predicate) -> Iterator[Claim]:
+    """Yield the claims of one clause: by general verb classes, then the plain predicate."""
+    special = list(_special(predicate))
+    yield from special
+    yield from _times(predicate)
+    if not special or predicate.verb not in _COPULAS | {"have"}:
+        yield _plain(predicate)
+
+
+def _plain(predicate: Predicate) -> Claim:
+    """Claim that the subject does this to that."""
+    attribute = f"do:{predicate.verb}"
+    value = frozenset[str]().union(
+        *(argument.lemmas for argument in predicate.arguments if not is_time(argument))
+    )
+    tokens = [token for argument in predicate.arguments if not is_time(argument) for token in argument.tokens]
+    start = tokens[0].start if tokens else predicate.clause.group[-1].start
+    end = tokens[-1].end if tokens else predicate.clause.end
+    if predicate.planned:
+        attribute = f"plan:{predicate.verb}"
+    return Claim(
+        predicate.subject, attribute, value, predicate.positive, start=start, end=end, whole_start=start
+    )
+
+
+def _claim(
+    predicate: Predicate, attribute: str, argument: Argument | None, *, single: bool = True, positive: bool | None = None,
+    profile: bool = False, subject: Entity | None = None, value: frozenset[str] | None = None,
+) -> Claim:  # fmt: skip
+    place = argument if argument is not None else Argument("", predicate.clause.group)
+    words = value if value is not None else (argument.lemmas if argument is not None else frozenset())
+    return Claim(
+        subject or predicate.subject, attribute, words,
+        predicate.positive if positive is None else positive, single, profile, place.start, place.end,
+        whole_start=place.whole_start,
+    )  # fmt: skip
+
+
+def _special(predicate: Predicate) -> Iterator[Claim]:
+    if predicate.liked is not None:
+        yield _liked_doing(predicate)
+        return
+    for reader in (
+        _being,
+        _having,
+        _living,
+        _working,
+        _studying,
+        _loving,
+        _liking,
+        _dying,
+        _named,
+        _changing,
+    ):
+        yield from reader(predicate)
+
+
+def _liked_doing(predicate: Predicate) -> Claim:
+    arguments = predicate.arguments
+    value = frozenset({predicate.verb}).union(*(argument.lemmas for argument in arguments))
+    positive = predicate.positive == bool(predicate.liked)
+    return _claim(
+        predicate, "like", arguments[0] if arguments else None, single=False, positive=positive, value=value
+    )
+
+
+def _being(predicate: Predicate) -> Iterator[Claim]:
+    """Read copulas: age, kind, name, place, state."""
+    if predicate.verb not in _COPULAS:
+        return
+    complement = predicate.object
+    if complement is not None and not is_time(complement):
+        yield from _described(predicate.subject, complement, predicate.positive, predicate.arguments[1:])
+    place = predicate.argument("in", "at", "from", "near", "outside")
+    if complement is None and place is not None and not is_time(place) and predicate.verb == "be":
+        yield _claim(predicate, "origin" if place.preposition == "from" else "place", place)
+
+
+def _described(
+    subject: Entity, complement: Argument, positive: bool, others: Sequence[Argument] = ()
+) -> Iterator[Claim]:
+    """Claim what a copula's complement or an apposition says of its subject."""
+    complement = _positive_part(complement)
+    attribute, single = _attribute(subject, complement, others)
+    value, end = complement.lemmas, complement.end
+    target = next(
+        (
+            a
+            for a in others
+            if a.preposition in {"to", "of", "in", "at", "about", "with", "for", "on"} and not is_time(a)
+        ),
+        None,
+    )
+    if target is not None and complement.tokens[-1].tag in {"JJ", "NN", "V", "VF"} and attribute == "state":
+        attribute, value, end = f"state:{' '.join(sorted(value))}", target.lemmas, target.end
+    owner, attribute = _functional(subject, attribute)
+    yield Claim(
+        owner, attribute, value, positive, single, True, complement.start, end, whole_start=complement.start
+    )
+    if target is not None and attribute == "marital":
+        yield Claim(
+            owner,
+            "partner",
+            target.lemmas,
+            positive,
+            True,
+            True,
+            target.start,
+            target.end,
+            whole_start=target.whole_start,
+        )
+
+
+def _positive_part(complement: Argument) -> Argument:
+    """Leave out a tail such as `, not a purebred`."""
+    kept = list[Token]()
+    for token in complement.tokens:
+        if token.tag in {"NEG", "PUNCT"} and kept:
+            break
+        if token.tag not in {"NEG", "RB"} or kept:
+            kept.append(token)
+    return Argument(complement.preposition, tuple(kept or complement.tokens))
+
+
+_FUNCTIONAL = {
+    "name": "name", "age": "age", "birthday": "birthday", "occupation": "occupation", "work": "occupation",
+    "hometown": "origin", "address": "address", "employer": "employer",
+}  # fmt: skip
+
+
+def _functional(subject: Entity, attribute: str) -> tuple[Entity, str]:
+    """Turn `X's birthday is …` into the birthday of X."""
+    if subject.owner and subject.head in _FUNCTIONAL and not subject.modifiers:
+        owner = USER if subject.owner == "user" else _owner(subject.owner)
+        return owner, _FUNCTIONAL[subject.head]
+    if "favourite" in subject.modifiers or subject.head == "favourite":
+        return subject, "is"
+    return subject, attribute
+
+
+def _owner(key: str) -> Entity:
+    if "." in key:
+        owner, _, head = key.rpartition(".")
+        return Entity(head=head, owner=owner)
+    return Entity(name=key) if key not in lx.PEOPLE | lx.ANIMALS else Entity(head=key)
+
+
+def _attribute(subject: Entity, complement: Argument, others: Sequence[Argument]) -> tuple[str, bool]:
+    """Return which attribute a complement gives, and whether it can have one value only."""
+    lemmas, tokens = complement.lemmas, complement.tokens
+    if _is_age(subject, tokens):
+        return "age", True
+    for name, members in lx.VALUE_CLASSES.items():
+        if lemmas & members and not (name == "colour" and kind_of(lemmas)):
+            return name, True
+    if (
+        kind_of(lemmas)
+        or lemmas & lx.ANIMALS
+        or (subject.head in lx.ANIMALS and tokens[0].low in {"a", "an"})
+    ):
+        return "kind", True
+    if _is_profession(tokens):
+        return "occupation", True
+    if all(token.tag in {"NNP", "CC"} for token in tokens):
+        return ("name" if subject.head in lx.PEOPLE | lx.ANIMALS or not subject.head else "is"), True
+    if tokens[0].tag == "DT" or tokens[0].tag == "PRP$":
+        person = subject.is_user or subject.head in lx.PEOPLE or (subject.name and not subject.head)
+        return ("is-a" if person else "is"), not person
+    if tokens[0].tag in {"CD"} or tokens[0].low[0].isdigit():
+        return "measure", True
+    return "state", False
+
+
+def _is_age(subject: Entity, tokens: Sequence[Token]) -> bool:
+    lows = [token.low for token in tokens]
+    if "old" in lows and any(token.tag == "CD" for token in tokens):
+        return True
+    living = subject.is_user or subject.name or subject.head in lx.PEOPLE | lx.ANIMALS
+    return (
+        bool(living)
+        and len(tokens) <= 2
+        and tokens[0].tag == "CD"
+        and tokens[0].lemma.isdigit()
+        and (len(tokens) == 1 or lows[1] in {"now", "years", "months", "weeks"})
+    )
+
+
+def _is_profession(tokens: Sequence[Token]) -> bool:
+    head = next((token for token in reversed(tokens) if token.tag in {"NN", "NNP"}), None)
+    if head is None or tokens[0].low not in {"a", "an", "the"} or head.lemma in lx.NOT_PROFESSIONS:
+        return False
+    return head.lemma in lx.PROFESSIONS or (head.tag == "NN" and head.lemma.endswith(lx.PROFESSION_SUFFIXES))
+
+
+def _having(predicate: Predicate) -> Iterator[Claim]:
+    """Read possession: a thing, how many, and what it is called."""
+    thing = predicate.object
+    if predicate.verb not in {"have", "own", "get", "adopt", "buy"} or thing is None or predicate.passive:
+        return
+    if predicate.verb == "get" and thing.tokens[0].tag not in {"DT", "CD", "PRP$"}:
+        return
+    entity = entity_of(thing.tokens)
+    owned = replace(entity, owner=entity.owner or predicate.subject.key)
+    number = next((token.lemma for token in thing.tokens if token.tag == "CD"), "")
+    yield _claim(
+        predicate, f"have:{entity.head or entity.name}", thing, single=False, value=thing.lemmas - {number}
+    )
+    if number and predicate.verb in {"have", "own"}:
+        yield _claim(
+            predicate, f"count:{entity.head}", thing, value=frozenset({number}), subject=predicate.subject
+        )
+    if entity.name and entity.head and predicate.positive:
+        yield _claim(
+            predicate,
+            "name",
+            thing,
+            subject=owned,
+            profile=True,
+            value=frozenset({entity.name}),
+            single=False,
+        )
+    colour = thing.lemmas & lx.VALUE_CLASSES["colour"]
+    if colour and entity.head in {"eye", "hair"}:
+        yield _claim(predicate, f"colour:{entity.head}", thing, value=colour)
+
+
+_RESIDING = frozenset(["live", "reside", "stay", "dwell", "base", "settle"])
+
+
+def _living(predicate: Predicate) -> Iterator[Claim]:
+    """Read where and with whom somebody lives, moves included; a planned move is no residence yet."""
+    place = predicate.argument("in", "at", "near", "on", "outside")
+    if predicate.verb in _RESIDING and not predicate.planned:
+        if place is not None and not is_time(place):
+            yield _claim(predicate, _residence(place), place)
+        company = predicate.argument("with")
+        if company is not None:
+            yield _claim(predicate, "lives-with", company)
+        return
+    target = predicate.argument("to")
+    if predicate.verb not in {"move", "relocate"} or predicate.planned or predicate.progressive:
+        return
+    if predicate.subject.is_user or predicate.subject.name or predicate.subject.head in lx.PEOPLE:
+        if target is not None and not is_time(target):
+            yield _claim(predicate, _residence(target), target)
+        source = predicate.argument("from")
+        if source is not None and target is not None:
+            yield _claim(predicate, _residence(source), source, positive=False)
+
+
+def _residence(place: Argument) -> str:
+    return "residence" if any(token.tag == "NNP" for token in place.tokens) else "dwelling"
+
+
+def _working(predicate: Predicate) -> Iterator[Claim]:
+    """Read employer and occupation, beginnings and ends included."""
+    verb = predicate.verb
+    employer = predicate.argument("at", "for", "with")
+    role = predicate.argument("as")
+    if verb in {"work", "employ", "intern"} and not predicate.planned:
+        if employer is not None and not is_time(employer) and _is_employer(employer):
+            yield _claim(predicate, "employer", employer)
+        if role is not None:
+            yield _claim(predicate, "occupation", role)
+    thing = predicate.object
+    job = thing is not None and bool(thing.lemmas & {"work", "role"})
+    if (
+        verb in {"get", "land", "start", "take", "accept", "begin", "have", "find", "join"}
+        and not predicate.planned
+    ):
+        joins = verb == "join" and thing is not None and any(token.tag == "NNP" for token in thing.tokens)
+        place = thing if joins else predicate.argument("at", "with")
+        if (
+            (job or joins or verb == "start")
+            and place is not None
+            and not is_time(place)
+            and _is_employer(place)
+        ):
+            yield _claim(predicate, "employer", place)
+        if job and role is not None:
+            yield _claim(predicate, "occupation", role)
+    if verb == "promote" and predicate.argument("to") is not None:
+        yield _claim(predicate, "occupation", predicate.argument("to"))
+    yield from _leaving_work(predicate, job)
+
+
+def _is_employer(place: Argument) -> bool:
+    return place.tokens[0].low not in {"home", "night", "least", "first", "once"} and place.tokens[
+        -1
+    ].tag in {"NN", "NNP", "CD"}
+
+
+def _leaving_work(predicate: Predicate, job: bool) -> Iterator[Claim]:
+    verb, thing = predicate.verb, predicate.object
+    left = verb in {"quit", "leave", "resign", "lose"} and (
+        thing is None or job or any(t.tag == "NNP" for t in thing.tokens)
+    )
+    dismissed = verb in {"fire", "lay", "retire", "dismiss"} and (
+        predicate.passive or verb in {"retire", "lay"}
+    )
+    if not (left or dismissed) or predicate.planned:
+        return
+    place = predicate.argument("from", "at") or (thing if thing is not None and not job else None)
+    words = place.lemmas if place is not None and not is_time(place) else frozenset[str]()
+    yield _claim(predicate, "employer", None, positive=not predicate.positive, value=words)
+    if verb == "retire":
+        yield _claim(predicate, "employment", None, value=frozenset({"retired"}))
+        yield _claim(predicate, "occupation", None, positive=False, value=frozenset())
+
+
+def _studying(predicate: Predicate) -> Iterator[Claim]:
+    verb, thing = predicate.verb, predicate.object
+    school = predicate.argument("at", "from") if verb in {"study", "graduate", "enrol", "enroll"} else None
+    if verb == "attend" and thing is not None and not is_time(thing):
+        school = thing
+    if school is not None and not is_time(school) and not predicate.planned:
+        positive = predicate.positive and verb != "graduate"
+        yield _claim(predicate, "school", school, positive=positive)
+    if verb in {"study", "major"} and not predicate.planned:
+        topic = predicate.argument("in") if verb == "major" else thing
+        if topic is not None:
+            yield _claim(predicate, "study", topic)
+
+
+def _loving(predicate: Predicate) -> Iterator[Claim]:
+    """Read marital status and partner."""
+    verb, partner = predicate.verb, predicate.argument("to", "with") or predicate.object
+    status = {"marry": "married", "divorce": "divorced", "separate": "separated"}.get(verb)
+    if verb == "get":
+        words = predicate.object.lemmas if predicate.object else frozenset[str]()
+        status = next((word for word in words if word in lx.VALUE_CLASSES["marital"]), None)
+        return
+    if status and not predicate.planned:
+        yield _claim(predicate, "marital", None, value=frozenset({status}))
+    if verb in {"marry", "date"} and partner is not None and not is_time(partner) and not predicate.planned:
+        yield _claim(predicate, "partner", partner)
+    if (
+        verb == "break" and any(a.preposition == "up" or "up" in a.lemmas for a in predicate.arguments)
+    ) or verb == "split":
+        with_whom = predicate.argument("with")
+        yield _claim(
+            predicate, "partner", None, positive=False, value=with_whom.lemmas if with_whom else frozenset()
+        )
+
+
+def _liking(predicate: Predicate) -> Iterator[Claim]:
+    """Read likes and dislikes of things."""
+    verb, thing = predicate.verb, predicate.object
+    if verb in lx.LIKING | lx.DISLIKING and thing is not None:
+        yield _claim(
+            predicate, "like", thing, single=False, positive=predicate.positive == (verb in lx.LIKING)
+        )
+    if verb in {"stand", "bear"} and not predicate.positive and thing is not None:
+        yield _claim(predicate, "like", thing, single=False, positive=False)
+    if verb == "be" and thing is not None and thing.lemmas & {"fan", "lover"}:
+        of = predicate.argument("of")
+        yield _claim(
+            predicate,
+            "like",
+            of or thing,
+            single=False,
+            value=(of or thing).lemmas - {"fan", "big", "huge", "lover"},
+        )
+
+
+def _dying(predicate: Predicate) -> Iterator[Claim]:
+    away = any("away" in token.low for token in predicate.clause.rest[:2])
+    if predicate.verb == "die" or (predicate.verb == "pass" and away):
+        yield _claim(predicate, "life", None, value=frozenset({"dead"}))
+
+
+def _named(predicate: Predicate) -> Iterator[Claim]:
+    thing = predicate.object
+    if predicate.verb in {"call", "name", "rename"} and predicate.passive and thing is not None:
+        yield _claim(predicate, "name", thing, profile=True)
+    if predicate.verb == "go" and predicate.argument("by") is not None:
+        yield _claim(predicate, "name", predicate.argument("by"), profile=True)
+    if predicate.verb == "bear" and predicate.passive:
+        for argument in predicate.arguments:
+            yield _claim(predicate, "birthday" if is_time(argument) else "birthplace", argument, profile=True)
+    if predicate.verb == "turn" and thing is not None and thing.tokens[0].tag == "CD":
+        yield _claim(predicate, "age", thing, profile=True)
+
+
+def _changing(predicate: Predicate) -> Iterator[Claim]:
+    """Read `switched from X to Y`, `gave up X`, `quit X`, `sold X`."""
+    verb, thing = predicate.verb, predicate.object
+    source = predicate.argument("from")
+    if verb in {"switch", "change", "convert", "transfer", "upgrade"} and source is not None:
+        yield _claim(predicate, "any", source, positive=False, single=False)
+    up = any(argument.preposition == "up" for argument in predicate.arguments)
+    if verb == "give" and up:
+        dropped = predicate.argument("up")
+        yield _claim(predicate, "any", dropped, positive=not predicate.positive, single=False)
+    if verb in lx.CEASING | lx.LOSING | {"quit"} and thing is not None and not is_time(thing):
+        yield _claim(predicate, "any", thing, positive=not predicate.positive, single=False)
+
+
+def _times(predicate: Predicate) -> Iterator[Claim]:
+    """Claim when an event takes place: one event has one time of each grain."""
+    event = _event(predicate)
+    if event is None:
+        return
+    for argument in predicate.arguments:
+        if is_time(argument) and argument.preposition not in {
+            "since",
+            "until",
+            "till",
+            "for",
+            "during",
+            "from",
+        }:
+            yield _claim(predicate, f"time:{grain(argument)}", argument, subject=event, profile=True)
+
+
+def _event(predicate: Predicate) -> Entity | None:
+    subject, verb = predicate.subject, predicate.verb
+    thing = predicate.object
+    if not (subject.is_user or subject.name or subject.head in lx.PEOPLE | lx.ANIMALS):
+        return subject
+    if verb in {"have", "get", "book", "schedule"} and thing is not None and not is_time(thing):
+        entity = entity_of(thing.tokens)
+        return replace(entity, owner=entity.owner or subject.key)
+    if verb in _COPULAS | {"bear"} or predicate.past:
+        return None
+    aim = predicate.argument("to", "for") or thing
+    words = aim.lemmas if aim is not None and not is_time(aim) else frozenset[str]()
+    return Entity(head=f"{verb}ing", owner=subject.key, modifiers=words)

@@ -1,0 +1,118 @@
+"""Whom a pronoun means: the people, animals and things mentioned before it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prompts.language import lexicon as lx
+from prompts.language.entities import Entity, entity_of, same_entity
+from prompts.language.grammar import Clause
+from prompts.language.words import Token
+
+PRONOUNS = {
+    "he": "male", "him": "male", "his": "male", "she": "female", "her": "female", "hers": "female",
+    "it": "thing", "its": "thing", "they": "many", "them": "many", "their": "many",
+}  # fmt: skip
+_PHRASE = {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}
+_PLACE = {"in", "at", "to", "from", "near"}
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A noun phrase that a later pronoun can mean."""
+
+    entity: Entity
+    tokens: tuple[Token, ...]
+    genders: frozenset[str]
+    subject: bool
+    by_user: bool
+
+
+def mentions_of(clauses: Iterable[Clause], by_user: bool = True) -> list[Mention]:
+    """Return the noun phrases of clauses in order; predicate nouns (`is a nurse`) are none."""
+    return [mention for clause in clauses for mention in _of_clause(clause, by_user)]
+
+
+def _of_clause(clause: Clause, by_user: bool) -> list[Mention]:
+    copula = any(verb.low in lx.BE | {"'s", "became", "become"} for verb in clause.verbs[-1:])
+    parts = [(clause.lead, False), (clause.subject, True), (clause.rest, False)]
+    found = list[Mention]()
+    for tokens, subject in parts:
+        for before, phrase in _phrases(tokens):
+            if copula and not subject and tokens is clause.rest and not before:
+                continue
+            mention = _mention(phrase, before, subject, by_user)
+            if mention is not None:
+                found.append(mention)
+    return found
+
+
+def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
+    """Return the noun phrases, each with the preposition before it."""
+    found, current, before = list[tuple[str, list[Token]]](), list[Token](), ""
+    for token in tokens:
+        called = token.low in {"named", "called"} and bool(current)
+        starts_anew = token.tag in {"PRP$", "DT"} and any(t.tag in {"NN", "NNP"} for t in current)
+        if (token.tag in _PHRASE or called) and not starts_anew:
+            current.append(token)
+            continue
+        if current:
+            found.append((before, current))
+        current = [token] if starts_anew else []
+        before = token.low if token.tag in {"IN", "TO"} else ""
+    return [*found, (before, current)] if current else found
+
+
+def _mention(phrase: list[Token], before: str, subject: bool, by_user: bool) -> Mention | None:
+    if not any(token.tag in {"NN", "NNP"} for token in phrase) or phrase[-1].low.rstrip("s") in lx.TIME_NOUNS:
+        return None
+    entity = entity_of(phrase)
+    if entity.is_user or not (entity.name or entity.head):
+        return None
+    return Mention(entity, tuple(phrase), genders_of(entity, before), subject, by_user)
+
+
+def genders_of(entity: Entity, before: str = "") -> frozenset[str]:
+    """Return by which pronouns something can be meant: male, female, thing, many."""
+    if entity.plural:
+        return frozenset({"many"})
+    if entity.head in lx.MALE:
+        return frozenset({"male", "many"}) if entity.head not in lx.FEMALE else frozenset({"male", "female"})
+    if entity.head in lx.FEMALE:
+        return frozenset({"female", "many"})
+    if entity.head in lx.ANIMALS:
+        return frozenset({"male", "female", "thing"})
+    first = entity.name.split()[0] if entity.name else ""
+    if not entity.head and before not in _PLACE and first:
+        return _of_name(first)
+    if entity.head in lx.PEOPLE | lx.PROFESSIONS:
+        return _of_name(first) if first else frozenset({"male", "female", "many"})
+    return frozenset({"thing"})
+
+
+def _of_name(first: str) -> frozenset[str]:
+    if first in lx.FIRST_NAMES["male"] and first not in lx.FIRST_NAMES["female"]:
+        return frozenset({"male", "many"})
+    if first in lx.FIRST_NAMES["female"] and first not in lx.FIRST_NAMES["male"]:
+        return frozenset({"female", "many"})
+    return frozenset({"male", "female", "thing", "many"})
+
+
+def antecedent(pronoun: str, mentions: Sequence[Mention]) -> Mention | None:
+    """Return what a pronoun most likely means: the latest fitting subject, else the latest fitting phrase."""
+    wanted = PRONOUNS.get(pronoun)
+    if wanted is None:
+        return None
+    recent = [mention for mention in mentions[-60:] if wanted in mention.genders]
+    if wanted == "many":
+        recent = [mention for mention in recent if mention.genders == {"many"}] or recent
+    if not recent:
+        return None
+    latest = recent[-1]
+    subject = next((mention for mention in reversed(recent[-4:]) if mention.subject), None)
+    return _fullest(subject if subject is not None and not latest.entity.owner else latest, mentions)
+
+
+def _fullest(mention: Mention, mentions: Sequence[Mention]) -> Mention:
+    """Return the mention of the same entity that says most about it."""
+    same = [other for other in mentions[-60:] if same_entity(other.entity, mention.entity)]
+    return max(same, key=lambda other: (bool(other.entity.owner), bool(other.entity.name)), default=mention)

@@ -1,0 +1,371 @@
+"""What a message states that is worth keeping: questions, requests, moods and small talk fall away."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prompts.language import lexicon as lx
+from prompts.language.grammar import Clause, clause_of, parse_sentence, sentences
+from prompts.language.words import Token, verb_form, verb_lemma
+
+LONGEST_READ = 20_000
+"""Characters of a message that are read: what lies beyond is pasted text, not somebody talking."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A clause that is kept; `subject` is its own, or the one it shares with the clause before."""
+
+    clause: Clause
+    subject: tuple[Token, ...]
+    asked: bool  # "remember that …"
+    correcting: bool  # "actually", "sorry", "I meant"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The statements of a message, and in one phrase why the rest fell away."""
+
+    statements: tuple[Statement, ...]
+    dropped: str
+
+
+_QUOTED = re.compile(
+    r"```.{0,20000}?(?:```|\Z)|^[ \t]*>[^\n]*|[“\"][^“”\"\n]{12,2000}[”\"]", re.DOTALL | re.MULTILINE
+)
+_PASTED = re.compile(
+    r"\b(?:translate|summari[sz]e|proofread|rewrite|correct|rephrase|edit|following|text|article|email|e-mail|"
+    r"paragraph|passage|letter|message|code|log|quote|lyrics|poem|essay|excerpt|says|said|wrote|goes|reads)\b"
+    r"[^\n:.!?]{0,80}:(?=\s)",
+    re.IGNORECASE,
+)
+_JEST = re.compile(
+    r"\b(?:just kidding|just joking|jk|kidding|i'm joking|im joking|only joking|as a joke)\b", re.IGNORECASE
+)
+_CORRECTING = re.compile(
+    r"\b(?:actually|correction|i meant|i mean|sorry|my mistake|i misspoke|wrong|oops|scratch that|not anymore|"
+    r"instead|rather)\b",
+    re.IGNORECASE,
+)
+_REMEMBER = frozenset(["remember", "note", "remind"])
+_FILLERS = lx.bag(
+    "think guess believe suppose know mean say tell mention realize realise notice find hear see "
+    "remember note forget"
+)
+_TALKING = lx.bag(
+    "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear need "
+    "think know mean hear say tell mention hope try look wish"
+)
+_ASKED_FOR = lx.bag(
+    "help advice recipe recommendation suggestion information info idea tip summary answer explanation "
+    "list example question favor favour hand opinion thought joke story poem"
+)
+_FLEETING = lx.bag(
+    "tired hungry bored sleepy exhausted thirsty cold hot busy fine good great ok okay well ready sure "
+    "glad happy sad back home here late confused curious excited sorry stuck done full awake annoyed "
+    "upset angry stressed starving nervous freezing alone available free right wrong afraid kidding "
+    "joking drunk hungover lost impressed amazed grateful thankful interested surprised lazy cranky mad "
+    "grumpy wet sweaty serious able"
+)
+_MOMENT = re.compile(
+    r"\b(?:right now|at the moment|just now|today|tonight|this (?:morning|afternoon|evening|minute|second))\b",
+    re.IGNORECASE,
+)
+_TRIVIAL = lx.bag(
+    "eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill walk listen"
+)
+_WEATHER = frozenset(["rain", "snow", "hail", "storm", "drizzle", "pour"])
+_EVALUATIVE = lx.bag(
+    "great good nice cool awesome amazing interesting funny true right wrong fine okay ok perfect "
+    "helpful lovely weird crazy hilarious sad bad terrible fun hard easy difficult sure clear important "
+    "beautiful fair enough delicious tasty wonderful fantastic correct exciting annoying strange odd "
+    "raining snowing sunny cloudy cold hot warm late early time possible better best worth day morning "
+    "question idea point shame pity joke"
+)
+_WORLDLY = lx.bag(
+    "capital planet country continent ocean mountain language city president inventor element metal "
+    "mammal reptile theory equation war population currency river author programming framework species "
+    "animal star galaxy"
+)
+
+
+def read(message: str) -> Reading:
+    """Read a message clause by clause and keep what states something."""
+    text = _spoken(message[:LONGEST_READ])
+    if _JEST.search(text):
+        return Reading((), "it is a joke")
+    kept, dropped = list[Statement](), "it states nothing lasting about the user or their world"
+    for start, end in sentences(text):
+        found, reason = _of_sentence(text, start, end)
+        kept.extend(found)
+        dropped = reason or dropped
+    return Reading(tuple(kept), dropped)
+
+
+def _spoken(message: str) -> str:
+    """Blank quoted and pasted text, keeping every place in the message as it was."""
+    blanked = _QUOTED.sub(lambda match: " " * len(match.group()), message)
+    pasted = _PASTED.search(blanked)
+    return blanked if pasted is None else blanked[: pasted.start()] + " " * (len(blanked) - pasted.start())
+
+
+def _of_sentence(text: str, start: int, end: int) -> tuple[list[Statement], str]:
+    parsed = parse_sentence(text, start, end)
+    asks = text[start:end].rstrip("\"')”’ ").endswith("?")
+    correcting = _CORRECTING.search(text, start, end) is not None
+    kept, dropped, subject, reason = list[Statement](), "", tuple[Token, ...](), ""
+    for number, found in enumerate(parsed):
+        clause, asked = _unwrapped(found)
+        shares = not clause.subject and number > 0 and bool(clause.group) and _coordinated(clause)
+        subject = subject if shares else clause.subject
+        inherited = reason if shares else ""
+        reason = inherited or _unfit(clause, subject, shares, asked, asks and number == len(parsed) - 1)
+        dropped = reason or dropped
+        if not reason:
+            kept.append(Statement(clause, tuple(subject), asked, correcting))
+    return kept, dropped
+
+
+def _coordinated(clause: Clause) -> bool:
+    return any(token.tag == "CC" or token.low == "then" for token in clause.lead)
+
+
+def _unwrapped(clause: Clause) -> tuple[Clause, bool]:
+    """Take a fact out of `remember that …`, `I think …`, `I wanted to say that …`, `did you know that …`."""
+    for _ in range(3):
+        inner = _inner(clause)
+        if inner is None:
+            break
+        asked = _asks_to_remember(clause)
+        unwrapped, deeper = _unwrapped(inner)
+        return unwrapped, asked or deeper
+    return clause, False
+
+
+def _asks_to_remember(clause: Clause) -> bool:
+    return any(verb_lemma(token.low) in _REMEMBER for token in clause.tokens[:8] if token.tag in {"V", "VF"})
+
+
+def _inner(clause: Clause) -> Clause | None:
+    """Return the clause inside a filler verb's, where there is one."""
+    speaker = not clause.subject or clause.subject[0].low in {"i", "you"} or _expert(clause.subject)
+    verbs = [number for number, token in enumerate(clause.tokens) if _is_filler(token)]
+    if not speaker or not verbs or any(token.tag == "WH" for token in clause.tokens[: verbs[0]]):
+        return None
+    rest = list(clause.tokens[verbs[0] + 1 :])
+    while rest and (rest[0].tag in {"COMP", "PUNCT", "RB"} or rest[0].low in {"you", "to", "that", "this"}):
+        rest.pop(0)
+    inner = clause_of(rest) if rest and rest[0].tag not in {"WH", "IN", "VF", "SUB"} else None
+    return inner if inner is not None and inner.group and inner.subject else None
+
+
+def _expert(subject: Sequence[Token]) -> bool:
+    return len(subject) <= 3 and subject[-1].lemma in {
+        "doctor",
+        "vet",
+        "dentist",
+        "gp",
+        "therapist",
+        "doc",
+        "test",
+    }
+
+
+def _is_filler(token: Token) -> bool:
+    return token.tag in {"V", "VF"} and verb_lemma(token.low) in _FILLERS
+
+
+def _unfit(clause: Clause, subject: Sequence[Token], shares: bool, asked: bool, asks: bool) -> str:
+    """Say why a clause is nothing to keep; nothing where it is."""
+    if asks or _is_question(clause, shares):
+        return "it asks a question"
+    if not clause.group:
+        return "it states nothing lasting about the user or their world"
+    if _is_imperative(clause, shares):
+        return "it asks the assistant to do something"
+    if _is_hypothetical(clause):
+        return "it is hypothetical"
+    if asked:
+        return ""
+    for judge in (_about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world):
+        reason = judge(clause, subject)
+        if reason:
+            return reason
+    return ""
+
+
+def _words_of(clause: Clause) -> list[Token]:
+    return [token for token in clause.tokens if token.tag not in {"UH", "PUNCT", "CC"}]
+
+
+def _is_question(clause: Clause, shares: bool) -> bool:
+    words = _words_of(clause)
+    if not words:
+        return False
+    if words[0].tag == "WH" and words[0].low != "that":
+        return True
+    if clause.subject or shares or not clause.group:
+        return False
+    first = clause.group[0]
+    following = [token for token in [*clause.group[1:], *clause.rest] if token.tag not in {"NEG", "RB"}]
+    auxiliary = first.low in lx.BE | lx.HAVE | lx.DO | lx.MODALS
+    return (
+        auxiliary
+        and bool(following)
+        and following[0].tag in {"PRP", "DT", "PRP$", "NNP", "NN"}
+        and not _is_there(clause)
+    )
+
+
+def _is_there(clause: Clause) -> bool:
+    return any(token.low == "there" for token in clause.lead)
+
+
+def _is_imperative(clause: Clause, shares: bool) -> bool:
+    if clause.subject or shares or not clause.verbs:
+        return False
+    first = clause.verbs[0]
+    if is_naming(clause):
+        return False
+    bare = verb_form(first.low) == "VB" and first.low not in {"put", "quit", "'s", "'m"}
+    return (bare and verb_lemma(first.low) not in lx.LIKING | lx.DISLIKING - {"like"}) or first.low == "let"
+
+
+def is_naming(clause: Clause) -> bool:
+    """Say whether a clause is `call me Sam` or `you can call me Sam`."""
+    lows = [token.low for token in clause.tokens]
+    return any(one == "call" and two == "me" for one, two in itertools.pairwise(lows))
+
+
+def _is_hypothetical(clause: Clause) -> bool:
+    words = _words_of(clause)
+    if any(
+        token.low in {"if", "unless", "imagine", "suppose", "supposing", "whatif", "maybe", "perhaps"}
+        for token in words
+    ):
+        return True
+    if any(token.low in {"could", "might", "may", "should"} and token.tag == "VF" for token in clause.group):
+        return True
+    conditional = any(token.low in {"would", "'d"} and token.tag == "VF" for token in clause.group)
+    wished = any(verb_lemma(token.low) in {"like", "love", "prefer"} for token in clause.verbs)
+    return (conditional and not wished) or any(verb_lemma(token.low) == "wish" for token in clause.verbs)
+
+
+def _first_person(tokens: Sequence[Token]) -> bool:
+    return any(token.low in lx.FIRST_PERSON for token in tokens)
+
+
+def _about_assistant(clause: Clause, subject: Sequence[Token]) -> str:
+    if subject and subject[0].low in {"you", "your"} and not is_naming(clause):
+        return "it is about the assistant"
+    return ""
+
+
+def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise requests and remarks on the conversation that are made as statements."""
+    if subject and subject[0].low not in {"i", "we"}:
+        return ""
+    rest = {token.lemma for token in clause.rest}
+    lemmas = [verb_lemma(token.low) for token in clause.verbs]
+    if rest & _ASKED_FOR and set(lemmas) & {
+        "need",
+        "want",
+        "have",
+        "like",
+        "look",
+        "love",
+        "seek",
+        "get",
+        "be",
+    }:
+        return "it asks for something"
+    addressed = any(token.low in {"you", "your"} for token in clause.rest)
+    wanting = set(lemmas) & {"need", "want", "like", "love"}
+    next_verb = next((verb_lemma(token.low) for token in clause.rest if token.tag == "V"), "")
+    if wanting and (
+        addressed
+        or next_verb in {"know", "ask", "hear", "see", "understand", "order", "find", "figure", "discuss"}
+    ):
+        return "it asks for something"
+    if any(token.low in {"'d", "would"} for token in clause.group) and not next_verb:
+        return "it asks for something"
+    return "it remarks on the conversation" if lemmas and lemmas[-1] in _TALKING and next_verb == "" else ""
+
+
+_SPOTS = lx.bag(
+    "meeting car bus train gym airport store shop bed bath kitchen bathroom queue line hurry way phone "
+    "call traffic break mood couch sofa park beach station supermarket restaurant cafe door moment"
+)
+
+
+def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise moods, whereabouts and doings of the moment."""
+    reason = "it is a passing state"
+    text = " ".join(token.low for token in clause.tokens)
+    main = clause.verbs[-1] if clause.verbs else clause.tokens[-1]
+    state = verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"} or main.low in lx.BE | {"'s"}
+    words = [
+        token
+        for token in clause.rest
+        if token.tag in {"JJ", "NN", "V", "VF", "RB"} and token.low not in {"a", "bit"}
+    ]
+    if (
+        state
+        and words
+        and any(token.low in _FLEETING for token in words[:3])
+        and len(words) <= 5
+        and not _lasting(clause)
+    ):
+        return reason
+    progressive = verb_form(main.low) == "VBG"
+    if (state or progressive) and _MOMENT.search(text):
+        return reason
+    if state and any(token.lemma in _SPOTS for token in clause.rest) and clause.rest[0].tag in {"IN", "RB"}:
+        return reason
+    trivial = verb_lemma(main.low) in _TRIVIAL and not any(token.tag == "NEG" for token in clause.group)
+    past = verb_form(main.low) == "VBD" and "used" not in text
+    return reason if trivial and (progressive or (past and _MOMENT.search(text))) else ""
+
+
+def _lasting(clause: Clause) -> bool:
+    lows = {token.low for token in clause.tokens}
+    return bool(
+        lows & {"always", "usually", "often", "allergic", "of", "anymore", "never", "about", "every", "years"}
+    )
+
+
+def _about_nothing(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise `it's raining`, `that's great`, `there is …`."""
+    if _is_there(clause) and not subject:
+        return "it is no statement about the user"
+    if (
+        not subject
+        or subject[0].low not in {"it", "that", "this", "what", "these", "those"}
+        or len(subject) > 1
+    ):
+        return ""
+    lemmas = {token.lemma for token in clause.rest} | {verb_lemma(token.low) for token in clause.verbs}
+    if subject[0].low != "it" or lemmas & (
+        _EVALUATIVE | _WEATHER | {"sound", "make", "depend", "matter", "seem"}
+    ):
+        return "it is small talk"
+    return ""
+
+
+def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise general knowledge: nobody of the user's world is in it."""
+    if not subject or _first_person([*clause.tokens, *subject]) or subject[0].tag in {"PRP", "PRP$"}:
+        return ""
+    reason = "it is general knowledge, not about the user"
+    name = [token for token in subject if token.tag == "NNP"]
+    if name:
+        lemmas = {token.lemma for token in clause.rest}
+        return reason if lemmas & _WORLDLY or subject[0].low in _PLURAL_WORLD else ""
+    definite = subject[0].low in {"the", "this"}
+    timed = any(token.low.rstrip("s") in lx.TIME_NOUNS or token.tag == "CD" for token in clause.rest)
+    of = any(token.low == "of" for token in subject)
+    return "" if definite and timed and not of else reason
+
+
+_PLURAL_WORLD = lx.bag("scientists experts researchers people everyone many most")
