@@ -1,0 +1,193 @@
+"""What every evaluation hands back, and the journal of raw results that makes it resumable."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mneme.errors import BadInput
+
+Row = dict[str, Any]
+Progress = Callable[[int, int, str], None]
+"""Told after each case: how many are finished, of how many, and which it was."""
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("evals", "graphs", "models", "nodes", "prompts", "stores")
+LIBRARIES = (
+    "mneme",
+    "langgraph",
+    "langchain-core",
+    "langchain-ollama",
+    "qdrant-edge-py",
+    "onnxruntime",
+    "numpy",
+    "scipy",
+)
+
+
+@dataclass
+class Report:
+    """The outcome of one evaluation: tables to print, figures for `--json`, raw results, plots."""
+
+    name: str
+    answered_by: str
+    raw: Path
+    rows: list[Row]
+    summary: dict[str, Any]
+    tables: list[Table]
+    plots: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def print(self, console: Console) -> None:
+        """Print who answered, the tables, the notes, and where raw results and plots are."""
+        console.print(f"{self.name}: answered by {self.answered_by}", style="bold", soft_wrap=True)
+        for table in self.tables:
+            console.print(table)
+        for note in self.notes:
+            console.print(f"- {note}", soft_wrap=True, highlight=False, markup=False)
+        for path in (self.raw, *self.plots):
+            console.print(str(path), soft_wrap=True, highlight=False, markup=False)
+
+    def json(self) -> Row:
+        """Return what `--json` prints: the summary and where the rest is."""
+        return {
+            "name": self.name,
+            "answered_by": self.answered_by,
+            "summary": self.summary,
+            "notes": self.notes,
+            "raw": str(self.raw),
+            "plots": [str(path) for path in self.plots],
+        }
+
+
+class Journal:
+    """Finished cases of one configuration, one JSON line each; the first line is the configuration.
+
+    The file is named by a digest of the configuration, which holds a digest of our own code, so that
+    a resumed run never mixes results of two programs, data files or models.
+    """
+
+    def __init__(self, path: Path, rows: list[Row]) -> None:
+        self.path = path
+        self._rows = {row["case"]: row for row in rows}
+
+    def __contains__(self, case: str) -> bool:
+        return case in self._rows
+
+    def __getitem__(self, case: str) -> Row:
+        return self._rows[case]
+
+    @property
+    def rows(self) -> list[Row]:
+        return list(self._rows.values())
+
+    def add(self, case: str, row: Row) -> Row:
+        """Keep the result of one case; it is on disk when this returns."""
+        kept = {"case": case, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **row}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(kept, ensure_ascii=False) + "\n")
+        self._rows[case] = kept
+        return kept
+
+
+def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = False) -> Journal:
+    """Open the journal of a configuration, with the cases that an interrupted run has finished."""
+    whole = configuration | {"code": code_digest(), "versions": versions()}
+    path = folder / f"{name}-{digest(whole)}.jsonl"
+    if path.exists() and not fresh:
+        return Journal(path, _finished(path))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"configuration": whole}, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"Cannot write results to {folder}: {error}.", "Give another folder with --out."
+        ) from error
+    return Journal(path, [])
+
+
+def _finished(path: Path) -> list[Row]:
+    """Read back every whole line after the first, and cut off one that was interrupted."""
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    return [_row(path, number, line) for number, line in enumerate(whole.splitlines(), 1) if number > 1]
+
+
+def _row(path: Path, number: int, line: str) -> Row:
+    try:
+        row: Row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path}, line {number} is damaged: {error}.", "Start anew with --fresh.") from error
+    return row
+
+
+def digest(value: Row) -> str:
+    """Name a configuration by its content."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def code_digest() -> str:
+    """Name the program that gave a result: a digest of every source file of ours that takes part."""
+    whole = hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            whole.update(path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that bear on a result."""
+    found = {"python": platform.python_version(), "machine": platform.platform()}
+    for library in LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "not installed"
+    return found
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, figures: bool = True
+) -> Table:
+    """Make a table whose first column is text and whose others are figures, or text too."""
+    made = Table(title=escape(title), title_justify="left")
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number and figures else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(_cell(value) for value in row))
+    return made
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if isinstance(value, float) else escape(str(value))
+
+
+def draw(path: Path, title: str, answered_by: str, *plots: Callable[[Axes], None]) -> Path:
+    """Draw plots side by side into a PNG whose title says what answered."""
+    figure = Figure(figsize=(max(6.4, 5.6 * len(plots)), 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    for number, plot in enumerate(plots):
+        plot(figure.add_subplot(1, len(plots), number + 1))
+    figure.suptitle(f"{title}\nanswered by {answered_by}", fontsize="medium")
+    figure.savefig(path, dpi=120)
+    return path

@@ -1,0 +1,178 @@
+"""Score memory operations against what was expected: which, on which memory, in which words."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import binomtest
+
+Write = Literal["insert", "update"]
+Operation = Literal["insert", "update", "discard"]
+OPERATIONS: tuple[Operation, ...] = ("insert", "update", "discard")
+
+
+class Expected(BaseModel):
+    """One operation that a message should lead to; where two are listed, either is right."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    operation: list[Write] = Field(min_length=1)
+    target: int | None = Field(None, ge=0, description="Number of the memory that is to be updated.")
+    contains: list[str] = Field([], description="What the resulting memory must say.")
+    keeps: list[str] = Field([], description="What an updated memory must still say.")
+    drops: list[str] = Field([], description="What the resulting memory must no longer say.")
+
+    @field_validator("operation", mode="before")
+    @classmethod
+    def _as_list(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _has_target(self) -> "Expected":
+        if "update" in self.operation and self.target is None:
+            raise ValueError("an update needs a target")
+        return self
+
+
+class Done(BaseModel):
+    """One operation that took place, read from the ledger."""
+
+    operation: Write
+    content: str
+    before: str = ""
+    target: int | None = None
+
+
+class Pairing(BaseModel):
+    """What was expected beside what was done; `discard` stands for nothing on either side."""
+
+    expected: Operation
+    accepted: list[Operation]
+    actual: Operation
+    right_target: bool = True
+    right_content: bool = True
+
+    @property
+    def right(self) -> bool:
+        return self.actual in self.accepted and self.right_target and self.right_content
+
+
+def pair(expected: Sequence[Expected], done: Sequence[Done]) -> list[Pairing]:
+    """Pair expectations with operations as favourably as they allow.
+
+    First those of the right kind and target: an insert answers one expectation, an update of one
+    memory any number. What is left over is paired to show the confusion; what then remains of the
+    expectations was missed, and of the operations was too much.
+    """
+    if not expected and not done:
+        return [Pairing(expected="discard", accepted=["discard"], actual="discard")]
+    columns = [n for n, op in enumerate(done) for _ in range(_places(op, len(expected)))]
+    first = _assign(expected, [done[n] for n in columns], _exactly)
+    pairs = {row: columns[column] for row, column in first.items()}
+    rows = [n for n in range(len(expected)) if n not in pairs]
+    free = [n for n in range(len(done)) if n not in pairs.values()]
+    second = _assign([expected[n] for n in rows], [done[n] for n in free], _roughly)
+    pairs |= {rows[row]: free[column] for row, column in second.items()}
+    found = [_pairing(entry, done[pairs[n]] if n in pairs else None) for n, entry in enumerate(expected)]
+    return found + [_too_much(op) for n, op in enumerate(done) if n not in pairs.values()]
+
+
+def _places(done: Done, expectations: int) -> int:
+    return max(1, expectations) if done.operation == "update" else 1
+
+
+def _assign(
+    expected: Sequence[Expected], done: Sequence[Done], weigh: Callable[[Expected, Done], float]
+) -> dict[int, int]:
+    """Return the assignment of greatest weight, without the pairs of no weight."""
+    weights = np.array([[weigh(entry, op) for op in done] for entry in expected], dtype=float)
+    weights = weights.reshape(len(expected), len(done))
+    rows, columns = linear_sum_assignment(weights, maximize=True)
+    return {int(r): int(c) for r, c in zip(rows, columns, strict=True) if weights[r, c] > 0}
+
+
+def _exactly(entry: Expected, op: Done) -> float:
+    if op.operation not in entry.operation or not _on_target(entry, op):
+        return 0.0
+    return 1.0 + says_right(entry, op)
+
+
+def _roughly(entry: Expected, op: Done) -> float:
+    return 0.1 + 2.0 * (op.operation in entry.operation) + says_right(entry, op)
+
+
+def _on_target(entry: Expected, op: Done) -> bool:
+    return op.operation == "insert" or op.target == entry.target
+
+
+def says_right(entry: Expected, op: Done) -> bool:
+    """Say whether the resulting memory has the right words; an update must have changed it."""
+    text = op.content.casefold()
+    if not all(words.casefold() in text for words in entry.contains):
+        return False
+    if any(words.casefold() in text for words in entry.drops):
+        return False
+    if op.operation == "insert":
+        return True
+    return op.content != op.before and all(words.casefold() in text for words in entry.keeps)
+
+
+def _pairing(entry: Expected, op: Done | None) -> Pairing:
+    actual: Operation = op.operation if op else "discard"
+    accepted: list[Operation] = list(entry.operation)
+    return Pairing(
+        expected=actual if actual in accepted else accepted[0],
+        accepted=accepted,
+        actual=actual,
+        right_target=op is not None and _on_target(entry, op),
+        right_content=op is not None and says_right(entry, op),
+    )
+
+
+def _too_much(op: Done) -> Pairing:
+    return Pairing(expected="discard", accepted=["discard"], actual=op.operation)
+
+
+def per_operation(pairings: Sequence[Pairing]) -> dict[str, dict[str, float | int | None]]:
+    """Return support, precision, recall and F1 of each operation, whatever its target and words."""
+    return {operation: _precision_recall(operation, pairings) for operation in OPERATIONS}
+
+
+def _precision_recall(operation: Operation, pairings: Sequence[Pairing]) -> dict[str, float | int | None]:
+    expected = sum(p.expected == operation for p in pairings)
+    actual = sum(p.actual == operation for p in pairings)
+    both = sum(p.expected == p.actual == operation for p in pairings)
+    return {
+        "support": expected,
+        "precision": ratio(both, actual),
+        "recall": ratio(both, expected),
+        "f1": ratio(2 * both, expected + actual),
+    }
+
+
+def confusion(pairings: Iterable[Pairing]) -> dict[str, dict[str, int]]:
+    """Count what was done for each operation that was expected."""
+    counts = Counter((p.expected, p.actual) for p in pairings)
+    return {e: {a: counts[e, a] for a in OPERATIONS} for e in OPERATIONS}
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """Return a share, or nothing where there was nothing to count."""
+    return part / whole if whole else None
+
+
+def share(right: int, count: int) -> dict[str, Any]:
+    """Return a share of cases with its 95 % Wilson interval."""
+    if not count:
+        return {"right": 0, "cases": 0, "share": None, "low": None, "high": None}
+    interval = binomtest(right, count).proportion_ci(0.95, method="wilson")
+    return {
+        "right": right,
+        "cases": count,
+        "share": right / count,
+        "low": float(interval.low),
+        "high": float(interval.high),
+    }

@@ -1,0 +1,218 @@
+"""The evaluations: how they score, what they keep, and that each runs through the real system."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evals import contradictions, locomo_data
+from evals.contradictions import Case, as_row, score, summarise
+from evals.locomo_data import Question, answer_score, chosen
+from evals.report import Report, open_journal, table
+from evals.scoring import Done, Expected, pair, share
+from mneme.errors import BadInput
+
+INSERT = Expected(operation=["insert"], contains=["piano"])
+UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])
+MOVED = Done(operation="update", target=0, before="Ana lives in Oslo.", content="Ana lives in Rome.")
+LEARNT = Done(operation="insert", content="The user plays the piano.")
+
+
+def case(*expect: Expected, memories: tuple[str, ...] = ("Ana lives in Oslo.",)) -> Case:
+    return Case(id="x", category="any", memories=list(memories), message="…", expect=list(expect))
+
+
+def right(given: Case, *done: Done) -> bool:
+    return score(given, as_row(list(done))).right
+
+
+class TestScoring:
+    def test_each_operation_finds_its_expectation(self) -> None:
+        assert right(case(INSERT, UPDATE), MOVED, LEARNT)
+        assert right(case())
+        assert right(case(UPDATE), MOVED)
+
+    def test_what_is_missed_or_too_much_is_wrong(self) -> None:
+        assert not right(case(INSERT, UPDATE), MOVED)
+        assert not right(case(UPDATE), MOVED, LEARNT)
+        assert not right(case(), LEARNT)
+        assert not right(case(UPDATE))
+
+    def test_an_update_must_hit_its_target_change_it_and_keep_the_rest(self) -> None:
+        given = case(UPDATE, memories=("Ana lives in Oslo.", "Bob lives in Oslo."))
+        assert not right(given, MOVED.model_copy(update={"target": 1}))
+        assert not right(given, MOVED.model_copy(update={"content": "She lives in Rome."}))
+        assert not right(given, MOVED.model_copy(update={"content": "Ana moved from Oslo to Rome."}))
+        same = "Ana lives in Rome."
+        assert not right(given, MOVED.model_copy(update={"before": same, "content": same}))
+        assert right(given, MOVED.model_copy(update={"content": "ANA LIVES IN ROME"}))
+
+    def test_one_updated_memory_may_answer_two_expectations_but_an_insert_only_one(self) -> None:
+        age = Expected(operation=["update"], target=0, contains=["rome"])
+        assert right(case(UPDATE, age), MOVED)
+        assert not right(case(INSERT, INSERT), LEARNT)
+
+    def test_either_operation_is_right_where_both_are_accepted(self) -> None:
+        either = Expected(operation=["insert", "update"], target=0, contains=["Rome"], keeps=["Ana"])
+        assert right(case(either), MOVED)
+        assert right(case(either), Done(operation="insert", content="She moved to Rome."))
+        assert not right(case(either))
+
+    def test_the_pairing_favours_the_operation_whose_words_are_right(self) -> None:
+        other = Done(operation="insert", content="The user sings.")
+        sings = Expected(operation=["insert"], contains=["sings"])
+        assert all(p.right for p in pair([sings, INSERT], [LEARNT, other]))
+
+    def test_confusion_counts_what_was_done_instead(self) -> None:
+        scored = [
+            score(case(UPDATE), as_row([LEARNT])),
+            score(case(UPDATE), as_row([])),
+            score(case(), as_row([LEARNT])),
+            score(case(UPDATE), as_row([MOVED])),
+            score(case(), as_row([])),
+        ]
+        summary = summarise(scored)
+        assert summary["confusion"]["update"] == {"insert": 1, "update": 1, "discard": 1}
+        assert summary["confusion"]["discard"] == {"insert": 1, "update": 0, "discard": 1}
+        assert summary["operations"]["update"] == {
+            "support": 3,
+            "precision": 1.0,
+            "recall": pytest.approx(1 / 3),
+            "f1": pytest.approx(0.5),
+        }
+        assert summary["whole"]["right"] == 2
+        assert summary["store_or_discard"]["share"] == pytest.approx(3 / 5)
+
+    def test_conflicts_are_looked_for_in_both_directions(self) -> None:
+        two = ("Ana lives in Oslo.", "Bob lives in Oslo.")
+        wrong = MOVED.model_copy(update={"target": 1, "before": two[1]})
+        scored = [
+            score(case(UPDATE, memories=two), as_row([MOVED])),
+            score(case(UPDATE, memories=two), as_row([wrong])),
+        ]
+        conflicts = summarise(scored)["conflicts"]
+        assert (conflicts["found"]["right"], conflicts["found"]["cases"]) == (1, 2)
+        assert (conflicts["left_alone"]["right"], conflicts["left_alone"]["cases"]) == (1, 2)
+
+    def test_a_failed_message_is_never_right_not_even_where_nothing_was_to_be_done(self) -> None:
+        assert not score(case(), as_row([], failed="no usable answer")).right
+
+    def test_a_share_has_its_wilson_interval(self) -> None:
+        whole = share(8, 10)
+        assert whole["low"] == pytest.approx(0.490, abs=1e-3)
+        assert whole["high"] == pytest.approx(0.943, abs=1e-3)
+        assert share(0, 0)["share"] is None
+
+
+class TestContradictionFile:
+    @pytest.mark.parametrize(
+        ("line", "complaint"),
+        [
+            ("{broken", "line 2"),
+            ('{"id": "b", "category": "c", "memories": [], "message": "m"}', "expect"),
+            (
+                '{"id": "b", "category": "c", "memories": [], "message": "m", '
+                '"expect": [{"operation": "update", "target": 0}]}',
+                "target 0 is not among 0 memories",
+            ),
+            (
+                '{"id": "b", "category": "c", "memories": ["x"], "message": "m", '
+                '"expect": [{"operation": "update"}]}',
+                "an update needs a target",
+            ),
+            ('{"id": "a", "category": "c", "memories": [], "message": "m", "expect": []}', "alike"),
+        ],
+    )
+    def test_a_bad_line_is_named(self, tmp_path: Path, line: str, complaint: str) -> None:
+        good = '{"id": "a", "category": "c", "memories": [], "message": "m", "expect": []}'
+        path = tmp_path / "set.jsonl"
+        path.write_text(f"{good}\n{line}\n")
+        with pytest.raises(BadInput, match=complaint):
+            contradictions.load(path)
+
+    def test_an_absent_or_empty_file_is_said_so(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match="Cannot read"):
+            contradictions.load(tmp_path / "none.jsonl")
+        (tmp_path / "empty.jsonl").write_text("\n")
+        with pytest.raises(BadInput, match="no cases"):
+            contradictions.load(tmp_path / "empty.jsonl")
+
+
+class TestJournal:
+    def test_it_resumes_the_same_configuration_and_no_other(self, tmp_path: Path) -> None:
+        open_journal(tmp_path, "x", {"who": "rules"}).add("one", {"figure": 1})
+        assert "one" in open_journal(tmp_path, "x", {"who": "rules"})
+        assert "one" not in open_journal(tmp_path, "x", {"who": "ollama:a"})
+        assert "one" not in open_journal(tmp_path, "x", {"who": "rules"}, fresh=True)
+
+    def test_a_torn_last_line_is_done_again(self, tmp_path: Path) -> None:
+        journal = open_journal(tmp_path, "x", {})
+        journal.add("one", {"figure": 1})
+        journal.add("two", {"figure": 2})
+        torn = journal.path.read_text()[:-7]
+        journal.path.write_text(torn)
+        resumed = open_journal(tmp_path, "x", {})
+        assert [row["case"] for row in resumed.rows] == ["one"]
+        resumed.add("two", {"figure": 2})
+        assert [json.loads(line).get("case") for line in journal.path.read_text().splitlines()] == [
+            None,
+            "one",
+            "two",
+        ]
+
+    def test_a_damaged_line_is_an_error_that_names_it(self, tmp_path: Path) -> None:
+        journal = open_journal(tmp_path, "x", {})
+        journal.path.write_text(journal.path.read_text() + "{not json\n")
+        with pytest.raises(BadInput, match="line 2 is damaged"):
+            open_journal(tmp_path, "x", {})
+
+    def test_a_folder_that_cannot_be_written_is_an_error(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(BadInput, match="Cannot write"):
+            open_journal(tmp_path / "file", "x", {})
+
+    def test_a_report_prints_text_as_it_is(self, tmp_path: Path) -> None:
+        report = Report(
+            name="x",
+            answered_by="rules",
+            raw=tmp_path / "x.jsonl",
+            rows=[],
+            summary={},
+            tables=[table("T", ["a", "b"], [["[bold]not markup[/]", None]])],
+            notes=["a [note]"],
+        )
+        out = StringIO()
+        report.print(Console(file=out, width=100))
+        assert "[bold]not markup[/]" in out.getvalue()
+        assert "a [note]" in out.getvalue()
+
+
+def question(category: int, answer: str = "", trap: str = "") -> Question:
+    return Question(question="?", category=category, answer=answer, adversarial_answer=trap, evidence=[])
+
+
+class TestLocomoScores:
+    def test_token_f1_stems_and_normalises_as_the_benchmark(self) -> None:
+        assert answer_score(question(4, "The running dogs"), "a dog, and runs!") == 1.0
+        assert answer_score(question(4, "blue car"), "a red car") == pytest.approx(0.5)
+        assert answer_score(question(4, "blue car"), "nothing") == 0.0
+        assert answer_score(question(2, "7 May 2023"), "May 7, 2023") == 1.0
+
+    def test_multi_hop_takes_the_best_part_for_each_part_of_the_answer(self) -> None:
+        assert answer_score(question(1, "pottery, camping"), "camping, swimming") == pytest.approx(0.5)
+        assert answer_score(question(1, "pottery, camping"), "swimming, camping, pottery") == 1.0
+
+    def test_open_domain_counts_the_answer_before_the_reason(self) -> None:
+        assert answer_score(question(3, "Likely no; she is vegan"), "likely no") == 1.0
+
+    def test_adversarial_is_right_where_the_trap_is_declined(self) -> None:
+        trap = question(5, trap="a dog")
+        options = {chosen(name, trap, letter) for name in "abcdefgh" for letter in ("(a)", "b) a dog")}
+        assert options == {"a dog", locomo_data.NOT_MENTIONED}
+        assert {chosen(name, trap, "a dog") for name in "abcdefgh"} == {"a dog"}
+        assert {chosen(name, trap, "a.") for name in "abcdefgh"} == options
+        assert answer_score(trap, "That is not mentioned.") == 1.0
+        assert answer_score(trap, "a dog") == 0.0
+        assert chosen("a", trap, "I cannot choose (a) or (b)") == "I cannot choose (a) or (b)"
