@@ -129,11 +129,12 @@ def _place(url: str) -> str:
     """Name the database without its user and password."""
     try:
         parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as failure:
+    except psycopg.ProgrammingError:
+        # Not told why: the driver's message repeats the address, and with it the password.
         raise BadInput(
-            f"The Postgres URL in MNEME_CHECKPOINTS cannot be read: {_first_line(failure)}",
+            "The Postgres URL in MNEME_CHECKPOINTS cannot be read.",
             "It looks like postgresql://user:password@host:5432/database.",
-        ) from failure
+        ) from None
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
