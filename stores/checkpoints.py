@@ -335,7 +335,7 @@ async def _refuse_foreign(connection: aiosqlite.Connection, path: Path) -> None:
     """Refuse a database of something else before a table of ours is put into it."""
     async with connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'") as found:
         tables = {name async for (name,) in found}
-    if tables and not {"checkpoints", "writes"} <= tables:
+    if tables and "checkpoints" not in tables:  # The first that is made: another process may be at it.
         raise BadInput(f"{path} is a database of something else.", "Set MNEME_CHECKPOINTS to another file.")
 
 

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from operator import add
 from pathlib import Path
+from threading import Barrier
 from typing import Annotated, Any, cast
 from uuid import uuid4
 
@@ -257,6 +259,18 @@ async def test_processes_share_a_place_that_none_has_opened_before(location: str
             assert latest is not None
             assert latest.checkpoint["channel_values"]["notes"] == ["asked", "stepped"] * 15
             assert await saver.aget_tuple(thread(f"process-{number}-3")) is None
+
+
+def test_many_open_a_new_place_at_the_same_moment(tmp_path: Path) -> None:
+    at_once = Barrier(6)
+
+    def open_it(path: Path) -> None:
+        at_once.wait()
+        asyncio.run(open_and_close(open_checkpointer(str(path))))
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(20):
+            list(threads.map(open_it, [tmp_path / f"{number}.sqlite"] * 6))
 
 
 KILLED = """
