@@ -153,8 +153,13 @@ class OllamaDouble:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        self.stop()
+
+    def stop(self) -> None:
+        """Go away, as a server that is shut down: the port closes, and so does every connection."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
 
     @property
     def chats(self) -> list[Request]:
@@ -189,11 +194,13 @@ class OllamaDouble:
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            request = await _read(reader)
-            self.requests.append(request)
-            await self._answer_unless_gone(request, reader, writer)
-        writer.close()
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                request = await _read(reader)
+                self.requests.append(request)
+                await self._answer_unless_gone(request, reader, writer)
+        finally:
+            writer.close()
 
     async def _answer_unless_gone(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

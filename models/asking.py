@@ -40,8 +40,7 @@ TEXT_TOKENS = 4096
 MORE = 4
 WARMER = 0.3
 SHOWN_BACK = 2000
-NOSTREAM = "langsmith:nostream"
-INTERNAL = RunnableConfig(tags=[NOSTREAM])
+INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
 
 Rule = Callable[[Sequence[BaseMessage]], AIMessage]
 

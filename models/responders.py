@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -95,9 +96,9 @@ class Provided:
 
 
 def _install(error: ImportError) -> str:
-    package = (error.name or "").replace("_", "-")
-    if package.partition(".")[0] in {"", "langchain"}:
-        return 'Install it: pip install "mneme[providers]" and the package of the provider.'
+    """Say what to install: LangChain names a provider's package in its message only."""
+    named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
+    package = named[1] if named and named[1] != "langchain" else '"mneme[providers]"'
     return f"Install it: pip install {package}"
 
 

@@ -1,0 +1,566 @@
+"""Asking: who answers, what streams to the chat, what is traced, tools, the two lanes on a real socket."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_core.tracers.base import BaseTracer
+from langchain_core.tracers.schemas import Run
+from langgraph.graph import END, START, MessagesState, StateGraph
+from pydantic import Field
+from served import NOTE, STORED, Note, Sorting, greet, point_at, served, sort_note
+
+from evals.ollama_double import Model, OllamaDouble, Reply
+from mneme.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
+from models.asking import Lane, ask, auto_notice, call_tools, resolve, script
+
+WHO = "ollama:llama3.1:8b"
+GOOD = json.dumps(STORED)
+
+
+@pytest.fixture
+def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
+    with served(monkeypatch) as running:
+        yield running
+
+
+# Who answers.
+
+
+async def test_rules_answer_by_the_rule() -> None:
+    answered = await ask(sort_note, NOTE, "rules")
+    assert answered.value == Sorting(reason="It speaks of me.", route="store")
+    assert (answered.responder, answered.attempts, answered.prompt_tokens) == ("rules", 1, 0)
+
+
+async def test_a_rule_that_fails_its_own_check_is_not_believed() -> None:
+    script("wrong", {"sort_note": [Sorting(reason="", route="store", quote="Bonn")]})
+    with pytest.raises(BadAnswer, match="quote 'Bonn' is not in the note"):
+        await ask(sort_note, NOTE, "scripted:wrong")
+
+
+async def test_a_script_answers_in_order_and_says_when_it_is_over() -> None:
+    script("two", {"sort_note": [Sorting(reason="a", route="store"), GOOD], "greet": ["Good day."]})
+    assert (await ask(sort_note, NOTE, "scripted:two")).value.reason == "a"
+    assert (await ask(sort_note, NOTE, "scripted:two")).value.reason == "home"
+    assert (await ask(greet, NOTE, "scripted:two")).value == "Good day."
+    with pytest.raises(BadInput, match="'two' has no answer left for 'sort_note'"):
+        await ask(sort_note, NOTE, "scripted:two")
+    with pytest.raises(BadInput, match="No script is called 'three'"):
+        await ask(sort_note, NOTE, "scripted:three")
+
+
+async def test_a_script_can_fail_as_a_model_does() -> None:
+    script("failing", {"sort_note": [ModelUnavailable("gone"), "{", 'no, "text"']})
+    with pytest.raises(ModelUnavailable, match="gone"):
+        await ask(sort_note, NOTE, "scripted:failing")
+    with pytest.raises(BadAnswer) as failure:
+        await ask(sort_note, NOTE, "scripted:failing")
+    assert failure.value.raw == "{"
+
+
+@pytest.mark.parametrize("who", ["", "llama3.1", "ollama:", ":x", "rules:x", "scripted:"])
+async def test_an_unknown_form_is_refused_with_the_accepted_ones(who: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        await ask(sort_note, NOTE, who)
+    assert "ollama:<model>" in refusal.value.hint
+
+
+async def test_auto_is_ollama_where_it_has_the_model(double: OllamaDouble) -> None:
+    double.chat.reply(GOOD)
+    assert (await ask(sort_note, NOTE, "auto")).responder == WHO
+    assert auto_notice() == ""
+
+
+async def test_auto_is_rules_where_the_model_is_missing(
+    double: OllamaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_MODEL", "qwen3:4b")
+    point_at(monkeypatch, double.url)
+    assert (await ask(sort_note, NOTE, "auto")).responder == "rules"
+    assert "has no qwen3:4b: answering by rules. Get a model: ollama pull qwen3:4b" in auto_notice()
+
+
+async def test_auto_is_rules_where_nobody_answers_and_is_decided_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    silence = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{silence.getsockname()[1]}"
+    point_at(monkeypatch, url)
+    assert auto_notice() == ""
+    began = time.monotonic()
+    with caplog.at_level("INFO", "models"):
+        assert await resolve("auto") == "rules"
+        assert time.monotonic() - began < 3
+        began = time.monotonic()
+        assert [await resolve("auto") for _ in range(100)] == ["rules"] * 100
+    assert time.monotonic() - began < 0.1
+    line = f"No Ollama at {url}: answering by rules. Get a model: ollama pull llama3.1:8b"
+    assert auto_notice() == line
+    assert [record.getMessage() for record in caplog.records] == [line]
+    silence.close()
+
+
+# Other providers.
+
+
+class Spelled(FakeListChatModel):
+    """A chat model of another provider, that remembers what it was shown."""
+
+    seen: list[list[BaseMessage]] = Field(default_factory=list)
+
+    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+        self.seen.append(messages)
+        return super()._call(messages, *args, **kwargs)
+
+
+def provide(monkeypatch: pytest.MonkeyPatch, *replies: str) -> Spelled:
+    """Install a package of a provider that LangChain knows, with a model that gives these replies."""
+    model = Spelled(responses=list(replies))
+    package = types.ModuleType("langchain_groq")
+    package.ChatGroq = lambda **_: model  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "langchain_groq", package)
+    return model
+
+
+async def test_any_provider_is_told_the_schema_and_held_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = provide(monkeypatch, "I think so.", GOOD)
+    answered = await ask(sort_note, NOTE, "groq:some-model")
+    assert (answered.value.route, answered.attempts) == ("store", 2)
+    assert "JSON schema" in str(model.seen[0][0].content)
+    assert "not a complete JSON object" in str(model.seen[1][-1].content)
+
+
+async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_openai", None)
+    with pytest.raises(MnemeError) as failure:
+        await ask(sort_note, NOTE, "openai:gpt-4o-mini")
+    assert failure.value.hint == "Install it: pip install langchain-openai"
+
+
+async def test_without_langchain_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(MnemeError) as failure:
+        await ask(sort_note, NOTE, "openai:gpt-4o-mini")
+    assert failure.value.hint == 'Install it: pip install "mneme[providers]"'
+
+
+async def test_an_unknown_provider_is_refused() -> None:
+    with pytest.raises(BadInput, match="No provider is called 'nobody'"):
+        await ask(sort_note, NOTE, "nobody:x")
+
+
+# What streams.
+
+
+async def streamed(who: str, lane: Lane = "user") -> tuple[list[str], str, set[str]]:
+    """Run a graph that asks for both kinds of answers; return its stream's texts, its reply, the ids seen."""
+
+    async def reply(state: MessagesState) -> dict[str, list[BaseMessage]]:
+        await ask(sort_note, NOTE, who, lane=lane)
+        answered = await ask(greet, NOTE, who, lane=lane)
+        return {"messages": [AIMessage(answered.value, id=answered.message_id)]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("reply", reply)
+    builder.add_edge(START, "reply")
+    builder.add_edge("reply", END)
+    texts: list[str] = []
+    ids: set[str] = set()
+    start: MessagesState = {"messages": [HumanMessage("hi", id="1")]}
+    final: Any = {}
+    part: Any
+    async for mode, part in builder.compile().astream(start, stream_mode=["messages", "values"]):
+        if mode == "values":
+            final = part
+        elif isinstance(message := part[0], AIMessageChunk):
+            texts += [str(message.text)] if message.text else []
+            ids.add(str(message.id))
+        else:
+            texts.append(f"<whole: {message.text}>")
+    return texts, str(final["messages"][-1].text), ids
+
+
+async def test_rules_and_scripts_stream_like_models() -> None:
+    texts, final, ids = await streamed("rules")
+    assert "".join(texts) == final == "Hello, and thank you for: I live in Ulm."
+    assert len(texts) == 9
+    assert len(ids) == 1
+    script("kind", {"sort_note": [GOOD], "greet": ["Good  day,\nmy friend. "]})
+    texts, final, _ = await streamed("scripted:kind")
+    assert "".join(texts) == final == "Good  day,\nmy friend. "
+    assert len(texts) == 4
+
+
+async def test_a_model_streams_its_text_and_nothing_else(double: OllamaDouble) -> None:
+    double.chat.reply(GOOD, "Hello my dear friend.")
+    texts, final, ids = await streamed(WHO)
+    assert texts == ["Hello", " my", " dear", " friend."]
+    assert final == "Hello my dear friend."
+    assert len(ids) == 1
+
+
+async def test_background_text_does_not_reach_the_chat(double: OllamaDouble) -> None:
+    double.chat.reply(GOOD, "A summary.")
+    texts, final, _ = await streamed(WHO, "background")
+    assert texts == ["<whole: A summary.>"]
+    assert final == "A summary."
+
+
+async def test_tokens_arrive_as_they_are_made(double: OllamaDouble) -> None:
+    double.chat.reply(Reply(" ".join("abcdefghij"), token_seconds=0.05))
+    arrivals: list[float] = []
+
+    async def reply(state: MessagesState) -> dict[str, list[BaseMessage]]:
+        return {"messages": [AIMessage((await ask(greet, NOTE, WHO)).value)]}
+
+    graph = StateGraph(MessagesState).add_node("reply", reply).add_edge(START, "reply").compile()
+    start: MessagesState = {"messages": [HumanMessage("hi")]}
+    async for message, _ in graph.astream(start, stream_mode="messages"):
+        if isinstance(message, AIMessageChunk) and message.text:
+            arrivals.append(time.monotonic())
+    gaps = [later - earlier for earlier, later in pairwise(arrivals)]
+    assert len(arrivals) == 10
+    assert sum(gap > 0.02 for gap in gaps) >= 8
+
+
+THOUGHTS = {
+    "with tags": ["<think>", "she", " lives", "</think>", "\n\n", "Hello", " you"],
+    "tags in pieces": ["<", "thi", "nk>", "a < b", "</th", "ink", ">Hel", "lo you"],
+    "long tag": ["<Thinking>hm</Thinking>", "Hello", " you"],
+    "in the middle": ["Hello", "<think>hm", "</think>", " you"],
+    "no tags but like one": ["Hello", " you"],
+    "a call in tags": ["<tool_call>", '{"name": "f"}', "</tool_call>", "Hello", " you"],
+}
+
+
+@pytest.mark.parametrize("tokens", THOUGHTS.values(), ids=THOUGHTS.keys())
+async def test_thinking_is_never_shown(double: OllamaDouble, tokens: list[str]) -> None:
+    double.chat.reply(GOOD, Reply(tokens))
+    texts, final, _ = await streamed(WHO)
+    assert "".join(texts) == final == "Hello you"
+
+
+async def test_angle_brackets_that_are_no_tags_are_shown(double: OllamaDouble) -> None:
+    double.chat.reply(GOOD, Reply(["if a <", " b and c <", "th", "d> e <thin"]))
+    texts, final, _ = await streamed(WHO)
+    assert "".join(texts) == final == "if a < b and c <thd> e <thin"
+
+
+async def test_thinking_whose_opening_tag_is_in_the_template_is_held_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with served(monkeypatch, Model(template="<|user|>{{ .Prompt }}<|assistant|><think>")) as double:
+        double.chat.reply(GOOD, "She greets me.\n</think>\n\nHello you")
+        texts, final, _ = await streamed(WHO)
+        assert texts == ["Hello", " you"]
+        assert final == "Hello you"
+
+
+async def test_unmarked_thinking_of_an_unknown_model_is_withdrawn_and_expected_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leak = "She greets me.\n</think>\n\nHello you"
+    with served(monkeypatch, Model("leaky:1b")) as double:
+        double.chat.reply(GOOD, leak, leak, GOOD, leak)
+        _, final, _ = await streamed("ollama:leaky:1b")
+        assert final == "Hello you"
+        texts, final, _ = await streamed("ollama:leaky:1b")
+        assert "".join(texts) == final == "Hello you"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '{"name": "insert_memory", "parameters": {"content": "x"}}',
+        '```json\n{"name": "insert_memory", "arguments": {}}\n```',
+        '[TOOL_CALLS] [{"name": "insert_memory", "arguments": {"content": "x"}}]',
+        '<|python_tag|>{"name": "insert_memory", "parameters": {}}',
+        '<tool_call>{"name": "insert_memory", "arguments": {}}</tool_call>',
+    ],
+)
+async def test_a_tool_call_written_as_text_is_never_shown(double: OllamaDouble, call: str) -> None:
+    double.chat.reply(GOOD, Reply(list(call)), "Hello you")
+    texts, final, _ = await streamed(WHO)
+    assert "".join(texts) == final == "Hello you"
+
+
+async def test_text_that_only_begins_like_a_call_is_shown(double: OllamaDouble) -> None:
+    double.chat.reply(GOOD, '{"a": 1} is a JSON object.')
+    texts, final, _ = await streamed(WHO)
+    assert "".join(texts) == final == '{"a": 1} is a JSON object.'
+
+
+async def test_an_attempt_that_broke_off_is_another_message(double: OllamaDouble) -> None:
+    double.chat.reply(GOOD, Reply("Hello my", cut_after=2), "Hello you")
+    texts, final, ids = await streamed(WHO)
+    assert texts == ["Hello", " my", "Hello", " you"]
+    assert final == "Hello you"
+    assert len(ids) == 2
+
+
+async def test_an_empty_reply_is_a_failure(double: OllamaDouble) -> None:
+    double.chat.reply(Reply([""]), " ", "Hello.")
+    answered = await ask(greet, NOTE, WHO)
+    assert (answered.value, answered.attempts) == ("Hello.", 3)
+
+
+# What is traced.
+
+
+class Ears(BaseTracer):
+    """A tracer that keeps every finished run, root and child."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[Run] = []
+
+    def _persist_run(self, run: Run) -> None:
+        """Keep nothing here: runs are kept when they end."""
+
+    def _end_trace(self, run: Run) -> None:
+        self.ended.append(run)
+        super()._end_trace(run)
+
+
+async def test_every_ask_is_one_run_named_after_its_prompt(double: OllamaDouble) -> None:
+    ears = Ears()
+    double.chat.reply("no", GOOD)
+    await ask(sort_note, NOTE, WHO, config={"callbacks": [ears]})
+    *attempts, run = ears.ended
+    assert run.name == "sort_note"
+    assert WHO in (run.tags or [])
+    assert run.metadata["responder"] == WHO
+    assert run.metadata["attempts"] == 2
+    assert [child.metadata["attempt"] for child in attempts] == [1, 2]
+    assert all(child.parent_run_id == run.id for child in attempts)
+
+
+async def test_the_attempts_of_a_failure_are_traced_too(double: OllamaDouble) -> None:
+    ears = Ears()
+    double.chat.reply("no", "no", "no")
+    with pytest.raises(BadAnswer):
+        await ask(sort_note, NOTE, WHO, config={"callbacks": [ears]})
+    assert ears.ended[-1].metadata["attempts"] == 3
+    assert "BadAnswer" in (ears.ended[-1].error or "")
+
+
+async def test_rules_are_traced_as_rules() -> None:
+    ears = Ears()
+    await ask(sort_note, NOTE, "rules", config={"callbacks": [ears]})
+    assert [(run.name, run.tags) for run in ears.ended] == [("sort_note", ["rules"])]
+
+
+# Tools.
+
+
+@tool
+def insert_memory(content: str, kind: str = "semantic") -> str:
+    """Remember something new."""
+    return content
+
+
+@tool
+def update_memory(index: int, content: str) -> str:
+    """Replace a memory."""
+    return content
+
+
+TOOLS = [insert_memory, update_memory]
+CALL = {"name": "insert_memory", "arguments": {"content": "The user lives in Ulm.", "kind": "semantic"}}
+
+
+def by_rule(messages: Sequence[BaseMessage]) -> AIMessage:
+    """Insert what was said last."""
+    args = {"content": str(messages[-1].content), "kind": "semantic"}
+    return AIMessage("", tool_calls=[{"name": "insert_memory", "args": args, "id": "1", "type": "tool_call"}])
+
+
+async def turn(who: str = WHO, *before: BaseMessage) -> AIMessage:
+    messages = [HumanMessage("I live in Ulm."), *before]
+    return await call_tools("You remember.", messages, TOOLS, who, rule=by_rule)
+
+
+def calls(message: AIMessage) -> list[tuple[str, dict[str, Any]]]:
+    return [(call["name"], call["args"]) for call in message.tool_calls]
+
+
+async def test_tools_are_described_flat_and_called(double: OllamaDouble) -> None:
+    double.chat.reply(Reply(tool_calls=(CALL,)))
+    assert calls(await turn()) == [("insert_memory", CALL["arguments"])]
+    body = double.chats[0].body
+    (first, _) = [described["function"] for described in body["tools"]]
+    assert first["name"] == "insert_memory"
+    assert first["description"] == "Remember something new."
+    assert first["parameters"]["required"] == ["content", "kind"]
+    assert "format" not in body
+
+
+async def test_calls_in_the_last_line_count_too(double: OllamaDouble) -> None:
+    double.chat.reply(Reply(tool_calls=(CALL,), calls_in_last_line=True))
+    assert calls(await turn()) == [("insert_memory", CALL["arguments"])]
+
+
+async def test_rules_and_scripts_call_tools_too() -> None:
+    assert calls(await turn("rules")) == [
+        ("insert_memory", {"content": "I live in Ulm.", "kind": "semantic"})
+    ]
+    script("agent", {"call_tools": [by_rule([HumanMessage("x")]), "Nothing to do."]})
+    assert calls(await turn("scripted:agent")) == [("insert_memory", {"content": "x", "kind": "semantic"})]
+    assert (await turn("scripted:agent")).text == "Nothing to do."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CALL),
+        json.dumps(CALL).replace("arguments", "parameters"),
+        f"<tool_call>{json.dumps(CALL)}</tool_call>",
+        f"[TOOL_CALLS] [{json.dumps(CALL)}]",
+        f"I will do this:\n```json\n{json.dumps(CALL)}\n```",
+        json.dumps({"type": "function", "function": CALL}),
+    ],
+)
+async def test_a_call_written_as_text_is_promoted_and_not_shown(double: OllamaDouble, text: str) -> None:
+    double.chat.reply(text)
+    message = await turn()
+    assert calls(message) == [("insert_memory", CALL["arguments"])]
+    assert message.text == ""
+
+
+WRONG_CALLS = {
+    "unknown tool": (
+        {"name": "forget", "arguments": {}},
+        "There is no tool 'forget'; there are: insert_memory",
+    ),
+    "missing argument": ({"name": "update_memory", "arguments": {"content": "x"}}, "lacks: index"),
+    "wrong type": ({"name": "update_memory", "arguments": {"index": "first", "content": "x"}}, "index"),
+}
+
+
+@pytest.mark.parametrize(("call", "complaint"), WRONG_CALLS.values(), ids=WRONG_CALLS.keys())
+async def test_a_wrong_call_is_shown_and_asked_again(
+    double: OllamaDouble, call: dict[str, Any], complaint: str
+) -> None:
+    double.chat.reply(Reply(tool_calls=(call,)), Reply(tool_calls=(CALL,)))
+    assert calls(await turn()) == [("insert_memory", CALL["arguments"])]
+    messages = double.chats[1].body["messages"]
+    assert complaint in messages[-1]["content"]
+    assert call["name"] in messages[-2]["content"]
+
+
+async def test_the_same_call_is_stopped_at_the_second(double: OllamaDouble) -> None:
+    double.chat.reply(Reply(tool_calls=(CALL, CALL)))
+    first = await turn()
+    assert len(first.tool_calls) == 1
+    double.chat.reply(Reply(tool_calls=(CALL,)))
+    done = ToolMessage("done", tool_call_id=first.tool_calls[0]["id"] or "")
+    assert (await turn(WHO, first, done)).tool_calls == []
+
+
+async def test_a_model_without_tools_is_named(double: OllamaDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+    double.chat.reply(Reply(status=400, error="llama3.1:8b does not support tools"))
+    with pytest.raises(ModelUnavailable, match="does not support tools") as failure:
+        await turn()
+    assert "version 3" in failure.value.hint
+    with served(monkeypatch, Model("gemma:2b", ("completion",))) as other:
+        with pytest.raises(ModelUnavailable, match="gemma:2b does not support tools"):
+            await turn("ollama:gemma:2b")
+        assert not other.chats
+
+
+# The lanes, on a real socket.
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+async def test_a_hundred_background_calls_do_not_delay_the_first_token(
+    monkeypatch: pytest.MonkeyPatch, parallel: int
+) -> None:
+    with served(monkeypatch, parallel=parallel, seconds=0.2, brain=answering) as double:
+        alone = min([await first_token() for _ in range(3)])
+        tasks = [asyncio.create_task(ask(sort_note, NOTE, WHO, lane="background")) for _ in range(100)]
+        await asyncio.sleep(0.5)
+        loaded = []
+        for _ in range(5):
+            loaded.append(await first_token())
+            await asyncio.sleep(0.25)
+        assert max(loaded) < 1.2 * alone + 0.03
+        assert sum(task.done() for task in tasks) >= 3
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(request.aborted for request in double.chats) >= 1
+
+
+def answering(body: dict[str, Any]) -> str:
+    return GOOD if body.get("format") else "Hello my dear friend."
+
+
+async def first_token() -> float:
+    """Return the seconds from asking to the first token of a reply."""
+    began = time.monotonic()
+    first: list[float] = []
+
+    class Clock(Ears):
+        def on_llm_new_token(self, *args: Any, **kwargs: Any) -> Any:
+            first.append(time.monotonic() - began)
+            return super().on_llm_new_token(*args, **kwargs)
+
+    await ask(greet, NOTE, WHO, config={"callbacks": [Clock()]})
+    return first[0] if first else time.monotonic() - began
+
+
+async def test_preempted_work_is_done_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, parallel=1, seconds=0.1, brain=answering) as double:
+        await resolve(WHO)
+        work = asyncio.create_task(ask(sort_note, NOTE, WHO, lane="background"))
+        await asyncio.sleep(0.05)
+        await ask(greet, NOTE, WHO)
+        assert (await work).value.route == "store"
+        assert (await work).attempts == 1
+        kinds = ["note" if request.body.get("format") else "greeting" for request in double.chats]
+    assert kinds == ["note", "greeting", "note"]
+
+
+# What is imported.
+
+
+def test_importing_the_asking_is_light() -> None:
+    heavy = ["torch", "transformers", "sentence_transformers", "onnxruntime", "langchain", "langchain_ollama"]
+    code = f"import sys, models.asking; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_tracing_means_no_client_of_langsmith() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "sys.path.insert(0, 'tests')\n"
+        "from served import NOTE, sort_note\n"
+        "from models.asking import ask\n"
+        "import socket\n"
+        "socket.socket.connect = lambda *a: sys.exit('connected')\n"
+        "print(asyncio.run(ask(sort_note, NOTE, 'rules')).value.route, 'langsmith.client' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "store"
+
+
+def test_every_kind_of_chat_model_is_one_to_langchain() -> None:
+    from models.voices import Voice  # noqa: PLC0415  (only here)
+
+    assert issubclass(Voice, BaseChatModel)
+    assert Voice(text="Good day.").invoke("x").text == "Good day."
+    assert Note(message="x").message == "x"
