@@ -17,13 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from langchain_core.messages import HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from pydantic import BaseModel, Field
 
 from evals.answering import Identity, identify
 from evals.locomo_data import Conversation, Question, answer_score, chosen, find, load, put
-from evals.locomo_tables import DEPTHS, MODES, Mode, report
+from evals.locomo_tables import DEPTHS, MODES, Mode, report, tokens
 from evals.report import Journal, Progress, Report, file_digest, open_journal
 from mneme.settings import settings
 from models.asking import ask
@@ -165,7 +163,7 @@ async def _look_up(place: Place, mode: Mode, bench: Bench) -> None:
         "category": place.question.category,
         "evidence": place.evidence,
         "found": [hit.version.key for hit in hits],
-        "tokens": [_tokens(texts[:depth]) for depth in DEPTHS],
+        "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
         "seconds_with_embedding": with_embedding,
         "seconds_without_embedding": without,
     }
@@ -176,10 +174,6 @@ async def _timed(place: Place, mode: Mode, bench: Bench) -> tuple[list[Hit], flo
     started = perf_counter()
     hits = await bench.ledger.search(place.namespace, place.question.question, limit=DEPTHS[-1], mode=mode)
     return hits, perf_counter() - started
-
-
-def _tokens(texts: Sequence[str]) -> int:
-    return count_tokens_approximately([HumanMessage(text) for text in texts])
 
 
 async def _answer(place: Place, bench: Bench) -> None:

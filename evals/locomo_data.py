@@ -122,6 +122,8 @@ def load(path: Path) -> list[Conversation]:
         raise BadInput(f"{path} is not in LoCoMo's format: {where}: {first['msg']}.", HINT) from error
     if not conversations:
         raise BadInput(f"{path} holds no conversation.", HINT)
+    if len({conversation.sample_id for conversation in conversations}) < len(conversations):
+        raise BadInput(f"{path} names two conversations alike.", HINT)
     if not any(c.evidence_of(question) for c in conversations for question in c.questions):
         raise BadInput(f"{path} names no turn that answers any question.", HINT)
     return conversations

@@ -1,10 +1,12 @@
 """LoCoMo's tables and plots: recall, tokens and latency of the search, and F1 of the answers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from langchain_core.messages import HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from matplotlib.axes import Axes
 from rich.table import Table
 
@@ -43,6 +45,11 @@ def report(conversations: Sequence[Conversation], journal: Journal, who: Identit
         plots=[plot],
         notes=[f"Part of the benchmark used: {part}.", *_notes(conversations, searches, who)],
     )
+
+
+def tokens(texts: Iterable[str]) -> int:
+    """Estimate what it costs to show texts to a model."""
+    return count_tokens_approximately([HumanMessage(text) for text in texts])
 
 
 def _rows(journal: Journal, what: str) -> list[Row]:
@@ -143,10 +150,12 @@ def _notes(
     questions = sum(len(conversation.questions) for conversation in conversations)
     turns = sum(len(conversation.turns) for conversation in conversations)
     used = searches["dense"]["questions"]["all"]
+    whole = [tokens(turn.wording for turn in conversation.turns) for conversation in conversations]
     notes = [
         f"{turns} turns in {len(conversations)} namespaces; recall over {used} of {questions} questions: "
         f"{questions - used} name no evidence that is in the conversation."
     ]
+    notes.append(f"For comparison, the full context: a conversation has about {np.mean(whole):.0f} tokens.")
     if not who.is_model:
         notes.append("Answers are not scored: no language model answers, and rules do not stand for one.")
     return notes

@@ -1,18 +1,23 @@
 """The evaluations: how they score, what they keep, and that each runs through the real system."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from evals import contradictions, locomo_data
+from evals import contradictions, locomo, locomo_data
 from evals.contradictions import Case, as_row, score, summarise
 from evals.locomo_data import Question, answer_score, chosen
+from evals.ollama_double import Brain, OllamaDouble
 from evals.report import Report, open_journal, table
 from evals.scoring import Done, Expected, pair, share
 from mneme.errors import BadInput
+from mneme.settings import settings
+from models import asking
 
 INSERT = Expected(operation=["insert"], contains=["piano"])
 UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])
@@ -216,3 +221,145 @@ class TestLocomoScores:
         assert answer_score(trap, "That is not mentioned.") == 1.0
         assert answer_score(trap, "a dog") == 0.0
         assert chosen("a", trap, "I cannot choose (a) or (b)") == "I cannot choose (a) or (b)"
+
+
+TURNS = [
+    ("Ada", "I adopted a tortoise called Leo last week."),
+    ("Ben", "My new bicycle is bright orange."),
+    ("Ada", "The choir sings in Lisbon in June."),
+    ("Ben", "I cannot stand olives on a pizza."),
+    ("Ada", "My brother repairs old clocks."),
+    ("Ben", "We painted the kitchen on Sunday."),
+]
+
+
+def write_locomo(path: Path, **change: object) -> Path:
+    """Write a small conversation of our own in LoCoMo's format."""
+    session = [
+        {"speaker": speaker, "dia_id": f"D1:{number}", "text": text}
+        for number, (speaker, text) in enumerate(TURNS, 1)
+    ]
+    questions = [
+        {"question": "What is Ada's tortoise called?", "answer": "Leo", "evidence": ["D1:1"], "category": 4},
+        {
+            "question": "What do Ada and Ben own that is orange or slow?",
+            "answer": "a tortoise, a bicycle",
+            "evidence": ["D1:1; D1:2"],
+            "category": 1,
+        },
+        {"question": "When does the choir sing?", "answer": 2024, "evidence": ["D1:3"], "category": 2},
+        {
+            "question": "Which clocks does Ben repair?",
+            "adversarial_answer": "old clocks",
+            "evidence": ["D1:5"],
+            "category": 5,
+        },
+        {"question": "Who said that?", "answer": "nobody", "evidence": ["D9:9"], "category": 3},
+    ]
+    conversation = {
+        "speaker_a": "Ada",
+        "speaker_b": "Ben",
+        "session_1_date_time": "1:00 pm on 1 May, 2024",
+        "session_1": session,
+    }
+    whole = {"sample_id": "own", "qa": questions, "conversation": conversation} | change
+    path.write_text(json.dumps([whole]))
+    return path
+
+
+@contextmanager
+def ollama(brain: Brain) -> Iterator[OllamaDouble]:
+    """Let the settings' Ollama be a double."""
+    with pytest.MonkeyPatch.context() as patch, OllamaDouble(brain=brain) as double:
+        patch.setenv("MNEME_OLLAMA_URL", double.url)
+        settings.cache_clear()
+        asking.forget()
+        yield double
+    settings.cache_clear()
+    asking.forget()
+
+
+class TestLocomo:
+    async def test_search_over_turns_is_scored_and_rules_do_not_answer(self, tmp_path: Path) -> None:
+        options = locomo.Options(data=write_locomo(tmp_path / "own.json"), out=tmp_path, chatbot="rules")
+        report = await locomo.run(options)
+        search = report.summary["search"]
+        assert report.summary["part"] == "1 of 10 conversations"
+        assert search["dense"]["questions"]["all"] == 4  # one question's evidence is not in the file
+        for mode in ("dense", "bm25", "hybrid"):
+            assert search[mode]["recall"]["single-hop"][5]["mean"] == 1.0
+            assert search[mode]["milliseconds"]["seconds_without_embedding"]["p50"] > 0
+        assert search["dense"]["recall"]["all"][20]["mean"] == 1.0  # six turns in all
+        assert search["dense"]["tokens"][5] < search["dense"]["tokens"][10]
+        assert report.summary["answers"] == {}
+        assert any("Answers are not scored" in note for note in report.notes)
+        assert report.plots[0].stat().st_size > 0
+
+    async def test_a_models_answers_are_scored_and_kept(self, tmp_path: Path) -> None:
+        with ollama(lambda body: "Not mentioned in the conversation" if asks(body, "(a)") else "Leo"):
+            data = write_locomo(tmp_path / "own.json")
+            options = locomo.Options(data=data, out=tmp_path, chatbot="ollama:llama3.1:8b")
+            answers = (await locomo.run(options)).summary["answers"]
+        assert answers["single-hop"]["mean"] == 1.0
+        assert answers["adversarial"]["mean"] == 1.0
+        assert answers["temporal"]["mean"] == 0.0
+
+    async def test_an_interrupted_run_goes_on_where_it_stopped(self, tmp_path: Path) -> None:
+        options = locomo.Options(data=write_locomo(tmp_path / "own.json"), out=tmp_path, chatbot="rules")
+
+        def stop(done: int, of: int, what: str) -> None:
+            if done == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            await locomo.run(options, stop)
+        kept = raw_results(tmp_path)
+        assert len(kept.splitlines()) == 1 + 2 * 3
+        report = await locomo.run(options)
+        assert raw_results(tmp_path).startswith(kept)
+        assert len(report.rows) == 5 * 3
+
+    @pytest.mark.parametrize(
+        ("content", "complaint"),
+        [
+            ("{not json", "not in LoCoMo's format"),
+            ("[]", "no conversation"),
+            ('[{"sample_id": "a", "qa": []}]', "needs `sample_id`"),
+            (
+                '[{"sample_id": "a", "qa": [], "conversation": {"session_1": 3}}]',
+                "session_1 is no list of turns",
+            ),
+        ],
+    )
+    def test_a_bad_file_is_a_clear_error(self, tmp_path: Path, content: str, complaint: str) -> None:
+        path = tmp_path / "locomo.json"
+        path.write_text(content)
+        with pytest.raises(BadInput, match=complaint):
+            locomo_data.load(locomo_data.find(tmp_path))
+
+    def test_absent_data_is_a_clear_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(BadInput, match=r"no locomo\*.json"):
+            locomo_data.find(tmp_path)
+        with pytest.raises(BadInput, match="Cannot read"):
+            locomo_data.load(tmp_path / "none.json")
+        path = write_locomo(tmp_path / "own.json", qa=[])
+        with pytest.raises(BadInput, match="no turn that answers"):
+            locomo_data.load(path)
+
+    def test_the_benchmarks_own_file_is_read_whole(self) -> None:
+        if settings().data is None:
+            pytest.skip("MNEME_DATA does not say where LoCoMo's file is")
+        for conversation in locomo_data.load(locomo_data.find(None)):
+            assert len(conversation.turns) > 300
+            assert all(turn.date and turn.speaker in turn.wording for turn in conversation.turns)
+            unknown = [q for q in conversation.questions if not conversation.evidence_of(q)]
+            assert len(unknown) <= 2
+
+
+def raw_results(folder: Path) -> str:
+    (raw,) = folder.glob("*.jsonl")
+    return raw.read_text()
+
+
+def asks(body: dict[str, object], words: str) -> bool:
+    return words in json.dumps(body)
