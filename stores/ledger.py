@@ -9,6 +9,7 @@ import difflib
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -426,13 +427,24 @@ class Ledger:
             since = last
 
 
-async def open_ledger(location: str, embedder: Embedder) -> Ledger:
-    """Open a folder (Qdrant Edge) as a ledger; make it where there is none yet.
+async def open_ledger(location: str, embedder: Embedder, *, api_key: str = "") -> Ledger:
+    """Open a folder (Qdrant Edge) or an http(s) URL (Qdrant server) as a ledger; make it where new.
 
     Raises LedgerInUse, LedgerMismatch or StorageFailure.
     """
+    if location == ":memory:" or location.startswith(("http://", "https://")):
+        server = await _open_server(location, embedder, api_key)
+        return Ledger(server, embedder)
     edge = await asyncio.to_thread(EdgeEngine.open, Path(location), embedder.name, embedder.dimension)
     return Ledger(edge, embedder)
+
+
+async def _open_server(location: str, embedder: Embedder, api_key: str) -> Engine:
+    module = await asyncio.to_thread(import_module, "stores.server")  # its client is slow to import
+    opened: Engine = await module.ServerEngine.open(
+        location, embedder.name, embedder.dimension, api_key=api_key
+    )
+    return opened
 
 
 async def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:

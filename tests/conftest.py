@@ -14,7 +14,7 @@ def embedder() -> WordEmbedder:
     return WordEmbedder()
 
 
-@pytest.fixture(params=["edge"])
+@pytest.fixture(params=["edge", "server"])
 async def ledger(
     request: pytest.FixtureRequest, tmp_path: Path, embedder: WordEmbedder
 ) -> AsyncIterator[Ledger]:

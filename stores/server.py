@@ -1,0 +1,540 @@
+"""The ledger's engine on a Qdrant server or cluster, for many processes at once.
+
+A server cannot store two points in one atomic operation, so a write goes in this order:
+
+1. *Claim*: insert the version point only if there is none of its id, and read back whose it is. That
+   is the compare-and-set; a version point is never overwritten. The claim carries, as its intent, the
+   head and the receipts that follow from it.
+2. *Settle*: upsert the head unless it is newer already, upsert the receipts, remove the intent.
+
+Whoever finds a claim that is not settled (its writer was killed) settles it: the next writer of the
+record, a reader of the record by its key, and the next process that opens the ledger. Settling twice
+changes nothing.
+
+The address may carry `collection`, `shards` and `replicas`: `https://host:6333?replicas=2`. `https`
+means TLS. `:memory:` is the client's own in-memory engine, for tests and experiments.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from operator import methodcaller
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid5
+
+from httpx import HTTPError
+from pydantic import ValidationError
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+from mneme.errors import BadInput, Conflict, LedgerMismatch, MnemeError, StorageFailure
+from stores.engine import (
+    DENSE,
+    FORMAT,
+    REEMBED,
+    RRF_K,
+    SPARSE,
+    Condition,
+    EngineInfo,
+    Entry,
+    Payload,
+    Point,
+    Query,
+    Scored,
+    Step,
+    Where,
+)
+from stores.folder import Manifest
+from stores.records import LEDGER, version_id
+from stores.words import Words
+
+T = TypeVar("T")
+MEMORY = ":memory:"
+OLDEST = (1, 20)  # conditional upserts and IDF over a part of the collection
+TIMEOUT = 30
+MOST_SCOPES = 1_000_000
+SETTLED_AT_ONCE = 256
+READ_AT_ONCE = 1000
+MANIFEST_ID = str(uuid5(LEDGER, "manifest"))
+STRONG: Any = {"ordering": models.WriteOrdering.STRONG}
+LATEST: Any = {"consistency": models.ReadConsistencyType.MAJORITY}
+
+
+class Address(NamedTuple):
+    """Where a server is, and how a new collection is laid out on it."""
+
+    url: str
+    prefix: str | None
+    collection: str
+    shards: int | None
+    replicas: int | None
+
+
+class ServerEngine:
+    """A server's ledger; make one with `open`."""
+
+    def __init__(self, address: Address, api_key: str, client: AsyncQdrantClient | None = None) -> None:
+        self._address, self._api_key = address, api_key
+        self._clients: weakref.WeakKeyDictionary[Any, AsyncQdrantClient] = weakref.WeakKeyDictionary()
+        self._memory = client or (AsyncQdrantClient(MEMORY) if address.url == MEMORY else None)
+        self._manifest = Manifest(format=FORMAT, embedder="", dimension=0, generation=0)
+
+    @classmethod
+    async def open(
+        cls,
+        location: str,
+        embedder: str,
+        dimension: int,
+        *,
+        api_key: str = "",
+        client: AsyncQdrantClient | None = None,
+    ) -> "ServerEngine":
+        """Open the server's ledger, or make one, and settle what killed writers left.
+
+        Raises LedgerMismatch or StorageFailure. `client` shares an in-memory engine among openers.
+        """
+        engine = cls(address_of(location), api_key, client)
+        await engine._check_version()
+        wanted = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
+        engine._manifest = await engine._find_or_make(wanted)
+        _check_manifest(location, engine._manifest, wanted)
+        await engine._settle_all()
+        return engine
+
+    async def append(self, steps: Sequence[Step]) -> list[str]:
+        """Store the steps, each by itself; when one refuses, the others are stored all the same."""
+        kept: dict[int, str] = {}
+        refused: dict[int, MnemeError] = {}
+        while len(kept) + len(refused) < len(steps):
+            waiting = {n: step for n, step in enumerate(steps) if n not in kept and n not in refused}
+            entries = await self._decide(_first_of_each_record(waiting), kept, refused)
+            for number in await self._claim(entries):
+                kept[number] = entries[number].claims[-1].id
+        if refused:
+            raise refused[min(refused)]
+        found = await self._read(list(kept.values()))
+        return [found[kept[number]]["event"] for number in range(len(steps))]
+
+    async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        """Return the points' payloads, having settled what stands unsettled behind any head."""
+        found = await self._read(ids)
+        heads = {point: found.get(point, {"n": 0}) for point in ids}
+        following = [version_id(point, head["n"] + 1) for point, head in heads.items() if "n" in head]
+        ahead = await self._read(following)
+        if not ahead:
+            return found
+        await self._settle(ahead)
+        return await self._read(ids)
+
+    async def search(self, query: Query) -> list[Scored]:
+        legs = _legs(query)
+        if not legs:  # a query of stop words only
+            return []
+        found = await self._ask([_request(query, legs)])
+        ids = [str(point.id) for point in found[0]]
+        parts = await self._parts(legs, ids) if query.mode == "hybrid" and ids else {}
+        return [_scored(point, query, parts) for point in found[0]]
+
+    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        order = models.OrderByQuery(order_by="created")
+        request = models.QueryRequest(
+            query=order, filter=_filter(where), limit=limit, offset=offset, with_payload=True
+        )
+        return [point.payload or {} for point in (await self._ask([request]))[0]]
+
+    async def count(self, where: Where) -> int:
+        name = self._address.collection
+        counted = await self._call(lambda client: client.count(name, count_filter=_filter(where)))
+        return counted.count
+
+    async def scopes(self, where: Where) -> list[str]:
+        name = self._address.collection
+        facet = await self._call(
+            lambda client: client.facet(
+                name, "scope", facet_filter=_filter(where), limit=MOST_SCOPES, exact=True
+            )
+        )
+        return [str(hit.value) for hit in facet.hits]
+
+    async def erase(self, ids: Sequence[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
+        """Delete the points; the server frees their bytes when it next optimises its segments."""
+        found = await self._read(list(expected))
+        if {record: payload["n"] for record, payload in found.items()} != dict(expected):
+            raise Conflict("A record was written to while it was being forgotten.")
+        name = self._address.collection
+        await self._call(lambda client: client.delete(name, list(ids), **STRONG))
+        await self._call(lambda client: client.upsert(name, [_point(point) for point in left], **STRONG))
+        following = [version_id(record, number + 1) for record, number in expected.items()]
+        if await self._read(following):
+            raise Conflict("A record was written to while it was being forgotten.")
+
+    async def flush(self) -> None:
+        """Do nothing: the server acknowledges a write when it is in its log."""
+
+    async def info(self) -> EngineInfo:
+        name = self._address.collection
+        return EngineInfo(
+            kind="server",
+            location=self._address.url,
+            points=(await self._call(lambda client: client.count(name))).count,
+            embedder=self._manifest.embedder,
+            dimension=self._manifest.dimension,
+        )
+
+    async def close(self) -> None:
+        """Close this loop's connections; those of other loops end with them."""
+        client = self._memory or self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    async def _decide(
+        self, turn: Mapping[int, Step], kept: dict[int, str], refused: dict[int, MnemeError]
+    ) -> dict[int, Entry]:
+        seen = await self._read([point for step in turn.values() for point in step.reads])
+        entries: dict[int, Entry] = {}
+        for number, step in turn.items():
+            try:
+                outcome = step.decide(seen)
+            except MnemeError as refusal:
+                refused[number] = refusal
+                continue
+            if isinstance(outcome, Entry):
+                entries[number] = outcome
+            else:
+                kept[number] = outcome
+        return entries
+
+    async def _claim(self, entries: Mapping[int, Entry]) -> list[int]:
+        """Insert the version points, settle whoever was first, and return which of ours were."""
+        claims = [_claim_point(claim, entry) for entry in entries.values() for claim in entry.claims]
+        if not claims:
+            return []
+        name, mode = self._address.collection, models.UpdateMode.INSERT_ONLY
+        await self._call(lambda client: client.upsert(name, claims, update_mode=mode, **STRONG))
+        seen = await self._read([str(claim.id) for claim in claims])
+        await self._settle(seen)
+        return [
+            number
+            for number, entry in entries.items()
+            if all(seen.get(c.id, {}).get("event") == c.payload["event"] for c in entry.claims)
+        ]
+
+    async def _settle(self, claims: Mapping[str, Payload]) -> None:
+        """Carry out the intents of claims; a head that is newer already stays."""
+        open_ = {point: payload for point, payload in claims.items() if "intent" in payload}
+        if not open_:
+            return
+        operations = [_head_operation(payload) for payload in open_.values()]
+        receipts = [
+            models.PointStruct(id=receipt, vector={}, payload={"version": version})
+            for payload in open_.values()
+            for receipt, version in payload["intent"]["receipts"]
+        ]
+        if receipts:
+            operations.append(models.UpsertOperation(upsert=models.PointsList(points=receipts)))
+        done = models.DeletePayload(keys=["intent", "pending"], points=list(open_))
+        name, settled = self._address.collection, models.DeletePayloadOperation(delete_payload=done)
+        await self._call(lambda client: client.batch_update_points(name, [*operations, settled], **STRONG))
+
+    async def _settle_all(self) -> None:
+        name = self._address.collection
+        pending = models.Filter(
+            must=[models.FieldCondition(key="pending", match=models.MatchValue(value=True))]
+        )
+        while True:
+            found, _ = await self._call(
+                lambda client: client.scroll(name, pending, limit=SETTLED_AT_ONCE, with_payload=True)
+            )
+            if not found:
+                return
+            await self._settle({str(record.id): record.payload or {} for record in found})
+
+    async def _read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        name, found = self._address.collection, dict[str, Payload]()
+        distinct = list(dict.fromkeys(ids))
+        for start in range(0, len(distinct), READ_AT_ONCE):
+            retrieve = methodcaller("retrieve", name, distinct[start : start + READ_AT_ONCE], **LATEST)
+            records: list[models.Record] = await self._call(retrieve)
+            found |= {str(record.id): record.payload or {} for record in records}
+        return found
+
+    async def _ask(self, requests: list[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
+        name = self._address.collection
+        answers = await self._call(lambda client: client.query_batch_points(name, requests))
+        return [answer.points for answer in answers]
+
+    async def _parts(self, legs: Sequence["Leg"], ids: list[str]) -> dict[str, dict[str, float]]:
+        only = models.Filter(must=[models.HasIdCondition(has_id=list(ids))])
+        requests = [
+            models.QueryRequest(
+                query=leg.query, using=leg.name, params=leg.params, filter=only, limit=len(ids)
+            )
+            for leg in legs
+        ]
+        parts: dict[str, dict[str, float]] = {}
+        for leg, points in zip(legs, await self._ask(requests), strict=True):
+            for point in points:
+                parts.setdefault(str(point.id), {})[leg.name] = point.score
+        return parts
+
+    async def _check_version(self) -> None:
+        """Refuse a server that would ignore the conditions of our writes, and so lose updates."""
+        version = (await self._call(lambda client: client.info())).version
+        numbers = tuple(int(number) for number in version.split("-")[0].split(".")[:2])
+        if numbers < OLDEST:
+            raise StorageFailure(
+                f"The Qdrant server has version {version}.",
+                f"Mneme needs {'.'.join(map(str, OLDEST))} or newer: conditional writes.",
+            )
+
+    async def _find_or_make(self, wanted: Manifest) -> Manifest:
+        """Return the manifest of the collection behind our alias, which is made where it is missing."""
+        name = self._address.collection
+        aliases = (await self._call(lambda client: client.get_aliases())).aliases
+        if name not in {alias.alias_name for alias in aliases}:
+            await self._make(wanted)
+        seen = (await self._read([MANIFEST_ID])).get(MANIFEST_ID)
+        try:
+            return Manifest.model_validate_json(seen["manifest"] if seen else "")
+        except (ValidationError, KeyError) as broken:
+            raise LedgerMismatch(f"The collection {name} holds no ledger.", "Name another one.") from broken
+
+    async def _make(self, wanted: Manifest) -> None:
+        name = self._address.collection
+        if await self._call(lambda client: client.collection_exists(name)):
+            raise LedgerMismatch(
+                f"The server has a collection {name} that is not a ledger; nothing was touched.",
+                "Name another one: add ?collection=NAME to the address.",
+            )
+        collection = f"{name}-{wanted.generation:06d}"
+        await self.make_collection(collection, wanted)
+        alias = models.CreateAlias(collection_name=collection, alias_name=name)
+        await self._call(
+            lambda client: client.update_collection_aliases([models.CreateAliasOperation(create_alias=alias)])
+        )
+
+    async def make_collection(self, collection: str, manifest: Manifest) -> None:
+        """Make a collection with its indexes and its manifest, unless another process just did."""
+        if not await self._call(lambda client: client.collection_exists(collection)):
+            await self._create(collection, manifest.dimension)
+        point = models.PointStruct(
+            id=MANIFEST_ID, vector={}, payload={"manifest": manifest.model_dump_json()}
+        )
+        mode = models.UpdateMode.INSERT_ONLY
+        await self._call(lambda client: client.upsert(collection, [point], update_mode=mode, **STRONG))
+
+    async def _create(self, collection: str, dimension: int) -> None:
+        replicas = self._address.replicas
+        dense = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
+        sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
+        await self._call(
+            lambda client: client.create_collection(
+                collection,
+                vectors_config={DENSE: dense},
+                sparse_vectors_config={SPARSE: sparse},
+                shard_number=self._address.shards,
+                replication_factor=replicas,
+                write_consistency_factor=replicas and replicas // 2 + 1,
+                hnsw_config=models.HnswConfigDiff(m=0, payload_m=16),  # one graph for each scope
+            )
+        )
+        if self._memory is not None:  # the client's own engine has no indexes, and warns
+            return
+        for field, index in (
+            ("scope", models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)),
+            ("created", models.PayloadSchemaType.INTEGER),
+            ("pending", models.PayloadSchemaType.BOOL),
+        ):
+            await self._call(methodcaller("create_payload_index", collection, field, field_schema=index))
+
+    def _client(self) -> AsyncQdrantClient:
+        """Return this event loop's client: connections belong to the loop that made them."""
+        if self._memory is not None:
+            return self._memory
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = AsyncQdrantClient(
+                url=self._address.url,
+                prefix=self._address.prefix,
+                api_key=self._api_key or None,
+                timeout=TIMEOUT,
+                check_compatibility=False,  # `_check_version` does, with an error
+            )
+        return self._clients[loop]
+
+    async def _call(self, operation: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
+        try:
+            return await operation(self._client())
+        except UnexpectedResponse as refusal:
+            raise StorageFailure(
+                f"The Qdrant server at {self._address.url} refused: {refusal.status_code} "
+                f"{refusal.reason_phrase}.",
+                "Check MNEME_LEDGER_API_KEY." if refusal.status_code in (401, 403) else "See its log.",
+            ) from refusal
+        except (ResponseHandlingException, HTTPError, OSError) as failure:
+            raise StorageFailure(
+                f"The Qdrant server at {self._address.url} does not answer: {failure}.",
+                "Start it, or check MNEME_LEDGER.",
+            ) from failure
+
+
+class Leg(NamedTuple):
+    """One part of a query: which vector is compared with what."""
+
+    name: str
+    query: Any
+    params: models.SearchParams | None
+
+
+def address_of(location: str) -> Address:
+    """Read the address of a ledger on a server."""
+    parts = urlsplit(location)
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    unknown = options.keys() - {"collection", "shards", "replicas"}
+    counts = {name: options.get(name) for name in ("shards", "replicas")}
+    if unknown or not all(count is None or (count.isdigit() and int(count)) for count in counts.values()):
+        raise BadInput(
+            f"The ledger's address {location!r} has options that mean nothing.",
+            "There are collection=NAME, shards=N and replicas=N.",
+        )
+    if location == MEMORY:
+        return Address(MEMORY, None, "mneme", None, None)
+    url = f"{parts.scheme}://{parts.netloc}"
+    shards, replicas = (int(count) if count else None for count in counts.values())
+    return Address(url, parts.path.strip("/") or None, options.get("collection", "mneme"), shards, replicas)
+
+
+def _check_manifest(location: str, found: Manifest, wanted: Manifest) -> None:
+    if found.format != wanted.format:
+        raise LedgerMismatch(
+            f"{location} has the ledger format {found.format}; this version reads {wanted.format}.",
+            "Use the version of Mneme that wrote it to export it, then import it here.",
+        )
+    if (found.embedder, found.dimension) != (wanted.embedder, wanted.dimension):
+        raise LedgerMismatch(
+            f"The ledger at {location} was made with the embedder {found.embedder} "
+            f"({found.dimension} dimensions), not {wanted.embedder} ({wanted.dimension}).",
+            REEMBED,
+        )
+
+
+def _first_of_each_record(waiting: Mapping[int, Step]) -> dict[int, Step]:
+    first = {waiting[number].record: number for number in sorted(waiting, reverse=True)}
+    return {number: waiting[number] for number in sorted(first.values())}
+
+
+def _claim_point(claim: Point, entry: Entry) -> models.PointStruct:
+    payload = dict(claim.payload)
+    if claim is entry.claims[-1]:
+        head = entry.head
+        intent: Payload = {
+            "head": {"id": head.id, **{k: v for k, v in head.payload.items() if k != "event"}},
+            "receipts": [[receipt.id, receipt.payload["version"]] for receipt in entry.receipts],
+        }
+        if head.dense is not None and head.words is not None:
+            intent |= {"dense": list(head.dense), "words": list(head.words)}
+        payload |= {"pending": True, "intent": intent}
+    return models.PointStruct(id=claim.id, vector={}, payload=payload)
+
+
+def _head_operation(claim: Payload) -> Any:
+    intent = claim["intent"]
+    payload = {**intent["head"], "event": claim["event"]}
+    words = Words(*intent["words"]) if "words" in intent else None
+    head = _point(Point(payload.pop("id"), payload, intent.get("dense"), words))
+    older = models.FieldCondition(key="n", range=models.Range(lt=payload["n"]))
+    points = models.PointsList(points=[head], update_filter=models.Filter(must=[older]))
+    return models.UpsertOperation(upsert=points)
+
+
+def _point(point: Point) -> models.PointStruct:
+    vectors: dict[str, Any] = {}
+    if point.dense is not None and point.words is not None:
+        sparse = models.SparseVector(indices=point.words.indices, values=point.words.values)
+        vectors = {DENSE: list(point.dense), SPARSE: sparse}
+    return models.PointStruct(id=point.id, vector=vectors, payload=point.payload)
+
+
+def _legs(query: Query) -> list[Leg]:
+    legs: list[Leg] = []
+    if query.mode != "bm25" and query.dense is not None:
+        legs.append(Leg(DENSE, list(query.dense), None))
+    if query.mode != "dense" and query.words is not None and query.words.indices:
+        corpus = models.IdfCorpusParams(corpus=_filter(Where(query.where.scopes)))
+        vector = models.SparseVector(indices=query.words.indices, values=query.words.values)
+        legs.append(Leg(SPARSE, vector, models.SearchParams(idf=corpus)))
+    return legs
+
+
+def _request(query: Query, legs: Sequence[Leg]) -> models.QueryRequest:
+    common: dict[str, Any] = {
+        "limit": query.limit,
+        "offset": query.offset,
+        "score_threshold": query.min_score,
+        "with_payload": ["event"],
+    }
+    wanted = _filter(query.where)
+    if query.mode != "hybrid" and query.ranking is None:
+        [leg] = legs
+        return models.QueryRequest(
+            query=leg.query, using=leg.name, params=leg.params, filter=wanted, **common
+        )
+    prefetch = [
+        models.Prefetch(
+            query=leg.query, using=leg.name, params=leg.params, filter=wanted, limit=query.candidates
+        )
+        for leg in legs
+    ]
+    fused: Any = models.RrfQuery(rrf=models.Rrf(k=RRF_K)) if query.ranking is None else _formula(query)
+    return models.QueryRequest(query=fused, prefetch=prefetch, **common)
+
+
+def _formula(query: Query) -> models.FormulaQuery:
+    """Say a ranking in the server's terms; missing fields count as the ranking's default."""
+    ranking = query.ranking
+    assert ranking is not None
+    paths = {f'value."{field}"': weight for field, weight in ranking.fields.items()}
+    age = models.DecayParamsExpression(
+        x="updated", target=query.now, midpoint=0.5, scale=ranking.half_life_days
+    )
+    terms = [
+        models.MultExpression(mult=[ranking.similarity, "$score"]),
+        *(models.MultExpression(mult=[weight, path]) for path, weight in paths.items()),
+        models.MultExpression(mult=[ranking.recency, models.ExpDecayExpression(exp_decay=age)]),
+    ]
+    defaults = dict.fromkeys(paths, ranking.default)
+    return models.FormulaQuery(formula=models.SumExpression(sum=[*terms]), defaults=defaults)
+
+
+def _scored(point: models.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:
+    payload = point.payload or {}
+    plain = query.mode != "hybrid" and query.ranking is None
+    single: dict[str, float] = {query.mode: point.score} if plain else {}
+    return Scored(payload["event"], point.score, parts.get(str(point.id), single))
+
+
+def _filter(where: Where) -> models.Filter:
+    scope = models.FieldCondition(key="scope", match=models.MatchAny(any=list(where.scopes)))
+    negative = [condition for condition in where.conditions if condition.operator == "ne"]
+    positive = [condition for condition in where.conditions if condition.operator != "ne"]
+    return models.Filter(
+        must=[scope, *map(_condition, positive)],
+        must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
+    )
+
+
+def _condition(condition: Condition) -> Any:
+    path, operator, value = condition
+    if value is None:
+        return models.IsEmptyCondition(is_empty=models.PayloadField(key=path))
+    if operator == "in":
+        return models.FieldCondition(key=path, match=models.MatchAny(any=value))
+    if isinstance(value, datetime):
+        return models.FieldCondition(key=path, range=models.DatetimeRange(**{operator: value}))
+    if operator != "eq":
+        return models.FieldCondition(key=path, range=models.Range(**{operator: value}))
+    if isinstance(value, (str, bool)):
+        return models.FieldCondition(key=path, match=models.MatchValue(value=value))
+    return models.FieldCondition(key=path, range=models.Range(gte=value, lte=value))
