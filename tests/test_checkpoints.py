@@ -7,14 +7,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from operator import add
 from pathlib import Path
-from threading import Barrier
 from typing import Annotated, Any, cast
 from uuid import uuid4
 
@@ -261,16 +260,31 @@ async def test_processes_share_a_place_that_none_has_opened_before(location: str
             assert await saver.aget_tuple(thread(f"process-{number}-3")) is None
 
 
-def test_many_open_a_new_place_at_the_same_moment(tmp_path: Path) -> None:
-    at_once = Barrier(6)
+OPENS = """
+import asyncio, sys, time
+from stores.checkpoints import open_checkpointer
 
-    def open_it(path: Path) -> None:
-        at_once.wait()
-        asyncio.run(open_and_close(open_checkpointer(str(path))))
+async def open_and_close(path):
+    async with open_checkpointer(path):
+        pass
 
-    with ThreadPoolExecutor(6) as threads:
-        for number in range(20):
-            list(threads.map(open_it, [tmp_path / f"{number}.sqlite"] * 6))
+print("ready", flush=True)
+start = float(sys.stdin.readline())
+for number in range(40):
+    time.sleep(max(0, start + number / 20 - time.time()))
+    asyncio.run(open_and_close(f"{sys.argv[1]}/{number}.sqlite"))
+"""
+
+
+def test_processes_open_new_places_at_the_same_moment(tmp_path: Path) -> None:
+    running = [run_python(OPENS, str(tmp_path)) for _ in range(4)]
+    assert [each.stdout.readline() for each in running if each.stdout] == ["ready\n"] * 4
+    start = f"{time.time() + 0.2}\n"
+    for each in running:
+        each.stdin.write(start)  # type: ignore[union-attr]
+        each.stdin.flush()  # type: ignore[union-attr]
+    errors = [each.communicate()[1] for each in running]
+    assert [each.returncode for each in running] == [0] * 4, errors
 
 
 KILLED = """
