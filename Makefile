@@ -1,0 +1,48 @@
+# A fresh checkout needs Python 3.11 or newer, pip, make and git; `make demo` and `make test` do the rest.
+
+PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$each" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$each" && break; done)
+JOBS ?= auto
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+
+.PHONY: demo test check lint types dev clean setup
+
+demo: .venv/.demo
+	$(BIN)/mneme demo
+
+test: lint types
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+
+check: lint types
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+dev: setup
+	$(BIN)/langgraph dev --no-browser
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup: .venv/.dev
+
+# Each mark is younger than what it was made from, or it is made again.
+.venv/.dev: .venv/.made pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+.venv/.demo: .venv/.made pyproject.toml constraints.txt
+	$(PIP) --editable '.[bundled]'
+	@touch $@
+
+.venv/.made:
+	@test -n "$(PYTHON)" || { echo "Mneme needs Python 3.11 or newer, with its venv module:" \
+		"install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
