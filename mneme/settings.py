@@ -1,5 +1,6 @@
 """Where things are and who answers by default, read from the environment and `.env`."""
 
+import asyncio
 from functools import lru_cache
 from pathlib import Path
 
@@ -54,3 +55,8 @@ class Settings(BaseSettings):
 def settings() -> Settings:
     """Return the process's settings, read once; tests call `settings.cache_clear()`."""
     return Settings()
+
+
+async def read_settings() -> Settings:
+    """Return the settings without blocking the event loop, as the first reading of `.env` would."""
+    return settings() if settings.cache_info().currsize else await asyncio.to_thread(settings)

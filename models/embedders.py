@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Protocol
 
 from mneme.errors import BadInput
-from mneme.settings import settings
+from mneme.settings import read_settings, settings
 
 FORMS = "bundled, or ollama:<model>"
 
@@ -48,6 +48,7 @@ _opening = threading.Lock()
 
 async def open_embedder(spec: str) -> Embedder:
     """Return the process's one embedder of this name: `bundled`, or `ollama:<model>`."""
+    await read_settings()
     kind, _, model = spec.strip().partition(":")
     if kind == "bundled" and not model:
         return await asyncio.to_thread(_bundled)

@@ -63,8 +63,8 @@ class MiniLM:
         sums = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         for index, vector, weight in self._run(windows):
             sums[index] += vector * weight
-        unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return [[float(x) for x in row] for row in unit]
+        unit: list[list[float]] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
+        return unit
 
     def _windows(self, ids: Window) -> Iterator[Window]:
         room = MAX_TOKENS - 2

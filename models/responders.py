@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
 from mneme.errors import BadInput, MnemeError, ModelUnavailable
-from mneme.settings import settings
+from mneme.settings import read_settings, settings
 from models import catalogue
 from models.gate import Lane
 
@@ -114,6 +114,7 @@ def model_of(responder: str) -> Model:
 
 async def resolve(who: str) -> str:
     """Return who really answers: `auto` becomes a model or `rules`; an unknown form is refused."""
+    await read_settings()
     who = who.strip()
     if who == "auto":
         return await _auto()

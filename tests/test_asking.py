@@ -9,6 +9,7 @@ import time
 import types
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from models.asking import Lane, ask, auto_notice, call_tools, resolve, script
 
 WHO = "ollama:llama3.1:8b"
 GOOD = json.dumps(STORED)
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -534,13 +536,38 @@ async def test_preempted_work_is_done_in_the_end(monkeypatch: pytest.MonkeyPatch
     assert kinds == ["note", "greeting", "note"]
 
 
-# What is imported.
+# What is imported, and what blocks.
+
+
+def test_nothing_blocks_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `langgraph dev` does, fail on any blocking call in the loop; in a process without warm imports."""
+    pytest.importorskip("blockbuster", reason="the extra `serve` is not installed")
+    code = (
+        "import asyncio, sys\n"
+        "sys.path.insert(0, 'tests')\n"
+        "from blockbuster import blockbuster_ctx\n"
+        "from served import NOTE, greet, sort_note\n"
+        "from models.asking import ask\n"
+        "from models.embedders import open_embedder\n"
+        "async def main():\n"
+        "    for who in ('auto', 'rules', 'ollama:llama3.1:8b'):\n"
+        "        print((await ask(greet, NOTE, who)).responder)\n"
+        "        await ask(sort_note, NOTE, who, lane='background')\n"
+        "    print(len(await (await open_embedder('ollama:nomic')).embed_query('x')))\n"
+        "with blockbuster_ctx():\n"
+        "    asyncio.run(main())\n"
+    )
+    with served(monkeypatch, Model(), Model("nomic", ("embedding",)), brain=answering):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    assert done.stdout.split() == [WHO, "rules", WHO, "8"]
 
 
 def test_importing_the_asking_is_light() -> None:
     heavy = ["torch", "transformers", "sentence_transformers", "onnxruntime", "langchain", "langchain_ollama"]
     code = f"import sys, models.asking; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
@@ -554,7 +581,7 @@ def test_no_tracing_means_no_client_of_langsmith() -> None:
         "socket.socket.connect = lambda *a: sys.exit('connected')\n"
         "print(asyncio.run(ask(sort_note, NOTE, 'rules')).value.route, 'langsmith.client' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split()[0] == "store"
 
 
