@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import qdrant_edge as edge
 
-from mneme.errors import Conflict, LedgerMismatch, MnemeError, StorageFailure
+from mneme.errors import LedgerMismatch, MnemeError, StorageFailure
 from stores.engine import (
     DENSE,
     FORMAT,
@@ -29,6 +29,8 @@ from stores.engine import (
     Condition,
     EngineInfo,
     Entry,
+    Erasing,
+    Erasure,
     Payload,
     Point,
     Query,
@@ -103,12 +105,12 @@ class EdgeEngine:
     async def scopes(self, where: Where) -> list[str]:
         return await self._run(self._readers, self._scopes, where)
 
-    async def erase(self, ids: Sequence[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
+    async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
         """Copy everything else into a new generation, switch to it, and delete the old files.
 
         Deleting inside the engine leaves the bytes in its payload pages and its write-ahead log.
         """
-        await self._run(self._writer, self._erase, frozenset(ids), left, expected)
+        return await self._run(self._writer, self._erase, plan)
 
     async def flush(self) -> None:
         await self._run(self._writer, self._flush)
@@ -186,18 +188,28 @@ class EdgeEngine:
         request = edge.FacetRequest("scope", limit=2**31, exact=True, filter=_filter(where))
         return [str(hit.value) for hit in self._shard.facet(request)]
 
-    def _erase(self, ids: frozenset[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
-        heads = {record: payload["n"] for record, payload in self._read(list(expected)).items()}
-        if heads != dict(expected):
-            raise Conflict("A record was written to while it was being forgotten.")
+    def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
+        erasure = self._drive(plan())
+        erased = frozenset(erasure.erased)
         self._folder.check_space(self._folder.size())
         manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
         shard = _make(self._folder.fresh(manifest.generation), manifest.dimension)
-        copy(self._shard, shard, lambda points: [point for point in points if str(point.id) not in ids])
-        shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in left]))
+        copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
+        if erasure.left:
+            shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
         shard.flush()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.switch(manifest)
+        return erasure
+
+    def _drive(self, erasing: Erasing) -> Erasure:
+        try:
+            wanted = next(erasing)
+            while True:
+                wanted = erasing.send(self._read(wanted))
+        except StopIteration as done:
+            erasure: Erasure = done.value
+            return erasure
 
     def _flush(self) -> None:
         self._folder.check_space()
@@ -387,6 +399,6 @@ def _condition(condition: Condition) -> Any:
         return edge.FieldCondition(path, range=edge.RangeDateTime(**{operator: value.isoformat()}))
     if operator != "eq":
         return edge.FieldCondition(path, range=edge.RangeFloat(**{operator: value}))
-    if isinstance(value, (str, bool)):
+    if isinstance(value, str):
         return edge.FieldCondition(path, match=edge.MatchValue(value))
     return edge.FieldCondition(path, range=edge.RangeFloat(gte=value, lte=value))

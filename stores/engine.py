@@ -9,7 +9,7 @@ ones with `-`, tombstones with `x`; `=` marks the full namespace of a live head,
 A search therefore needs one condition on one index, and touches only the points of its own prefix.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -61,6 +61,17 @@ class Step:
     record: str
     reads: tuple[str, ...]
     decide: Callable[[Mapping[str, Payload]], Entry | str]
+
+
+class Erasure(NamedTuple):
+    """What to erase, and what to leave in its place."""
+
+    erased: tuple[str, ...]
+    left: tuple[Point, ...]
+
+
+Erasing = Generator[list[str], dict[str, Payload], Erasure]
+"""An erasure that asks for points by their ids, is sent their payloads, and returns what to erase."""
 
 
 class Condition(NamedTuple):
@@ -156,11 +167,8 @@ class Engine(Protocol):
         """Return every scope word on the points that are meant."""
         ...
 
-    async def erase(self, ids: Sequence[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
-        """Remove points from the disk as far as the engine can, leaving `left` in their place.
-
-        Raises Conflict where a head is not at the version that is expected.
-        """
+    async def erase(self, plan: Callable[[], "Erasing"]) -> "Erasure":
+        """Carry out an erasure: remove points from the disk as far as the engine can."""
         ...
 
     async def flush(self) -> None:
@@ -198,7 +206,19 @@ def head_point(
         "created": microseconds(version.created),
         "updated": version.at.timestamp() / 86_400,
         "n": version.version,
-        "value": version.value,
+        "value": filterable(version.value),
         "event": event,
     }
     return Point(record, payload, dense, words) if version.live else Point(record, payload)
+
+
+def filterable(value: Any) -> Any:
+    """Return a copy of a value for filters: true and false as words of their own.
+
+    Qdrant Edge 0.9 takes a boolean in a filter for the number 1 or 0 and then finds nothing.
+    """
+    if isinstance(value, bool):
+        return f"{SEPARATOR}{value}"
+    if isinstance(value, dict):
+        return {name: filterable(item) for name, item in value.items()}
+    return [filterable(item) for item in value] if isinstance(value, list) else value

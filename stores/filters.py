@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, cast, get_args
 
 from mneme.errors import BadInput
-from stores.engine import Condition, Operator
+from stores.engine import Condition, Operator, filterable
 
 OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 RANGES = ("gt", "gte", "lt", "lte")
@@ -46,7 +46,7 @@ def _condition(path: str, operator: Operator, operand: Any) -> Condition:
         return Condition(path, operator, _choices(operand))
     if operand is not None and not isinstance(operand, (str, int, float)):
         raise BadInput(f"A filter compares with text, a number, true, false or null, not {operand!r}.")
-    return Condition(path, operator, operand)
+    return Condition(path, operator, filterable(operand))
 
 
 def _choices(operand: Any) -> list[str] | list[int]:

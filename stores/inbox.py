@@ -47,6 +47,7 @@ class Outcome(BaseModel):
 
     route: Literal["store", "discard"]
     rationale: str
+    model: str = ""
     operations: list[Operation] = []
 
 

@@ -14,12 +14,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.errors import BadInput, Conflict, NotFound
 from models.embedders import Embedder
-from stores.deciding import FORGOTTEN, Prepared, step
+from stores.deciding import Prepared, step
 from stores.edge import EdgeEngine
 from stores.engine import (
     Condition,
@@ -27,15 +26,13 @@ from stores.engine import (
     EngineInfo,
     Mode,
     Payload,
-    Point,
     Query,
     Ranking,
     Where,
-    head_point,
     scope,
-    version_point,
 )
 from stores.filters import conditions
+from stores.forgetting import Forgotten, erasing
 from stores.records import (
     SEPARATOR,
     Change,
@@ -51,9 +48,7 @@ from stores.records import (
     key_of,
     make_write,
     microseconds,
-    receipt_id,
     record_id,
-    tombstone_id,
     version_id,
 )
 from stores.transfer import ImportReport, import_lines
@@ -63,18 +58,6 @@ PAGE = 500
 EMBEDDED_AT_ONCE = 256
 
 until_settled = retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
-
-
-class Forgotten(BaseModel):
-    """What is left of a forgotten record: that it was, who erased it and why; no content, no key."""
-
-    model_config = ConfigDict(frozen=True)
-
-    namespace: Namespace
-    versions: int
-    at: datetime
-    reason: str
-    actor: str
 
 
 class Ledger:
@@ -329,15 +312,11 @@ class Ledger:
         these has been written to since it was read.
         """
         now = self._clock.now()
-        marks = [_mark(head, now, reason, actor) for head in heads]
-        scrubbed = [_scrubbed(head, value, now) for head, value in rewritten]
-        versions = await self._many(heads)
-        stones = [_tombstone(head, mark) for head, mark in zip(heads, marks, strict=True)]
-        left = [*map(_void_receipt, filter(_receipted, versions)), *stones, *chain(*scrubbed)]
-        touched = [*heads, *(head for head, _ in rewritten)]
-        expected = {record_id(head.namespace, head.key): head.version for head in touched}
-        await self._engine.erase([*expected, *chain(*map(_version_ids, touched))], left, expected)
-        return marks
+        erasure = await self._engine.erase(
+            lambda: erasing(heads, rewritten, Forgotten(at=now, reason=reason, actor=actor))
+        )
+        stones = {point.id: point.payload for point in erasure.left if "forgotten" in point.payload}
+        return [Forgotten.model_validate_json(payload["forgotten"]) for payload in stones.values()]
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
@@ -487,35 +466,3 @@ def _known(versions: Mapping[int, Version], key: str, number: int) -> Version:
 def _lines(version: Version) -> list[str]:
     shown = {"value": version.value, "text": version.text, "live": version.live}
     return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
-
-
-def _mark(head: Version, now: datetime, reason: str, actor: str) -> Forgotten:
-    return Forgotten(namespace=head.namespace, versions=head.version, at=now, reason=reason, actor=actor)
-
-
-def _tombstone(head: Version, mark: Forgotten) -> Point:
-    depths = range(len(mark.namespace) + 1)
-    payload = {
-        "scope": [scope("x", mark.namespace[:depth]) for depth in depths],
-        "created": microseconds(mark.at),
-        "forgotten": mark.model_dump_json(),
-    }
-    return Point(tombstone_id(record_id(head.namespace, head.key)), payload)
-
-
-def _receipted(version: Version) -> bool:
-    return version.idempotency_key is not None
-
-
-def _void_receipt(version: Version) -> Point:
-    """Make a replay of a forgotten write known as such."""
-    record = record_id(version.namespace, version.key)
-    return Point(receipt_id(record, version.idempotency_key or ""), {"version": FORGOTTEN})
-
-
-def _scrubbed(head: Version, value: Value, now: datetime) -> tuple[Point, Point]:
-    """Lay the record down anew, as if this value had been its first."""
-    update = {"version": 1, "event": "insert", "value": value, "text": "", "at": now}
-    first, record = head.model_copy(update=update), record_id(head.namespace, head.key)
-    claim = version_point(version_id(record, 1), first)
-    return claim, head_point(record, first, claim.payload["event"], None, None)

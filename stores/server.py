@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from mneme.errors import BadInput, Conflict, LedgerMismatch, MnemeError, StorageFailure
+from mneme.errors import BadInput, LedgerMismatch, MnemeError, StorageFailure
 from stores.engine import (
     DENSE,
     FORMAT,
@@ -39,6 +39,8 @@ from stores.engine import (
     Condition,
     EngineInfo,
     Entry,
+    Erasing,
+    Erasure,
     Payload,
     Point,
     Query,
@@ -158,17 +160,18 @@ class ServerEngine:
         )
         return [str(hit.value) for hit in facet.hits]
 
-    async def erase(self, ids: Sequence[str], left: Sequence[Point], expected: Mapping[str, int]) -> None:
-        """Delete the points; the server frees their bytes when it next optimises its segments."""
-        found = await self._read(list(expected))
-        if {record: payload["n"] for record, payload in found.items()} != dict(expected):
-            raise Conflict("A record was written to while it was being forgotten.")
-        name = self._address.collection
-        await self._call(lambda client: client.delete(name, list(ids), **STRONG))
-        await self._call(lambda client: client.upsert(name, [_point(point) for point in left], **STRONG))
-        following = [version_id(record, number + 1) for record, number in expected.items()]
-        if await self._read(following):
-            raise Conflict("A record was written to while it was being forgotten.")
+    async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
+        """Delete the points; the server frees their bytes when it next optimises its segments.
+
+        A writer may be faster than the deletion: then what it left is erased in another round.
+        """
+        name, total = self._address.collection, Erasure((), ())
+        while (erasure := await self._drive(plan())).erased:
+            erased, left = list(erasure.erased), [_point(point) for point in erasure.left]
+            await self._call(methodcaller("delete", name, erased, **STRONG))
+            await self._call(methodcaller("upsert", name, left, **STRONG))
+            total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
+        return total
 
     async def flush(self) -> None:
         """Do nothing: the server acknowledges a write when it is in its log."""
@@ -188,6 +191,15 @@ class ServerEngine:
         client = self._memory or self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+    async def _drive(self, erasing: Erasing) -> Erasure:
+        try:
+            wanted = next(erasing)
+            while True:
+                wanted = erasing.send(await self._read(wanted))
+        except StopIteration as done:
+            erasure: Erasure = done.value
+            return erasure
 
     async def _decide(
         self, turn: Mapping[int, Step], kept: dict[int, str], refused: dict[int, MnemeError]
@@ -535,6 +547,6 @@ def _condition(condition: Condition) -> Any:
         return models.FieldCondition(key=path, range=models.DatetimeRange(**{operator: value}))
     if operator != "eq":
         return models.FieldCondition(key=path, range=models.Range(**{operator: value}))
-    if isinstance(value, (str, bool)):
+    if isinstance(value, str):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
     return models.FieldCondition(key=path, range=models.Range(gte=value, lte=value))

@@ -7,8 +7,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from mneme.errors import NotFound
+from stores.forgetting import Forgotten
 from stores.inbox import Inbox
-from stores.ledger import Forgotten, Ledger, until_settled
+from stores.ledger import Ledger, until_settled
 from stores.records import Change, Hit, Namespace, Version, user_namespace
 from stores.transfer import ImportReport
 
