@@ -11,11 +11,12 @@ CHARS_PER_TOKEN = 3.3
 TOKENS_PER_MESSAGE = 8
 CUT_BELOW = 0.8
 CUT_FROM = 256
+LAST_OF_ALPHABETS = "\u2e80"
 
 
 def tokens(text: str) -> int:
     """Estimate a text's tokens, rather too many than too few: English has 4 to 5 characters a token."""
-    plain = sum(character.isascii() for character in text)
+    plain = len(text.encode("ascii", "ignore"))
     return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)
 
 
@@ -34,15 +35,19 @@ def fit(
             f"The prompt needs about {pinned} tokens; the model's context leaves {room}.",
             "Shorten the message, or raise MNEME_NUM_CTX.",
         )
-    kept = list(history)
-    while kept and pinned + tokens_of(kept) > room:
-        kept = _without_oldest_turn(kept)
-    return [*system, *kept, *task]
+    return [*system, *history[_start(history, room - pinned) :], *task]
 
 
-def _without_oldest_turn(history: list[BaseMessage]) -> list[BaseMessage]:
-    starts = [at for at, message in enumerate(history) if at and isinstance(message, HumanMessage)]
-    return history[starts[0] :] if starts else []
+def _start(history: Sequence[BaseMessage], room: int) -> int:
+    """Return where the latest whole turns begin that fit; a turn begins with a human message."""
+    start, size = len(history), 0
+    for at in reversed(range(len(history))):
+        size += tokens_of([history[at]])
+        if size > room:
+            return start
+        if at == 0 or isinstance(history[at], HumanMessage):
+            start = at
+    return start
 
 
 def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
@@ -56,8 +61,8 @@ def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
 
 
 def _at_least(text: str) -> int:
-    """Return a number of tokens that a text surely has: its words, or a quarter of its non-Latin letters."""
-    foreign = sum(ord(character) > 0x2E80 for character in text)
+    """Return a number of tokens that a text surely has: its words, or a quarter of its ideographs."""
+    foreign = sum(character > LAST_OF_ALPHABETS for character in text)
     return max(len(text.split()), foreign // 4)
 
 

@@ -131,8 +131,9 @@ async def _auto() -> str:
     """Decide once per process and endpoint: Ollama where it answers and has the model, else the rules."""
     key = (settings().ollama_url, settings().model)
     if key not in _decided:
-        _decided[key] = await _look_around(*key)
-        log.info(_decided[key][1])
+        found = await _look_around(*key)
+        if _decided.setdefault(key, found) is found:
+            log.info(found[1] or f"Answering by {found[0]}.")
     return _decided[key][0]
 
 

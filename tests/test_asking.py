@@ -20,12 +20,13 @@ from langchain_core.tools import tool
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 from langgraph.graph import END, START, MessagesState, StateGraph
-from pydantic import Field
+from pydantic import BaseModel, Field
 from served import NOTE, STORED, Note, Sorting, greet, point_at, served, sort_note
 
-from evals.ollama_double import Model, OllamaDouble, Reply
+from evals.ollama_double import Model, OllamaDouble, Reply, by_rules
 from mneme.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
 from models.asking import Lane, ask, auto_notice, call_tools, resolve, script
+from prompts.prompt import prompt
 
 WHO = "ollama:llama3.1:8b"
 GOOD = json.dumps(STORED)
@@ -534,6 +535,42 @@ async def test_preempted_work_is_done_in_the_end(monkeypatch: pytest.MonkeyPatch
         assert (await work).attempts == 1
         kinds = ["note" if request.body.get("format") else "greeting" for request in double.chats]
     assert kinds == ["note", "greeting", "note"]
+
+
+# The double's brain.
+
+
+async def test_the_double_answers_by_rules_what_it_recognises(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes(
+        message="Line one.\nLine $two [0] x", before=["user: a\nb", "assistant: [1] c"], when="", n=3
+    )
+    with served(monkeypatch, brain=by_rules(sort_note, greet, repeat)):
+        assert (await ask(sort_note, NOTE, WHO)).value == sort_note.rule(NOTE)
+        assert (await ask(greet, NOTE, WHO)).value == greet.rule(NOTE)
+        assert (await ask(repeat, notes, WHO)).value.notes == notes.model_dump_json()
+        empty = Notes(message="x")
+        assert (await ask(repeat, empty, WHO)).value.notes == empty.model_dump_json()
+
+
+class Notes(BaseModel):
+    """Everything that a wording may have to render."""
+
+    message: str
+    before: list[str] = []
+    when: str = ""
+    n: int = 0
+
+
+class Repeated(BaseModel):
+    """What was given, as JSON."""
+
+    notes: str
+
+
+@prompt(system="You repeat.", user="Before:\n$before\n\nAt ${when}, $n times:\n$message")
+def repeat(given: Notes) -> Repeated:
+    """Repeat what was given."""
+    return Repeated(notes=given.model_dump_json())
 
 
 # What is imported, and what blocks.
