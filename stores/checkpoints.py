@@ -11,7 +11,8 @@ import sqlite3
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import local
+from typing import Any, TypeVar, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -27,9 +28,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from mneme.errors import BadInput, StorageFailure
-from mneme.settings import settings
+from mneme.settings import read_settings
 
 Result = TypeVar("Result")
+
+_here = local()  # `saver`: what `checkpointer` has open on this thread.
 
 BUSY_SECONDS = 30.0
 POSTGRES = ("postgres://", "postgresql://")
@@ -53,9 +56,25 @@ def open_checkpointer(location: str) -> AbstractAsyncContextManager[BaseCheckpoi
     return _open_sqlite(Path(location).expanduser().absolute())
 
 
-def checkpointer() -> AbstractAsyncContextManager[BaseCheckpointSaver[str]]:
-    """Open the checkpoints that the settings name: `checkpointer.path` in `langgraph.json`."""
-    return open_checkpointer(settings().checkpoints_location)
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Open the checkpoints that the settings name: `checkpointer.path` in `langgraph.json`.
+
+    The server enters it once on each thread that has an event loop, and keeps it open.
+    """
+    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
+        _here.saver = saver
+        try:
+            yield saver
+        finally:
+            del _here.saver
+
+
+async def thread_owner(thread_id: str) -> str | None:
+    """Return who owns a thread's checkpoints in this server: "" is nobody, None that there are none."""
+    saver: BaseCheckpointSaver[str] = _here.saver
+    found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
+    return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
 
 
 def strict_serializer() -> JsonPlusSerializer:

@@ -1,0 +1,175 @@
+"""Who may do what on the LangGraph server: `auth.path` in `langgraph.json`.
+
+With `MNEME_AUTH` every request needs a user's key, and every thread, run, assistant, cron and
+stored item is its user's own. Without it the server is for one person: it answers this machine
+only, and no web page but LangSmith Studio, which a browser on this machine may have open.
+"""
+
+import asyncio
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from langgraph_sdk import Auth
+
+from mneme.errors import Forbidden, MnemeError
+from mneme.settings import read_settings
+from mneme.users import authenticate
+from stores.checkpoints import thread_owner
+
+LOCAL = "local"
+ALONE = "mneme:alone"  # The permission of the one person on a server without keys.
+STUDIO = "smith.langchain.com"
+SYSTEM = "system"
+
+Headers = dict[bytes, bytes]
+Value = dict[str, Any]
+Context = Auth.types.AuthContext
+Filter = dict[str, Any]
+
+auth = Auth()
+
+
+@auth.authenticate
+async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
+    """Return who asks, or refuse."""
+    path = (await read_settings()).auth
+    if path is None:
+        _refuse_strangers(headers, scope)
+        return {"identity": LOCAL, "permissions": [ALONE]}
+    return {"identity": await _user_of(path, _key(headers)), "permissions": []}
+
+
+async def _user_of(path: Path, key: str) -> str:
+    try:
+        return await asyncio.to_thread(authenticate, path, key)
+    except Forbidden as refusal:
+        raise _refusal(401, str(refusal)) from refusal
+    except MnemeError as failure:
+        raise _refusal(403, "The server cannot read its file of users.") from failure
+
+
+def _key(headers: Headers) -> str:
+    """Return the key in `x-api-key` or `Authorization: Bearer`."""
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    bearer = token if scheme.lower() == b"bearer" else b""
+    return (headers.get(b"x-api-key") or bearer).decode("latin-1").strip()
+
+
+def _refusal(status: int, why: str) -> Exception:
+    return Auth.exceptions.HTTPException(status_code=status, detail=why)
+
+
+# One person, one machine
+
+
+def _refuse_strangers(headers: Headers, scope: dict[str, Any]) -> None:
+    """Refuse another machine, a name that was made to point here, and a foreign web page."""
+    host, _ = scope.get("client") or ("", 0)
+    if not _is_loopback(host):
+        raise _refusal(403, "Without MNEME_AUTH this server answers its own machine only.")
+    if not _is_here(_hostname(f"//{_text(headers, b'host')}")):
+        raise _refusal(403, "Without MNEME_AUTH this server answers to localhost only.")
+    if b"origin" in headers and not _is_trusted(_text(headers, b"origin")):
+        raise _refusal(403, "Without MNEME_AUTH this server answers no other site's pages.")
+
+
+def _text(headers: Headers, name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1")
+
+
+def _hostname(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _is_here(hostname: str) -> bool:
+    return hostname == "localhost" or _is_loopback(hostname)
+
+
+def _is_trusted(origin: str) -> bool:
+    hostname = _hostname(origin)
+    studio = origin.startswith("https://") and (hostname == STUDIO or hostname.endswith(f".{STUDIO}"))
+    return studio or _is_here(hostname)
+
+
+# Many people, each with what is their own
+
+
+@auth.on
+async def refuse_the_unknown(ctx: Context, value: Value) -> bool:
+    """Refuse a kind of thing that none of the handlers below knows."""
+    return False
+
+
+@auth.on.threads
+async def own_threads(ctx: Context, value: Value) -> Filter:
+    """Confine threads and their runs to who made them."""
+    if _makes_a_thread(ctx, value):
+        await _refuse_another_s_checkpoints(ctx, value)
+    return _own(ctx, value)
+
+
+@auth.on.crons
+async def own_crons(ctx: Context, value: Value) -> Filter:
+    """Confine scheduled runs to who made them."""
+    return _own(ctx, value)
+
+
+@auth.on.assistants
+async def own_assistants(ctx: Context, value: Value) -> Filter:
+    """Confine assistants to who made them; each graph's own assistant is for everybody to use."""
+    if ctx.action in ("read", "search"):
+        return {"$or": [{"owner": ctx.user.identity}, {"created_by": SYSTEM}]}
+    mine = _own(ctx, value)
+    if isinstance(value.get("metadata"), dict):
+        value["metadata"]["created_by"] = "user"  # Else one could pass one's own off as the graph's.
+    return mine
+
+
+@auth.on.store
+async def own_store(ctx: Context, value: Value) -> bool:
+    """Confine stored items to `users/<who asks>`; a search of everything becomes one of that."""
+    if ALONE in ctx.permissions:
+        return True
+    home = ("users", ctx.user.identity)
+    asked = tuple(value.get("namespace") or ())
+    if ctx.action in ("search", "list_namespaces") and asked in ((), home[:1]):
+        value["namespace"] = asked = home
+    return asked[:2] == home
+
+
+def _own(ctx: Context, value: Value) -> Filter:
+    """Mark what is written with its owner, and ask for what has that mark."""
+    mine = {"owner": ctx.user.identity}
+    if ctx.action in ("create", "create_run", "update") and isinstance(value.get("metadata"), dict):
+        value["metadata"].update(mine)
+    return mine
+
+
+def _makes_a_thread(ctx: Context, value: Value) -> bool:
+    if ALONE in ctx.permissions or not value.get("thread_id"):
+        return False
+    return ctx.action == "create" or (ctx.action == "create_run" and value.get("if_not_exists") == "create")
+
+
+async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
+    """Refuse a new thread under an id whose checkpoints are somebody else's.
+
+    The server forgets threads (it is killed, its folder is deleted) that the checkpoints remember;
+    who made such a thread anew would read them.
+    """
+    if await thread_owner(str(value["thread_id"])) not in (None, ctx.user.identity):
+        raise _refusal(409, "A thread with this id is somebody else's.")
