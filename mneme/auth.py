@@ -16,10 +16,10 @@ from langgraph_sdk import Auth
 from mneme.errors import Forbidden, MnemeError
 from mneme.settings import read_settings
 from mneme.users import authenticate
+from nodes.context import ALONE
 from stores.checkpoints import thread_owner
 
 LOCAL = "local"
-ALONE = "mneme:alone"  # The permission of the one person on a server without keys.
 STUDIO = "smith.langchain.com"
 SYSTEM = "system"
 

@@ -43,6 +43,7 @@ SHOWN_BACK = 2000
 INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
 
 Rule = Callable[[Sequence[BaseMessage]], AIMessage]
+Check = Callable[[AIMessage], object]
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     who: str,
     *,
     rule: Rule,
+    check: Check = lambda _: None,
     lane: Lane = "background",
     shown: bool = False,
     name: str = "call_tools",
@@ -129,6 +131,7 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
 ) -> AIMessage:
     """Return one turn of a model that may call tools: known ones, with valid arguments, none twice.
 
+    `check` raises `ValueError` with a sentence that a model can act on, where a turn does not hold.
     `messages` end with what the model is to react to; of them only those before the last human
     message may be dropped. `shown` streams the turn's text. `rule` answers for `rules`.
     Raises `ModelUnavailable` where the model has no tools.
@@ -142,7 +145,7 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
             return _without_repeats(rule(messages), messages)
         if responder.startswith("scripted:"):
             return _without_repeats(_as_message(_line(responder, name)), messages)
-        asking = _tool_asking(name, system, messages, tools, lane, shown, tally)
+        asking = _tool_asking(name, system, messages, tools, check, lane, shown, tally)
         return await _repaired(model_of(responder), responder, asking, run)
 
     return await _traced(name, responder, list(messages), answer, tally, config)
@@ -285,17 +288,27 @@ def _tool_asking(  # noqa: PLR0913, PLR0917  (the parts of one ask)
     system: str,
     messages: Sequence[BaseMessage],
     tools: Sequence[BaseTool],
+    check: Check,
     lane: Lane,
     shown: bool,
     tally: Tally,
 ) -> Asking[AIMessage]:
     by_name = {tool.name: tool for tool in tools}
+
+    def accept(message: AIMessage) -> AIMessage:
+        turn = _without_repeats(_checked_calls(message, by_name), messages)
+        try:
+            check(turn)
+        except ValueError as error:
+            raise Unusable(str(error), _complete(message) or str(turn.tool_calls)) from error
+        return turn
+
     at = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     return Asking(
         name,
         Words(system, messages[:at], messages[at:]),
         Wish(JSON_TOKENS, 0.0, SEED, tools=tuple(map(_described, tools)), spoken=False),
-        lambda message: _without_repeats(_checked_calls(message, by_name), messages),
+        accept,
         lane,
         shown,
         "Call a tool again, or answer in plain words.",

@@ -1,0 +1,54 @@
+"""The memory agent, version 3 of the paper: message router, conflict router per similar memory (Figure 2)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import MemoryContext
+from nodes.memory_agent import (
+    Check,
+    Message,
+    Outcome,
+    State,
+    check,
+    compose,
+    each_decision,
+    each_pair,
+    find_similar,
+    is_settled,
+    receive,
+    route,
+    settle,
+    weigh,
+)
+from nodes.memory_operations import Task, discard, insert_memory, update_memory
+
+
+def worth_storing(state: State) -> str:
+    """Follow the message router."""
+    return "compose" if state["route"] == "store" else "settle"
+
+
+builder = StateGraph(State, context_schema=MemoryContext, input_schema=Message, output_schema=Outcome)
+builder.add_node(receive)
+builder.add_node(route)
+builder.add_node(compose)
+builder.add_node(find_similar)
+builder.add_node(check, input_schema=Check)
+builder.add_node(weigh)
+builder.add_node(insert_memory, input_schema=Task)
+builder.add_node(update_memory, input_schema=Task)
+builder.add_node(discard, input_schema=Task)
+builder.add_node(settle)
+
+builder.add_edge(START, "receive")
+builder.add_conditional_edges("receive", is_settled, {True: END, False: "route"})
+builder.add_conditional_edges("route", worth_storing, ["compose", "settle"])
+builder.add_edge("compose", "find_similar")
+builder.add_conditional_edges("find_similar", each_pair, ["check", "weigh"])
+builder.add_edge("check", "weigh")
+builder.add_conditional_edges("weigh", each_decision, ["insert_memory", "update_memory", "discard", "settle"])
+builder.add_edge("insert_memory", "settle")
+builder.add_edge("update_memory", "settle")
+builder.add_edge("discard", "settle")
+builder.add_edge("settle", END)
+
+graph = builder.compile(name="memory_agent")

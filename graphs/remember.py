@@ -1,0 +1,20 @@
+"""Remember every message that waits, with the memory agent as a subgraph."""
+
+from langgraph.graph import START, StateGraph
+
+from graphs.memory_agent import graph as memory_agent
+from nodes.context import MemoryContext
+from nodes.remember import Batch, Report, State, count, keep, take, take_in
+
+builder = StateGraph(State, context_schema=MemoryContext, input_schema=Batch, output_schema=Report)
+builder.add_node(take_in)
+builder.add_node(take)
+builder.add_node("memory_agent", memory_agent, error_handler=keep)
+builder.add_node(count)
+
+builder.add_edge(START, "take_in")
+builder.add_edge("take_in", "take")
+builder.add_edge("memory_agent", "count")
+builder.add_edge("count", "take")
+
+graph = builder.compile(name="remember")

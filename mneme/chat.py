@@ -1,0 +1,130 @@
+"""`mneme chat`: a conversation in the terminal."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from rich.markup import escape
+
+from mneme.errors import BadInput, MnemeError
+from mneme.memories import full_key, print_history, print_memories
+from mneme.session import open_session
+from mneme.show import console, print_error, print_json, print_outcome
+from mneme.talk import Context, Talk, show_notice, told
+
+HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
+
+
+async def chat(user: str, thread: str, context: Context, as_json: bool) -> None:
+    """Talk until the user has had enough; then wait for the memory agent."""
+    async with open_session(user) as session:
+        terminal = Terminal(Talk(session, thread, context), as_json)
+        await terminal.greet()
+        async for line in _lines(as_json):
+            if not await terminal.take(line):
+                break
+        await terminal.finish()
+
+
+async def _lines(as_json: bool) -> AsyncIterator[str]:
+    """Yield what the user types, line by line, until the end of the input."""
+    prompt = "you: " if sys.stdin.isatty() and not as_json else ""
+    while True:
+        try:
+            yield await asyncio.to_thread(input, prompt)
+        except EOFError:
+            return
+
+
+@dataclass
+class Terminal:
+    """A conversation with what was said and what became of it, as text or as JSON Lines."""
+
+    talk: Talk
+    as_json: bool
+    open: list[str] = field(default_factory=list)
+
+    async def greet(self) -> None:
+        """Say who answers, and finish what a killed process left behind."""
+        await show_notice(*self.talk.roles)
+        if not self.as_json:
+            console.print(f"[dim]{HELP}[/]")
+        async for piece in self.talk.resume():
+            self._say(piece)
+
+    async def take(self, line: str) -> bool:
+        """Answer a line or obey a command; return whether to go on."""
+        words = line.strip()
+        if words in {"/quit", "/exit"}:
+            return False
+        if not words:
+            return True
+        try:
+            await (self._obey(words) if words.startswith("/") else self._answer(words))
+        except MnemeError as error:
+            print_error(error, self.as_json)
+        return True
+
+    async def finish(self) -> None:
+        """Wait for the memory agent, and say what it did meanwhile."""
+        if self.open and not self.as_json:
+            console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
+        await self.talk.finish()
+        await self._report(wait=True)
+
+    async def _answer(self, words: str) -> None:
+        message_id = uuid4().hex
+        pieces = []
+        async for piece in self.talk.say(words, message_id):
+            self._say(piece)
+            pieces.append(piece)
+        self.open.append(message_id)
+        if self.as_json:
+            print_json({"message_id": message_id, "message": words, "reply": "".join(pieces)})
+        else:
+            console.print()
+        await self._report(wait=False)
+
+    def _say(self, piece: str) -> None:
+        if not self.as_json:
+            console.print(escape(piece), end="", soft_wrap=True)
+
+    async def _report(self, wait: bool) -> None:
+        """Say what became of the messages so far; of all of them where there is time to wait."""
+        memories = self.talk.session.memories
+        for message_id in list(self.open):
+            find = self.talk.outcome if wait else memories.outcome
+            outcome = await find(message_id)
+            if outcome is None and not wait:
+                continue
+            self.open.remove(message_id)
+            if outcome is None:
+                await self._kept(message_id)
+                continue
+            shown = {"message_id": message_id, **await told(outcome, memories)}
+            print_json(shown) if self.as_json else print_outcome(shown)
+
+    async def _kept(self, message_id: str) -> None:
+        reason = (await self.talk.failures()).get(message_id, "")
+        print_error(MnemeError(f"One message is kept for another attempt: {reason}"), self.as_json)
+
+    async def _obey(self, words: str) -> None:
+        """Obey a command on the memories."""
+        command, _, argument = words.partition(" ")
+        memories = self.talk.session.memories
+        if command == "/memories":
+            print_memories(await memories.list(), self.as_json)
+        elif command == "/history":
+            print_history(await memories.history(await full_key(memories, argument)), self.as_json)
+        elif command == "/forget":
+            await memories.forget(
+                await full_key(memories, argument), reason="asked for in the chat", actor="user"
+            )
+            console.print("forgotten")
+        elif command == "/undo":
+            undone = await memories.undo(actor="user")
+            print_memories([undone] if undone else [], self.as_json)
+        else:
+            raise BadInput(f"There is no command {command}.", HELP)

@@ -1,0 +1,130 @@
+"""Read a conversation from a file: JSON Lines with role and content, or plain text with speakers."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mneme.errors import BadInput
+
+LONGEST = 32_000
+"""Characters of the longest message that is taken, about 8000 tokens (the chatbot's window)."""
+
+PRECEDING = 6
+SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
+ASSISTANTS = {"assistant", "ai", "bot"}
+
+
+class Line(BaseModel):
+    """One line of a JSON Lines conversation; other fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+    time: str = ""
+
+
+@dataclass
+class Conversation:
+    """The turns of a file in order, and the lines that could not be read."""
+
+    turns: list[Line] = field(default_factory=list)
+    broken: list[tuple[int, str]] = field(default_factory=list)
+
+    def take(self, number: int, turn: Line) -> None:
+        """Add the turn of a line, or note why it cannot be one."""
+        if not turn.content.strip():
+            self.broken.append((number, "the message is empty"))
+        elif len(turn.content) > LONGEST:
+            self.broken.append((number, f"the message has over {LONGEST} characters"))
+        else:
+            self.turns.append(turn)
+
+
+def read_conversation(file: Path) -> Conversation:
+    """Read a conversation; a broken line is noted with its number and the rest goes on.
+
+    Raises:
+        BadInput: there is no such file, or it is not text, or holds no message.
+    """
+    text = _text(file)
+    conversation = _json_lines(text) if text.lstrip().startswith("{") else _plain_text(text)
+    if not conversation.turns and not conversation.broken:
+        raise BadInput(f"{file} holds no message.", "Write `user: …` lines, or JSON Lines.")
+    return conversation
+
+
+def _text(file: Path) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {file}: {error.strerror}.", "Give a file that can be read.") from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not UTF-8 text.", "Give a text file or JSON Lines.") from error
+    if "\x00" in text:
+        raise BadInput(f"{file} is binary.", "Give a text file or JSON Lines.")
+    return text
+
+
+def _json_lines(text: str) -> Conversation:
+    conversation = Conversation()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            conversation.take(number, Line.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            conversation.broken.append((number, f"{where}: {first['msg']}".lstrip(": ")))
+    return conversation
+
+
+def _plain_text(text: str) -> Conversation:
+    """Begin a turn at each speaker's name, or at each paragraph where no speaker is named."""
+    named = any(SPEAKER.match(line) for line in text.splitlines())
+    conversation = Conversation()
+    start, role, words = 1, "user", list[str]()
+    for number, line in enumerate([*text.splitlines(), "user:" if named else ""], start=1):
+        speaker = SPEAKER.match(line)
+        if not speaker and (named or line.strip()):
+            words.append(line)
+            continue
+        if "".join(words).strip():
+            conversation.take(start, Line.model_validate({"role": role, "content": "\n".join(words).strip()}))
+        start, words = number, [line[speaker.end() :]] if speaker else []
+        role = "assistant" if speaker and speaker[1].lower() in ASSISTANTS else "user"
+    return conversation
+
+
+def messages_of(conversation: Conversation, thread: str) -> list[dict[str, object]]:
+    """Return the user's messages with what came before each, as the graph `remember` takes them.
+
+    A message's id is a hash over the conversation up to it, so that a file which is given again, or
+    has grown since, is not remembered twice.
+    """
+    messages: list[dict[str, object]] = []
+    digest = sha256(thread.encode())
+    for number, turn in enumerate(conversation.turns):
+        digest.update(json.dumps([turn.role, turn.content]).encode())
+        if turn.role != "user":
+            continue
+        before = conversation.turns[max(0, number - PRECEDING) : number]
+        messages.append(
+            {
+                "message": turn.content,
+                "message_id": digest.hexdigest()[:32],
+                "preceding": [f"{earlier.role}: {earlier.content}" for earlier in before],
+                "time": turn.time,
+                "thread": thread,
+            }
+        )
+    return messages

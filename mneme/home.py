@@ -1,0 +1,100 @@
+"""Open the ledger that the settings name, and find the server that owns it where one does."""
+
+import asyncio
+import os
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from mneme.errors import LedgerInUse
+from mneme.operations import Operations
+from mneme.settings import settings
+from models.embedders import open_embedder
+from stores.ledger import Ledger, open_ledger
+
+ANNOUNCEMENT = "mneme.server"
+MOMENT = 3
+"""Seconds to wait for another command that has the ledger for a moment."""
+
+
+class Announcement(BaseModel):
+    """The server that owns an embedded ledger, written into the ledger's folder while it runs."""
+
+    url: str
+    pid: int
+
+
+async def open_own_ledger() -> Ledger:
+    """Open the ledger with the embedder of the settings. Raises LedgerInUse where another process has it."""
+    embedder = await open_embedder(settings().embedder)
+    key = settings().ledger_api_key.get_secret_value()
+    return await open_ledger(settings().ledger_location, embedder, api_key=key)
+
+
+@contextmanager
+def announced(url: str) -> Iterator[None]:
+    """Tell other processes where the owner of the embedded ledger can be reached."""
+    file = _announcement()
+    if file is None:
+        yield
+        return
+    file.write_text(Announcement(url=url, pid=os.getpid()).model_dump_json())
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def open_operations(user: str) -> AsyncIterator[Operations]:
+    """Open a user's memories: here, or through the server that owns the ledger."""
+    ledger = await open_or_find_server()
+    if isinstance(ledger, str):
+        from mneme.remote import open_remote  # noqa: PLC0415  (an HTTP client is slow to import)
+
+        async with open_remote(ledger, user) as operations:
+            yield operations
+        return
+    try:
+        yield Operations(ledger, user)
+    finally:
+        await ledger.close()
+
+
+async def open_or_find_server() -> Ledger | str:
+    """Open the ledger, or return the address of the server that owns it.
+
+    Raises LedgerInUse where another process that serves nobody keeps it.
+    """
+    patience = AsyncRetrying(
+        retry=retry_if_exception_type(LedgerInUse),
+        stop=stop_after_delay(MOMENT),
+        wait=wait_fixed(0.1),
+        reraise=True,
+    )
+    async for attempt in patience:
+        with attempt:
+            if url := await asyncio.to_thread(running_server):
+                return url
+            return await open_own_ledger()
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def running_server() -> str | None:
+    """Return the address of the server that owns the ledger, where one answers."""
+    file = _announcement()
+    try:
+        url = Announcement.model_validate_json(file.read_bytes()).url if file else ""
+        with urllib.request.urlopen(f"{url}/ok", timeout=5) as answer:  # noqa: S310  (our own address)
+            return url if answer.status == 200 else None
+    except (OSError, ValueError):  # no such file, nobody there, or not an announcement
+        return None
+
+
+def _announcement() -> Path | None:
+    location = settings().ledger_location
+    return None if location.startswith(("http://", "https://")) else Path(location) / ANNOUNCEMENT

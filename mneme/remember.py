@@ -1,0 +1,61 @@
+"""`mneme remember FILE`: remember a whole conversation."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mneme.conversation import Conversation, messages_of, read_conversation
+from mneme.errors import BadInput
+from mneme.session import Session, open_session
+from mneme.show import errors, print_error, print_json
+from mneme.talk import Context, show_notice
+
+AT_ONCE = 20
+"""Messages handed over in one run; what a killed process leaves behind is at most that many."""
+
+
+async def remember(file: Path, user: str, context: Context, as_json: bool) -> int:
+    """Remember the user's messages of a file; return 1 where a line or a message failed."""
+    conversation = read_conversation(file)
+    for number, reason in conversation.broken:
+        print_error(BadInput(f"{file}, line {number}: {reason}.", "The other lines go on."), as_json)
+    await show_notice(context["memory_agent"])
+    async with open_session(user) as session:
+        report = await _remember(session, conversation, f"file/{file.name}", context)
+    _print_report(report, len(conversation.broken), as_json)
+    return 1 if conversation.broken or report["failed"] else 0
+
+
+async def _remember(
+    session: Session, conversation: Conversation, thread: str, context: Context
+) -> dict[str, Any]:
+    """Hand the messages over, some at a time; those that are remembered already cost nothing."""
+    messages = messages_of(conversation, thread)
+    report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": []}
+    with _progress() as progress:
+        bar = progress.add_task("remembering", total=len(messages))
+        for start in range(0, len(messages), AT_ONCE):
+            batch = messages[start : start + AT_ONCE]
+            done = await session.remember.ainvoke(
+                {"messages": batch}, session.background(), context=context | {"user": session.memories.user}
+            )
+            report["remembered"] += done["remembered"]
+            report["failed"] += done["failed"]
+            progress.update(bar, advance=len(batch))
+    return report
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=errors)
+
+
+def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
+    for failure in report["failed"]:
+        print_error(BadInput(f"Kept for another attempt: {failure['error']}"), as_json)
+    print_json(report | {"broken_lines": broken}) if as_json else errors.print(
+        f"{report['messages']} messages: {report['remembered']} looked at now, "
+        f"{report['messages'] - report['remembered'] - len(report['failed'])} known before, "
+        f"{len(report['failed'])} kept for another attempt, {broken} lines broken."
+    )

@@ -1,0 +1,63 @@
+"""The operations on a user's memories, done by a running server."""
+
+import inspect
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx
+from pydantic import TypeAdapter
+
+import mneme.errors
+from mneme.errors import MnemeError
+from mneme.operations import Operations, returns_of
+
+PATIENCE = httpx.Timeout(60, connect=5)
+
+
+def api_key() -> str | None:
+    """Return the user's key for a server that authenticates."""
+    return os.environ.get("MNEME_KEY") or None
+
+
+@asynccontextmanager
+async def open_remote(url: str, user: str) -> AsyncIterator[Operations]:
+    """Yield the operations of a user, sent to the server at that address."""
+    headers = {"x-api-key": key} if (key := api_key()) else {}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
+        yield cast(Operations, _Remote(client, user))
+
+
+class _Remote:
+    """Send whatever operation is called; its signature and its result are those of `Operations`."""
+
+    def __init__(self, client: httpx.AsyncClient, user: str) -> None:
+        self._client, self.user = client, user
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        signature = inspect.signature(getattr(Operations, name))
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+            del arguments["self"]
+            body = TypeAdapter(dict[str, Any]).dump_json({"user": self.user, "arguments": arguments})
+            answer = await self._client.post(f"/mneme/memories/{name}", content=body)
+            _raise_for(answer)
+            return returns_of(name).validate_json(answer.content)
+
+        return call
+
+
+def _raise_for(answer: httpx.Response) -> None:
+    """Raise the server's error as the same class here."""
+    if answer.is_success:
+        return
+    try:
+        told = answer.json()
+        kind, message, hint = told["error"], told["message"], told["hint"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MnemeError(
+            f"The server answered {answer.status_code}.", "See its log; is it another version of Mneme?"
+        ) from error
+    raise getattr(mneme.errors, kind, MnemeError)(message, hint)

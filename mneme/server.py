@@ -1,0 +1,91 @@
+"""What `langgraph dev` serves beside the graphs: the store, and each user's memories over HTTP.
+
+The route lets the command line work while this process owns the embedded ledger. A request names one
+operation on memories; it is done for the authenticated user, or for the user whom the request names
+where nobody authenticates.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from stores.base_store import LedgerStore
+
+from graphs.remember import builder as remember
+from mneme.errors import BadInput, MnemeError
+from mneme.home import announced, open_own_ledger
+from mneme.operations import Operations, error_as_json, operate
+from mneme.settings import settings
+from nodes.context import MemoryContext
+from stores.inbox import Inbox
+from stores.ledger import Ledger
+
+_opening = threading.Lock()
+_opened: list[LedgerStore] = []
+
+
+async def store() -> LedgerStore:
+    """Return the process's one store; the server asks for it once per thread."""
+    await asyncio.to_thread(_opening.acquire)
+    try:
+        if not _opened:
+            _opened.append(LedgerStore(await open_own_ledger()))
+        return _opened[0]
+    finally:
+        _opening.release()
+
+
+class Asked(BaseModel):
+    """The body of a request: for whom, where nobody authenticates, and the operation's arguments."""
+
+    user: str = "local"
+    arguments: dict[str, Any] = {}
+
+
+async def memories(request: Request) -> Response:
+    """Do one operation on the caller's memories."""
+    try:
+        asked = Asked.model_validate_json(await request.body())
+        operations = Operations((await store()).ledger, _caller(request, asked))
+        result = await operate(operations, request.path_params["operation"], asked.arguments)
+    except ValidationError as error:
+        return JSONResponse(error_as_json(BadInput(f"The request is not valid: {error}")), 422)
+    except MnemeError as error:
+        return JSONResponse(error_as_json(error), 409)
+    return Response(result, media_type="application/json")
+
+
+def _caller(request: Request, asked: Asked) -> str:
+    return asked.user if settings().auth is None else str(request.user.identity)
+
+
+@asynccontextmanager
+async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    """Announce the server, remember what the last one left over, close the ledger at the end."""
+    ledger = (await store()).ledger
+    left_over = asyncio.create_task(remember_left_over(ledger))
+    try:
+        with announced(os.environ["LANGGRAPH_API_URL"]):
+            yield
+    finally:
+        left_over.cancel()
+        await asyncio.gather(left_over, return_exceptions=True)
+        await ledger.close()
+
+
+async def remember_left_over(ledger: Ledger) -> None:
+    """Remember, user by user, the messages that wait since before this process started."""
+    graph = remember.compile(store=LedgerStore(ledger))
+    for user in await Inbox(ledger).users():
+        await graph.ainvoke({}, {"recursion_limit": 10_000}, context=MemoryContext(user=user))
+
+
+app = Starlette(routes=[Route("/mneme/memories/{operation}", memories, methods=["POST"])], lifespan=lifespan)

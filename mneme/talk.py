@@ -1,0 +1,126 @@
+"""A conversation with the chatbot, and the memory agent that follows it in the background."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from rich.markup import escape
+
+from mneme.errors import NotFound
+from mneme.operations import Operations
+from mneme.session import Session
+from mneme.show import errors
+from models.asking import auto_notice, resolve
+from stores.inbox import Operation, Outcome
+
+GLANCE = 0.05
+"""Seconds between two looks at whether a message has been remembered."""
+
+SLOWEST_GLANCE = 0.5
+
+Context = dict[str, Any]
+
+
+class Talk:
+    """One conversation: say something, read the reply as it is written, see what was remembered."""
+
+    def __init__(self, session: Session, thread: str, context: Context) -> None:
+        self.session = session
+        self._config = session.conversation(thread)
+        self._context = context | {"user": session.memories.user}
+        self.roles: tuple[str, ...] = tuple(context.values())
+        self._memory_agent: asyncio.Task[None] | None = None
+        self._is_wanted = False
+
+    async def say(self, text: str, message_id: str) -> AsyncIterator[str]:
+        """Say something; yield the reply piece by piece, then let the memory agent work."""
+        message = {"role": "user", "content": text, "id": message_id}
+        async for piece in self._reply({"messages": [message]}):
+            yield piece
+        self.remember()
+
+    async def resume(self) -> AsyncIterator[str]:
+        """Yield the rest of a turn that a killed process left behind, and remember what waits."""
+        state = await self.session.chatbot.aget_state(self._config)
+        if state.next:
+            async for piece in self._reply(None):
+                yield piece
+        self.remember()
+
+    async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
+        chunks = self.session.chatbot.astream(
+            given, self._config, context=self._context, stream_mode="messages"
+        )
+        async for chunk, _ in cast(AsyncIterator[tuple[Any, Any]], chunks):
+            yield chunk.text if isinstance(chunk, BaseMessage) else str(chunk["content"])
+
+    def remember(self) -> None:
+        """Let the memory agent work in the background, unless the server does."""
+        self._is_wanted = not self.session.served
+        if self._is_wanted and (self._memory_agent is None or self._memory_agent.done()):
+            self._memory_agent = asyncio.create_task(self._remember())
+
+    async def _remember(self) -> None:
+        """Run the memory agent until nothing waits; go on where a killed process left it."""
+        graph, config = self.session.remember, self.session.background()
+        context = {name: self._context[name] for name in ("user", "memory_agent") if name in self._context}
+        while self._is_wanted:
+            self._is_wanted = False
+            state = await graph.aget_state(config)
+            await graph.ainvoke(None if state.next else {}, config, context=context)
+
+    async def outcome(self, message_id: str) -> Outcome | None:
+        """Wait for what becomes of a message; None where it is kept for another attempt."""
+        glance = GLANCE
+        while (outcome := await self.session.memories.outcome(message_id)) is None:
+            if self._memory_agent and self._memory_agent.done():
+                self._memory_agent.result()  # raises what ended it
+            if message_id in await self.failures():
+                return None
+            await asyncio.sleep(glance)
+            glance = min(2 * glance, SLOWEST_GLANCE)
+        return outcome
+
+    async def failures(self) -> dict[str, str]:
+        """Return the messages that the memory agent could not make sense of, with the reasons."""
+        state = await self.session.remember.aget_state(self.session.background())
+        return {each["message_id"]: each["error"] for each in state.values.get("failed", [])}
+
+    async def finish(self) -> None:
+        """Wait until the memory agent has nothing left to do."""
+        if self._memory_agent is not None:
+            await self._memory_agent
+        while self.session.served and await self._waits():
+            await asyncio.sleep(SLOWEST_GLANCE)
+
+    async def _waits(self) -> bool:
+        return await self.session.memories.waiting() > len(await self.failures())
+
+
+async def show_notice(*who: str) -> None:
+    """Say once and plainly where rules answer because no model does."""
+    for each in who:
+        await resolve(each)
+    if "auto" in who and (notice := auto_notice()):
+        errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
+
+
+async def told(outcome: Outcome, memories: Operations) -> dict[str, Any]:
+    """Return an outcome with the contents that its operations left and replaced, by their history."""
+    operations = [await _told(operation, memories) for operation in outcome.operations]
+    return {**outcome.model_dump(), "operations": operations}
+
+
+async def _told(operation: Operation, memories: Operations) -> dict[str, Any]:
+    try:
+        contents = [version.value["content"] for version in await memories.history(operation.key)]
+    except NotFound:  # it has been forgotten since
+        contents = []
+    number = operation.version
+    is_known = 0 < number <= len(contents)
+    return {
+        **operation.model_dump(),
+        "content": contents[number - 1] if is_known else "(forgotten)",
+        "before": contents[number - 2] if is_known and operation.event == "update" else "",
+    }
