@@ -11,7 +11,7 @@ thousand. For many millions of records in one scope, use a server.
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ from stores.engine import (
     Step,
     Where,
 )
-from stores.folder import Folder, Manifest
+from stores.folder import MANIFEST, Folder, Manifest
 
 T = TypeVar("T")
 READERS = 4
@@ -231,6 +231,63 @@ class EdgeEngine:
         finally:
             self._writer.shutdown()
             self._folder.release()
+
+
+class EdgeRebuild:
+    """A new generation of an embedded ledger in the making; make one with `begin`."""
+
+    def __init__(self, folder: Folder, old: edge.EdgeShard, manifest: Manifest) -> None:
+        self._folder, self._old, self._manifest = folder, old, manifest
+        self._new = _make(folder.fresh(manifest.generation), manifest.dimension)
+
+    @classmethod
+    def begin(cls, location: str, embedder: str, dimension: int) -> "EdgeRebuild":
+        """Own the folder of a ledger, whatever its embedder. Raises LedgerInUse, LedgerMismatch."""
+        path = Path(location).expanduser().resolve()
+        if not (path / MANIFEST).is_file():
+            raise LedgerMismatch(f"There is no ledger at {path}.")
+        folder = Folder(path)
+        try:
+            assert folder.manifest is not None
+            folder.check_space(2 * folder.size())
+            update = {
+                "embedder": embedder,
+                "dimension": dimension,
+                "generation": folder.manifest.generation + 1,
+            }
+            return cls(folder, _load(folder.shard), folder.manifest.model_copy(update=update))
+        except BaseException:
+            folder.release()
+            raise
+
+    async def pages(self) -> AsyncIterator[dict[str, Payload]]:
+        following: Any = None
+        while True:
+            request = edge.ScrollRequest(offset=following, limit=COPIED_AT_ONCE, with_payload=True)
+            records, following = await asyncio.to_thread(_guarded, self._old.scroll, request)
+            yield {str(record.id): record.payload or {} for record in records}
+            if following is None:
+                return
+
+    async def add(self, points: Sequence[Point]) -> None:
+        operation = edge.UpdateOperation.upsert_points([_point(point) for point in points])
+        await asyncio.to_thread(_guarded, self._new.update, operation)
+
+    async def switch(self) -> None:
+        await asyncio.to_thread(_guarded, self._switch)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(_guarded, self._close)
+
+    def _switch(self) -> None:
+        self._new.flush()
+        self._folder.switch(self._manifest)
+
+    def _close(self) -> None:
+        self._new.close()
+        self._old.close()
+        self._folder.clear_leftovers()
+        self._folder.release()
 
 
 def copy(

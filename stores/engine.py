@@ -119,7 +119,8 @@ class Query(NamedTuple):
 
     @property
     def candidates(self) -> int:
-        return max(50, 5 * (self.limit + self.offset))
+        """Propose the same number for neighbouring pages, so that their order agrees."""
+        return max(128, 1 << (4 * (self.limit + self.offset)).bit_length())
 
 
 class Scored(NamedTuple):

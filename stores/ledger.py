@@ -411,11 +411,16 @@ async def open_ledger(location: str, embedder: Embedder, *, api_key: str = "") -
 
     Raises LedgerInUse, LedgerMismatch or StorageFailure.
     """
-    if location == ":memory:" or location.startswith(("http://", "https://")):
+    if is_server(location):
         server = await _open_server(location, embedder, api_key)
         return Ledger(server, embedder)
     edge = await asyncio.to_thread(EdgeEngine.open, Path(location), embedder.name, embedder.dimension)
     return Ledger(edge, embedder)
+
+
+def is_server(location: str) -> bool:
+    """Return whether a ledger's location is a server's address, not a folder."""
+    return location == ":memory:" or location.startswith(("http://", "https://"))
 
 
 async def _open_server(location: str, embedder: Embedder, api_key: str) -> Engine:

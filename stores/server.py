@@ -17,7 +17,7 @@ means TLS. `:memory:` is the client's own in-memory engine, for tests and experi
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from operator import methodcaller
 from typing import Any, NamedTuple, TypeVar
@@ -100,9 +100,11 @@ class ServerEngine:
         engine = cls(address_of(location), api_key, client)
         await engine._check_version()
         wanted = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
-        engine._manifest = await engine._find_or_make(wanted)
+        if await engine.resolve() is None:
+            await engine._make(wanted)
+        engine._manifest = await engine.read_manifest()
         _check_manifest(location, engine._manifest, wanted)
-        await engine._settle_all()
+        await engine.settle_all()
         return engine
 
     async def append(self, steps: Sequence[Step]) -> list[str]:
@@ -147,13 +149,13 @@ class ServerEngine:
         return [point.payload or {} for point in (await self._ask([request]))[0]]
 
     async def count(self, where: Where) -> int:
-        name = self._address.collection
-        counted = await self._call(lambda client: client.count(name, count_filter=_filter(where)))
+        name = self.collection
+        counted = await self.call(lambda client: client.count(name, count_filter=_filter(where)))
         return counted.count
 
     async def scopes(self, where: Where) -> list[str]:
-        name = self._address.collection
-        facet = await self._call(
+        name = self.collection
+        facet = await self.call(
             lambda client: client.facet(
                 name, "scope", facet_filter=_filter(where), limit=MOST_SCOPES, exact=True
             )
@@ -165,11 +167,11 @@ class ServerEngine:
 
         A writer may be faster than the deletion: then what it left is erased in another round.
         """
-        name, total = self._address.collection, Erasure((), ())
+        name, total = self.collection, Erasure((), ())
         while (erasure := await self._drive(plan())).erased:
             erased, left = list(erasure.erased), [_point(point) for point in erasure.left]
-            await self._call(methodcaller("delete", name, erased, **STRONG))
-            await self._call(methodcaller("upsert", name, left, **STRONG))
+            await self.call(methodcaller("delete", name, erased, **STRONG))
+            await self.call(methodcaller("upsert", name, left, **STRONG))
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 
@@ -177,11 +179,11 @@ class ServerEngine:
         """Do nothing: the server acknowledges a write when it is in its log."""
 
     async def info(self) -> EngineInfo:
-        name = self._address.collection
+        name = self.collection
         return EngineInfo(
             kind="server",
             location=self._address.url,
-            points=(await self._call(lambda client: client.count(name))).count,
+            points=(await self.call(lambda client: client.count(name))).count,
             embedder=self._manifest.embedder,
             dimension=self._manifest.dimension,
         )
@@ -223,8 +225,8 @@ class ServerEngine:
         claims = [_claim_point(claim, entry) for entry in entries.values() for claim in entry.claims]
         if not claims:
             return []
-        name, mode = self._address.collection, models.UpdateMode.INSERT_ONLY
-        await self._call(lambda client: client.upsert(name, claims, update_mode=mode, **STRONG))
+        name, mode = self.collection, models.UpdateMode.INSERT_ONLY
+        await self.call(lambda client: client.upsert(name, claims, update_mode=mode, **STRONG))
         seen = await self._read([str(claim.id) for claim in claims])
         await self._settle(seen)
         return [
@@ -247,16 +249,16 @@ class ServerEngine:
         if receipts:
             operations.append(models.UpsertOperation(upsert=models.PointsList(points=receipts)))
         done = models.DeletePayload(keys=["intent", "pending"], points=list(open_))
-        name, settled = self._address.collection, models.DeletePayloadOperation(delete_payload=done)
-        await self._call(lambda client: client.batch_update_points(name, [*operations, settled], **STRONG))
+        name, settled = self.collection, models.DeletePayloadOperation(delete_payload=done)
+        await self.call(lambda client: client.batch_update_points(name, [*operations, settled], **STRONG))
 
-    async def _settle_all(self) -> None:
-        name = self._address.collection
+    async def settle_all(self) -> None:
+        name = self.collection
         pending = models.Filter(
             must=[models.FieldCondition(key="pending", match=models.MatchValue(value=True))]
         )
         while True:
-            found, _ = await self._call(
+            found, _ = await self.call(
                 lambda client: client.scroll(name, pending, limit=SETTLED_AT_ONCE, with_payload=True)
             )
             if not found:
@@ -264,17 +266,17 @@ class ServerEngine:
             await self._settle({str(record.id): record.payload or {} for record in found})
 
     async def _read(self, ids: Sequence[str]) -> dict[str, Payload]:
-        name, found = self._address.collection, dict[str, Payload]()
+        name, found = self.collection, dict[str, Payload]()
         distinct = list(dict.fromkeys(ids))
         for start in range(0, len(distinct), READ_AT_ONCE):
             retrieve = methodcaller("retrieve", name, distinct[start : start + READ_AT_ONCE], **LATEST)
-            records: list[models.Record] = await self._call(retrieve)
+            records: list[models.Record] = await self.call(retrieve)
             found |= {str(record.id): record.payload or {} for record in records}
         return found
 
     async def _ask(self, requests: list[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
-        name = self._address.collection
-        answers = await self._call(lambda client: client.query_batch_points(name, requests))
+        name = self.collection
+        answers = await self.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
 
     async def _parts(self, legs: Sequence["Leg"], ids: list[str]) -> dict[str, dict[str, float]]:
@@ -293,7 +295,7 @@ class ServerEngine:
 
     async def _check_version(self) -> None:
         """Refuse a server that would ignore the conditions of our writes, and so lose updates."""
-        version = (await self._call(lambda client: client.info())).version
+        version = (await self.call(lambda client: client.info())).version
         numbers = tuple(int(number) for number in version.split("-")[0].split(".")[:2])
         if numbers < OLDEST:
             raise StorageFailure(
@@ -301,21 +303,29 @@ class ServerEngine:
                 f"Mneme needs {'.'.join(map(str, OLDEST))} or newer: conditional writes.",
             )
 
-    async def _find_or_make(self, wanted: Manifest) -> Manifest:
-        """Return the manifest of the collection behind our alias, which is made where it is missing."""
-        name = self._address.collection
-        aliases = (await self._call(lambda client: client.get_aliases())).aliases
-        if name not in {alias.alias_name for alias in aliases}:
-            await self._make(wanted)
+    @property
+    def collection(self) -> str:
+        """The alias under which the ledger's collection is found."""
+        return self._address.collection
+
+    async def resolve(self) -> str | None:
+        """Return the collection behind our alias; None where there is no such alias."""
+        aliases = (await self.call(lambda client: client.get_aliases())).aliases
+        return {alias.alias_name: alias.collection_name for alias in aliases}.get(self.collection)
+
+    async def read_manifest(self) -> Manifest:
+        """Return what the ledger was made with. Raises LedgerMismatch where there is none."""
         seen = (await self._read([MANIFEST_ID])).get(MANIFEST_ID)
         try:
             return Manifest.model_validate_json(seen["manifest"] if seen else "")
         except (ValidationError, KeyError) as broken:
-            raise LedgerMismatch(f"The collection {name} holds no ledger.", "Name another one.") from broken
+            raise LedgerMismatch(
+                f"The collection {self.collection} holds no ledger.", "Name another one."
+            ) from broken
 
     async def _make(self, wanted: Manifest) -> None:
-        name = self._address.collection
-        if await self._call(lambda client: client.collection_exists(name)):
+        name = self.collection
+        if await self.call(lambda client: client.collection_exists(name)):
             raise LedgerMismatch(
                 f"The server has a collection {name} that is not a ledger; nothing was touched.",
                 "Name another one: add ?collection=NAME to the address.",
@@ -323,25 +333,25 @@ class ServerEngine:
         collection = f"{name}-{wanted.generation:06d}"
         await self.make_collection(collection, wanted)
         alias = models.CreateAlias(collection_name=collection, alias_name=name)
-        await self._call(
+        await self.call(
             lambda client: client.update_collection_aliases([models.CreateAliasOperation(create_alias=alias)])
         )
 
     async def make_collection(self, collection: str, manifest: Manifest) -> None:
         """Make a collection with its indexes and its manifest, unless another process just did."""
-        if not await self._call(lambda client: client.collection_exists(collection)):
+        if not await self.call(lambda client: client.collection_exists(collection)):
             await self._create(collection, manifest.dimension)
         point = models.PointStruct(
             id=MANIFEST_ID, vector={}, payload={"manifest": manifest.model_dump_json()}
         )
         mode = models.UpdateMode.INSERT_ONLY
-        await self._call(lambda client: client.upsert(collection, [point], update_mode=mode, **STRONG))
+        await self.call(lambda client: client.upsert(collection, [point], update_mode=mode, **STRONG))
 
     async def _create(self, collection: str, dimension: int) -> None:
         replicas = self._address.replicas
         dense = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
         sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
-        await self._call(
+        await self.call(
             lambda client: client.create_collection(
                 collection,
                 vectors_config={DENSE: dense},
@@ -359,7 +369,7 @@ class ServerEngine:
             ("created", models.PayloadSchemaType.INTEGER),
             ("pending", models.PayloadSchemaType.BOOL),
         ):
-            await self._call(methodcaller("create_payload_index", collection, field, field_schema=index))
+            await self.call(methodcaller("create_payload_index", collection, field, field_schema=index))
 
     def _client(self) -> AsyncQdrantClient:
         """Return this event loop's client: connections belong to the loop that made them."""
@@ -376,7 +386,7 @@ class ServerEngine:
             )
         return self._clients[loop]
 
-    async def _call(self, operation: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
+    async def call(self, operation: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
         try:
             return await operation(self._client())
         except UnexpectedResponse as refusal:
@@ -390,6 +400,67 @@ class ServerEngine:
                 f"The Qdrant server at {self._address.url} does not answer: {failure}.",
                 "Start it, or check MNEME_LEDGER.",
             ) from failure
+
+
+class ServerRebuild:
+    """A new generation of a server's ledger in the making; make one with `begin`."""
+
+    def __init__(self, engine: ServerEngine, old: str, manifest: Manifest) -> None:
+        self._engine, self._old, self._manifest = engine, old, manifest
+        self._new = f"{engine.collection}-{manifest.generation:06d}"
+
+    @classmethod
+    async def begin(
+        cls,
+        location: str,
+        embedder: str,
+        dimension: int,
+        *,
+        api_key: str = "",
+        client: AsyncQdrantClient | None = None,
+    ) -> "ServerRebuild":
+        """Find the ledger, whatever its embedder. Raises LedgerMismatch, StorageFailure."""
+        engine = ServerEngine(address_of(location), api_key, client)
+        old = await engine.resolve()
+        if old is None:
+            raise LedgerMismatch(f"There is no ledger at {location}.")
+        manifest = await engine.read_manifest()
+        await engine.settle_all()
+        update = {"embedder": embedder, "dimension": dimension, "generation": manifest.generation + 1}
+        rebuild = cls(engine, old, manifest.model_copy(update=update))
+        await engine.call(methodcaller("delete_collection", rebuild._new))  # left by a crash
+        await engine.make_collection(rebuild._new, rebuild._manifest)
+        return rebuild
+
+    async def pages(self) -> AsyncIterator[dict[str, Payload]]:
+        following: Any = None
+        while True:
+            scroll = methodcaller(
+                "scroll", self._old, limit=READ_AT_ONCE, offset=following, with_payload=True
+            )
+            records, following = await self._engine.call(scroll)
+            yield {str(record.id): record.payload or {} for record in records if record.id != MANIFEST_ID}
+            if following is None:
+                return
+
+    async def add(self, points: Sequence[Point]) -> None:
+        if points:
+            new = [_point(point) for point in points]
+            await self._engine.call(methodcaller("upsert", self._new, new, **STRONG))
+
+    async def switch(self) -> None:
+        name = self._engine.collection
+        swap = [
+            models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=name)),
+            models.CreateAliasOperation(
+                create_alias=models.CreateAlias(collection_name=self._new, alias_name=name)
+            ),
+        ]
+        await self._engine.call(methodcaller("update_collection_aliases", swap))
+        await self._engine.call(methodcaller("delete_collection", self._old))
+
+    async def close(self) -> None:
+        await self._engine.close()
 
 
 class Leg(NamedTuple):
