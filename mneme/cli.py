@@ -4,6 +4,7 @@ Nothing heavy is imported at the top: `mneme --help` answers at once.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -40,6 +41,12 @@ def main() -> None:
         app()
     except MnemeError as error:
         _fail(error)
+    except OSError as error:
+        _fail(MnemeError(f"The system refused: {error}.", "See `mneme doctor`."))
+    except Exception as bug:  # a user gets one line, never a traceback
+        if os.environ.get("MNEME_TRACEBACK"):
+            raise
+        _fail(MnemeError(f"Unexpected {type(bug).__name__}: {bug}", "MNEME_TRACEBACK=1 shows where."))
 
 
 def _run(command: Coroutine[Any, Any, int | None]) -> None:
@@ -52,9 +59,9 @@ def _run(command: Coroutine[Any, Any, int | None]) -> None:
 
 
 def _fail(error: MnemeError) -> None:
-    print(f"mneme: {error}", file=sys.stderr)
-    if error.hint:
-        print(f"  {error.hint}", file=sys.stderr)
+    from mneme.show import print_error
+
+    print_error(error, as_json="--json" in sys.argv)
     sys.exit(1)
 
 
@@ -100,7 +107,7 @@ def list_memories(
     retired: Annotated[bool, typer.Option("--retired", help="Include what was retired.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List what is remembered, newest first."""
+    """List what is remembered, in the order in which it was learned."""
     from mneme import memories as run
 
     _run(run.list_(user, limit, retired, as_json))

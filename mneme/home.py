@@ -3,8 +3,8 @@
 import asyncio
 import os
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -35,18 +35,19 @@ async def open_own_ledger() -> Ledger:
     return await open_ledger(settings().ledger_location, embedder, api_key=key)
 
 
-@contextmanager
-def announced(url: str) -> Iterator[None]:
+@asynccontextmanager
+async def announced(url: str) -> AsyncIterator[None]:
     """Tell other processes where the owner of the embedded ledger can be reached."""
     file = _announcement()
     if file is None:
         yield
         return
-    file.write_text(Announcement(url=url, pid=os.getpid()).model_dump_json())
+    text = Announcement(url=url, pid=os.getpid()).model_dump_json()
+    await asyncio.to_thread(file.write_text, text)
     try:
         yield
     finally:
-        file.unlink(missing_ok=True)
+        await asyncio.to_thread(file.unlink, missing_ok=True)
 
 
 @asynccontextmanager

@@ -32,13 +32,14 @@ async def _remember(
 ) -> dict[str, Any]:
     """Hand the messages over, some at a time; those that are remembered already cost nothing."""
     messages = messages_of(conversation, thread)
+    config = await session.background()
     report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": []}
     with _progress() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
             batch = messages[start : start + AT_ONCE]
             done = await session.remember.ainvoke(
-                {"messages": batch}, session.background(), context=context | {"user": session.memories.user}
+                {"messages": batch}, config, context=context | {"user": session.memories.user}
             )
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]

@@ -17,7 +17,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from stores.base_store import LedgerStore
 
 from graphs.remember import builder as remember
 from mneme.errors import BadInput, MnemeError
@@ -25,6 +24,7 @@ from mneme.home import announced, open_own_ledger
 from mneme.operations import Operations, error_as_json, operate
 from mneme.settings import settings
 from nodes.context import MemoryContext
+from stores.base_store import LedgerStore
 from stores.inbox import Inbox
 from stores.ledger import Ledger
 
@@ -73,7 +73,7 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
     ledger = (await store()).ledger
     left_over = asyncio.create_task(remember_left_over(ledger))
     try:
-        with announced(os.environ["LANGGRAPH_API_URL"]):
+        async with announced(os.environ["LANGGRAPH_API_URL"]):
             yield
     finally:
         left_over.cancel()

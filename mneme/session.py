@@ -4,16 +4,16 @@ Where a `langgraph dev` on this machine owns the embedded ledger, everything goe
 otherwise the ledger is opened here. Callers cannot tell the difference.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
-from stores.base_store import LedgerStore
+from langgraph_sdk.client import LangGraphClient
 
 from graphs.chatbot import builder as chatbot
 from graphs.remember import builder as remember
@@ -22,6 +22,7 @@ from mneme.operations import Operations
 from mneme.remote import api_key, open_remote
 from mneme.settings import settings
 from nodes.background import memory_thread, thread_id
+from stores.base_store import LedgerStore
 from stores.checkpoints import open_checkpointer
 from stores.ledger import Ledger
 
@@ -35,21 +36,39 @@ LONG = 10_000
 class Session:
     """What a command needs to talk and to remember on behalf of one user.
 
-    `served` says whether a server runs the memory agent after each turn; else the command does.
+    `server` is the client of the server that runs the graphs; None where this process does.
     """
 
     memories: Operations
     chatbot: Graph
     remember: Graph
-    served: bool
+    server: LangGraphClient | None
 
-    def conversation(self, name: str) -> RunnableConfig:
+    @property
+    def is_served(self) -> bool:
+        """Whether the server runs the memory agent after each turn; else the command must."""
+        return self.server is not None
+
+    async def conversation(self, name: str) -> RunnableConfig:
         """Return the config of this user's conversation of that name."""
-        return {"configurable": {"thread_id": thread_id(f"chat/{self.memories.user}/{name}")}}
+        return await self._on_thread(thread_id(f"chat/{self.memories.user}/{name}"))
 
-    def background(self) -> RunnableConfig:
+    async def background(self) -> RunnableConfig:
         """Return the config of the thread on which this user's messages are remembered."""
-        return {"configurable": {"thread_id": memory_thread(self.memories.user)}, "recursion_limit": LONG}
+        return await self._on_thread(memory_thread(self.memories.user)) | {"recursion_limit": LONG}
+
+    async def left_at(self, graph: Graph, config: RunnableConfig) -> tuple[Sequence[str], dict[str, Any]]:
+        """Return the steps that a thread has still to do, and its values."""
+        if self.server is not None:  # RemoteGraph cannot read a thread that has not run yet
+            on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
+            return on_server["next"], cast(dict[str, Any], on_server["values"] or {})
+        state = await graph.aget_state(config)
+        return state.next, state.values
+
+    async def _on_thread(self, thread: str) -> RunnableConfig:
+        if self.server is not None:
+            await self.server.threads.create(thread_id=thread, if_exists="do_nothing")
+        return {"configurable": {"thread_id": thread}}
 
 
 @asynccontextmanager
@@ -70,7 +89,7 @@ async def _here(ledger: Ledger, user: str) -> AsyncIterator[Session]:
                 memories=Operations(ledger, user),
                 chatbot=chatbot.compile(checkpointer=checkpointer, store=store, name="chatbot"),
                 remember=remember.compile(checkpointer=checkpointer, store=store, name="remember"),
-                served=False,
+                server=None,
             )
     finally:
         await ledger.close()
@@ -84,5 +103,5 @@ async def _on_server(url: str, user: str) -> AsyncIterator[Session]:
             memories=memories,
             chatbot=RemoteGraph("chatbot", client=client),
             remember=RemoteGraph("remember", client=client),
-            served=True,
+            server=client,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -56,7 +57,7 @@ def _print_operation(operation: Mapping[str, Any]) -> None:
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table; cells are plain text."""
-    table = Table(title=title, title_justify="left", header_style="bold", pad_edge=False)
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

@@ -26,8 +26,7 @@ class Talk:
     """One conversation: say something, read the reply as it is written, see what was remembered."""
 
     def __init__(self, session: Session, thread: str, context: Context) -> None:
-        self.session = session
-        self._config = session.conversation(thread)
+        self.session, self._thread = session, thread
         self._context = context | {"user": session.memories.user}
         self.roles: tuple[str, ...] = tuple(context.values())
         self._memory_agent: asyncio.Task[None] | None = None
@@ -42,33 +41,33 @@ class Talk:
 
     async def resume(self) -> AsyncIterator[str]:
         """Yield the rest of a turn that a killed process left behind, and remember what waits."""
-        state = await self.session.chatbot.aget_state(self._config)
-        if state.next:
+        conversation = await self.session.conversation(self._thread)
+        steps, _ = await self.session.left_at(self.session.chatbot, conversation)
+        if steps:
             async for piece in self._reply(None):
                 yield piece
         self.remember()
 
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
-        chunks = self.session.chatbot.astream(
-            given, self._config, context=self._context, stream_mode="messages"
-        )
+        config = await self.session.conversation(self._thread)
+        chunks = self.session.chatbot.astream(given, config, context=self._context, stream_mode="messages")
         async for chunk, _ in cast(AsyncIterator[tuple[Any, Any]], chunks):
             yield chunk.text if isinstance(chunk, BaseMessage) else str(chunk["content"])
 
     def remember(self) -> None:
         """Let the memory agent work in the background, unless the server does."""
-        self._is_wanted = not self.session.served
+        self._is_wanted = not self.session.is_served
         if self._is_wanted and (self._memory_agent is None or self._memory_agent.done()):
             self._memory_agent = asyncio.create_task(self._remember())
 
     async def _remember(self) -> None:
         """Run the memory agent until nothing waits; go on where a killed process left it."""
-        graph, config = self.session.remember, self.session.background()
+        graph, config = self.session.remember, await self.session.background()
         context = {name: self._context[name] for name in ("user", "memory_agent") if name in self._context}
         while self._is_wanted:
             self._is_wanted = False
-            state = await graph.aget_state(config)
-            await graph.ainvoke(None if state.next else {}, config, context=context)
+            steps, _ = await self.session.left_at(graph, config)
+            await graph.ainvoke(None if steps else {}, config, context=context)
 
     async def outcome(self, message_id: str) -> Outcome | None:
         """Wait for what becomes of a message; None where it is kept for another attempt."""
@@ -84,14 +83,15 @@ class Talk:
 
     async def failures(self) -> dict[str, str]:
         """Return the messages that the memory agent could not make sense of, with the reasons."""
-        state = await self.session.remember.aget_state(self.session.background())
-        return {each["message_id"]: each["error"] for each in state.values.get("failed", [])}
+        background = await self.session.background()
+        _, values = await self.session.left_at(self.session.remember, background)
+        return {each["message_id"]: each["error"] for each in values.get("failed", [])}
 
     async def finish(self) -> None:
         """Wait until the memory agent has nothing left to do."""
         if self._memory_agent is not None:
             await self._memory_agent
-        while self.session.served and await self._waits():
+        while self.session.is_served and await self._waits():
             await asyncio.sleep(SLOWEST_GLANCE)
 
     async def _waits(self) -> bool:
