@@ -255,7 +255,7 @@ class OllamaDouble:
         gone = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
-            request.aborted = not answering.done()
+            request.aborted = not answering.done() or isinstance(answering.exception(), ConnectionError)
         finally:
             answering.cancel()
             gone.cancel()

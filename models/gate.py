@@ -191,3 +191,9 @@ def gate(endpoint: str) -> Gate:
     """Return the process's one gate to an endpoint (its URL)."""
     with _guard:
         return _gates.setdefault(endpoint.rstrip("/"), Gate(settings().parallel))
+
+
+def forget() -> None:
+    """Drop every gate, for endpoints that are gone or have another width now; none may be in use."""
+    with _guard:
+        _gates.clear()

@@ -94,10 +94,9 @@ async def _unidle(stream: AsyncIterator[T], idle: float) -> AsyncGenerator[T, No
     """Pass a stream on; after its first item, the next may take `idle` seconds."""
     patience: float | None = None
     while True:
-        try:
-            async with asyncio.timeout(patience):
-                item = await anext(stream)
-        except StopAsyncIteration:
+        async with asyncio.timeout(patience):
+            item = await anext(stream, None)
+        if item is None:
             return
         yield item
         patience = idle

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 
 from mneme.errors import BadInput, MnemeError, ModelUnavailable
 from mneme.settings import read_settings, settings
-from models import catalogue
+from models import catalogue, gate
 from models.gate import Lane
 
 if TYPE_CHECKING:
@@ -158,3 +158,4 @@ def forget() -> None:
     """Forget what was decided and learned about endpoints, so that the next ask looks again."""
     _decided.clear()
     catalogue.forget()
+    gate.forget()

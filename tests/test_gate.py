@@ -89,6 +89,44 @@ async def test_the_background_call_that_lost_least_is_preempted_and_only_one_for
     assert endpoint.begun == ["old", "middle", "young", "user", "young"]
 
 
+def stubborn(endpoint: Endpoint, name: str) -> Work:
+    """Return work that takes a while to stop when it is asked to."""
+
+    async def run() -> str:
+        endpoint.begun.append(name)
+        try:
+            await asyncio.sleep(0.3)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            raise
+        return name
+
+    return run
+
+
+async def test_two_users_preempt_two_calls_even_while_the_first_is_still_stopping() -> None:
+    gate, endpoint = Gate(2), Endpoint()
+    tasks = [await start(gate, "background", stubborn(endpoint, f"b{n}")) for n in range(2)]
+    await asyncio.sleep(0.02)
+    began = time.monotonic()
+    await asyncio.gather(*(gate.run("user", endpoint.work(f"u{n}", 0.1)) for n in range(2)))
+    assert time.monotonic() - began < 0.25
+    await asyncio.gather(*tasks)
+    assert sorted(endpoint.begun[:4]) == ["b0", "b1", "u0", "u1"]
+
+
+async def test_a_user_who_goes_away_leaves_the_stopped_place_to_the_next() -> None:
+    gate, endpoint = Gate(2), Endpoint()
+    tasks = [await start(gate, "background", stubborn(endpoint, f"b{n}")) for n in range(2)]
+    await asyncio.sleep(0.02)
+    gone = await start(gate, "user", endpoint.work("gone"))
+    gone.cancel()
+    await asyncio.sleep(0)
+    await gate.run("user", endpoint.work("user"))
+    await asyncio.gather(*tasks)
+    assert sorted(endpoint.begun) == ["b0", "b1", "b1", "user"]
+
+
 async def test_background_work_that_has_waited_long_enough_is_not_preempted_again() -> None:
     gate, endpoint = Gate(1, patience=0.2), Endpoint()
     slow = await start(gate, "background", endpoint.work("slow", 0.1))
