@@ -55,7 +55,8 @@ class Folder:
         self._lock = FileLock(
             path / LOCK, thread_local=False, fallback_to_soft=False, preserve_lock_file=True
         )
-        self._own()
+        with storage_errors(f"write to the ledger's folder {path}"):
+            self._own()
         self.manifest = self._read_manifest()
 
     @property
@@ -127,14 +128,13 @@ class Folder:
 
     def _own(self) -> None:
         try:
-            with storage_errors(f"write to the ledger's folder {self.path}"):
-                self._lock.acquire(blocking=False)
-                (self.path / OWNER).write_text(str(os.getpid()))
+            self._lock.acquire(blocking=False)
         except Timeout as taken:
             raise LedgerInUse(
                 f"Another process{self._owner()} has the ledger at {self.path} open.",
                 "Stop it, or let both use a Qdrant server: set MNEME_LEDGER to its URL.",
             ) from taken
+        (self.path / OWNER).write_text(str(os.getpid()))
 
     def _owner(self) -> str:
         try:
