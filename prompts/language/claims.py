@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from prompts.language import lexicon as lx
 from prompts.language.entities import USER, Entity, canonical, entity_of, kind_of
-from prompts.language.grammar import Clause, parse
+from prompts.language.grammar import Clause, parse, phrase_before
 from prompts.language.words import Token, verb_form, verb_lemma
 
 _TEXT_ONLY = {"PUNCT", "DT", "UH", "CC", "PRP$", "POS"}
@@ -85,6 +85,7 @@ class Predicate:
     progressive: bool
     passive: bool
     past: bool
+    perfect: bool
 
     def argument(self, *prepositions: str) -> Argument | None:
         return next((found for found in self.arguments if found.preposition in prepositions), None)
@@ -93,6 +94,11 @@ class Predicate:
     def object(self) -> Argument | None:
         return self.argument("")
 
+
+_PARTICLES = frozenset(["up", "down", "out", "off", "away", "back", "over", "on", "in", "around", "along"])
+_PARTICLE_VERBS = frozenset(
+    ["give up", "take up", "pick up", "call off", "cut out", "put down", "drop out", "break up", "pass away"]
+)
 
 # --- reading a clause ---------------------------------------------------------------------------------
 
@@ -114,7 +120,7 @@ def predicate_of(clause: Clause, inherited: Entity) -> Predicate | None:
     positive = (not negated) != chain.flipped and not ended
     return Predicate(
         clause, subject, chain.verb, _arguments(chain.rest), positive, chain.planned, chain.liked,
-        chain.progressive, chain.passive, chain.past,
+        chain.progressive, chain.passive, chain.past, chain.perfect,
     )  # fmt: skip
 
 
@@ -135,6 +141,10 @@ class _Chain:
         self.past = any(
             verb_form(token.low) == "VBD" or token.low in {"was", "were", "had", "did"} for token in verbs[:1]
         )
+        self.perfect = (
+            len(verbs) > 1 and verbs[0].low in lx.HAVE | {"'s"} and verb_form(verbs[1].low) in {"VBD", "VBN"}
+        )
+        self.past = self.past and not self.perfect
         self.planned = any(token.low in {"will", "'ll", "shall"} for token in clause.group)
         main = self._main(verbs)
         self.verb = verb_lemma(main.low) if main else "be"
@@ -151,6 +161,12 @@ class _Chain:
             return auxiliaries[-1] if auxiliaries else None
         main = content_verbs[0]
         be = any(v.low in lx.BE | {"'s"} for v in auxiliaries)
+        if (
+            verb_lemma(main.low) == "get"
+            and len(content_verbs) > 1
+            and verb_form(content_verbs[1].low) in {"VBD", "VBN"}
+        ):
+            main, be = content_verbs.pop(1), True
         self.progressive = be and verb_form(main.low) == "VBG"
         self.passive = be and verb_form(main.low) in {"VBD", "VBN"}
         for later in content_verbs[1:]:
@@ -159,6 +175,7 @@ class _Chain:
 
     def _follow(self) -> None:
         """Walk from a verb that only frames the content verb to the content verb itself."""
+        self._take_particle()
         for _ in range(4):
             following = self._framed()
             if following is None:
@@ -166,6 +183,7 @@ class _Chain:
             self._frame(self.verb)
             self.verb = verb_lemma(self.rest[following].low)
             self.rest = self.rest[following + 1 :]
+            self._take_particle()
 
     def _framed(self) -> int | None:
         """Return where the verb that this one frames stands in the rest."""
@@ -175,6 +193,12 @@ class _Chain:
         if skip >= len(self.rest):
             return None
         token = self.rest[skip]
+        if self.verb == "be" and "back" in [t.low for t in self.rest[: skip + 1]] and token.low == "to":
+            return (
+                skip + 1
+                if skip + 1 < len(self.rest) and verb_form(self.rest[skip + 1].low) == "VBG"
+                else None
+            )
         if token.tag == "TO" and self.verb in _PLANNING | _RUNNING_ON | lx.BEGINNING | {
             "use",
             "have",
@@ -183,11 +207,17 @@ class _Chain:
         }:
             return self._verb_from(skip + 1)
         gerund = verb_form(token.low) == "VBG" and token.tag in {"V", "NN"}
-        frames = lx.BEGINNING | lx.CEASING | _RUNNING_ON | {"give"}
-        if self.verb == "give" and token.low == "up" and skip + 1 < len(self.rest):
-            gerund = verb_form(self.rest[skip + 1].low) == "VBG"
-            return skip + 1 if gerund else None
-        return skip if gerund and self.verb in frames else None
+        return skip if gerund and self.verb in lx.BEGINNING | lx.CEASING | _RUNNING_ON else None
+
+    def _take_particle(self) -> None:
+        """Make one verb of `get up`, `break up`, `give up`."""
+        if not self.rest or self.rest[0].low not in _PARTICLES:
+            return
+        joined = f"{self.verb} {self.rest[0].low}"
+        closes = len(self.rest) == 1 or self.rest[1].tag in {"IN", "PUNCT", "CC", "TO"}
+        if closes or joined in _PARTICLE_VERBS:
+            self.verb = joined
+            self.rest = self.rest[1:]
 
     def _verb_from(self, number: int) -> int | None:
         while number < len(self.rest) and self.rest[number].tag in {"RB", "NEG"}:
@@ -195,7 +225,7 @@ class _Chain:
         return number if number < len(self.rest) and self.rest[number].tag in {"V", "VF"} else None
 
     def _frame(self, verb: str) -> None:
-        if verb in lx.CEASING | {"give", "use"}:
+        if verb in lx.CEASING | {"use"}:
             self.flipped = not self.flipped
             self.past = self.past and verb != "use"
         elif verb in _PLANNING:
@@ -242,24 +272,17 @@ def is_time(argument: Argument) -> bool:
     """Say whether an argument names a point or period in time."""
     if argument.preposition in {"@", "since", "until", "till"}:
         return True
-    if any(token.low == "old" for token in argument.tokens):
+    if argument.preposition not in _TIME_PREPOSITIONS:
         return False
-    words = [token.low.rstrip("s") for token in argument.tokens] + [token.low for token in argument.tokens]
+    nouns = [token for token in argument.tokens if token.tag in {"NN", "NNP"}]
     clock = any(_is_clock(token) for token in argument.tokens)
-    return argument.preposition in {
-        "",
-        "on",
-        "at",
-        "in",
-        "for",
-        "to",
-        "by",
-        "from",
-        "before",
-        "after",
-        "around",
-        "during",
-    } and (clock or any(word in lx.TIME_NOUNS for word in words) or _is_year(argument))
+    if not nouns:
+        return clock or _is_year(argument) or _is_ordinal(argument) or _is_hour(argument)
+    return (
+        clock
+        or all(_names_time(token) for token in nouns)
+        and not any(t.low == "old" for t in argument.tokens)
+    )
 
 
 def _is_clock(token: Token) -> bool:
@@ -298,7 +321,7 @@ def claims_with_clauses(parsed: Sequence[Clause]) -> Iterator[tuple[Claim, Claus
     """Yield the claims of parsed clauses, subjects carried over where clauses share them."""
     subject = USER
     for number, clause in enumerate(parsed):
-        for claim in _of_subject(clause):
+        for claim in [*_of_subject(clause), *_of_roles(clause)]:
             yield replace(claim, clause=number), clause
         predicate = predicate_of(clause, subject)
         if predicate is None:
@@ -327,6 +350,27 @@ def _of_subject(clause: Clause) -> Iterator[Claim]:
     )
 
 
+def _of_roles(clause: Clause) -> Iterator[Claim]:
+    """Yield who a named person is to another: `the user's daughter Ines`, `Ines is the user's niece`."""
+    entity = entity_of(clause.subject) if clause.subject else USER
+    heads = [token for token in clause.subject if token.tag == "NN" and canonical(token.lemma) == entity.head]
+    if entity.name and entity.owner and entity.head in lx.KIN and heads:
+        yield _role(entity, heads[-1])
+    is_be = bool(clause.verbs) and clause.verbs[-1].low in lx.BE | {"'s"}
+    complement = (
+        entity_of(clause.rest) if is_be and clause.rest and clause.rest[0].tag in {"DT", "PRP$"} else USER
+    )
+    if entity.name and complement.owner and complement.head in lx.KIN:
+        head = next(t for t in clause.rest if t.tag == "NN" and canonical(t.lemma) == complement.head)
+        yield replace(_role(entity, head), positive=not any(token.tag == "NEG" for token in clause.group))
+
+
+def _role(entity: Entity, head: Token) -> Claim:
+    value = frozenset({canonical(head.lemma)})
+    who = replace(entity, head="", owner="")
+    return Claim(who, "role", value, True, True, False, head.start, head.end, whole_start=head.start)
+
+
 def _of_relative(clause: Clause) -> Iterator[Claim]:
     """Yield what relative clauses say about the noun before them."""
     tokens = clause.tokens
@@ -338,21 +382,11 @@ def _of_relative(clause: Clause) -> Iterator[Claim]:
         )
         if verb is None or any(t.tag == "PRP" for t in tokens[number + 1 : verb]):
             continue
-        antecedent = entity_of(_phrase_before(tokens, number))
+        antecedent = entity_of(phrase_before(tokens, number))
         inner = _inner_clause(tokens, number, verb)
         predicate = predicate_of(inner, antecedent)
         if predicate is not None:
             yield from _of_predicate(predicate)
-
-
-def _phrase_before(tokens: Sequence[Token], number: int) -> list[Token]:
-    start = number - 1
-    if start >= 0 and tokens[start].text == ",":
-        start -= 1
-    end = start + 1
-    while start >= 0 and tokens[start].tag in {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}:
-        start -= 1
-    return list(tokens[start + 1 : end])
 
 
 def _inner_clause(tokens: Sequence[Token], number: int, verb: int) -> Clause:
@@ -382,14 +416,23 @@ def _plain(predicate: Predicate) -> Claim:
     value = frozenset[str]().union(
         *(argument.lemmas for argument in predicate.arguments if not is_time(argument))
     )
+    if not value:
+        value = frozenset[str]().union(*(argument.lemmas for argument in predicate.arguments))
     tokens = [token for argument in predicate.arguments if not is_time(argument) for token in argument.tokens]
     start = tokens[0].start if tokens else predicate.clause.group[-1].start
     end = tokens[-1].end if tokens else predicate.clause.end
     if predicate.planned:
         attribute = f"plan:{predicate.verb}"
     return Claim(
-        predicate.subject, attribute, value, predicate.positive, start=start, end=end, whole_start=start
-    )
+        predicate.subject, _tensed(predicate, attribute), value, predicate.positive,
+        start=start, end=end, whole_start=start,
+    )  # fmt: skip
+
+
+def _tensed(predicate: Predicate, attribute: str) -> str:
+    """Set apart what was so and need not be so now (`worked at Nokia`)."""
+    over = predicate.past and not predicate.passive and not predicate.perfect and predicate.verb in lx.STATES
+    return f"past:{attribute}" if over and not attribute.startswith("time:") else attribute
 
 
 def _claim(
@@ -399,7 +442,7 @@ def _claim(
     place = argument if argument is not None else Argument("", predicate.clause.group)
     words = value if value is not None else (argument.lemmas if argument is not None else frozenset())
     return Claim(
-        subject or predicate.subject, attribute, words,
+        subject or predicate.subject, _tensed(predicate, attribute), words,
         predicate.positive if positive is None else positive, single, profile, place.start, place.end,
         whole_start=place.whole_start,
     )  # fmt: skip
@@ -439,7 +482,8 @@ def _being(predicate: Predicate) -> Iterator[Claim]:
         return
     complement = predicate.object
     if complement is not None and not is_time(complement):
-        yield from _described(predicate.subject, complement, predicate.positive, predicate.arguments[1:])
+        for claim in _described(predicate.subject, complement, predicate.positive, predicate.arguments[1:]):
+            yield replace(claim, attribute=_tensed(predicate, claim.attribute))
     place = predicate.argument("in", "at", "from", "near", "outside")
     if complement is None and place is not None and not is_time(place) and predicate.verb == "be":
         yield _claim(predicate, "origin" if place.preposition == "from" else "place", place)
@@ -491,6 +535,13 @@ def _positive_part(complement: Argument) -> Argument:
     return Argument(complement.preposition, tuple(kept or complement.tokens))
 
 
+_TIME_PREPOSITIONS = frozenset(
+    ["", "on", "at", "in", "for", "to", "by", "from", "before", "after", "around", "during"]
+)
+_UNITS = {
+    "kg": "weight", "kilo": "weight", "kilogram": "weight", "lb": "weight", "lbs": "weight", "pound": "weight",
+    "stone": "weight", "cm": "height", "foot": "height", "ft": "height", "meter": "height", "metre": "height",
+}  # fmt: skip
 _FUNCTIONAL = {
     "name": "name", "age": "age", "birthday": "birthday", "occupation": "occupation", "work": "occupation",
     "hometown": "origin", "address": "address", "employer": "employer",
@@ -508,6 +559,8 @@ def _functional(subject: Entity, attribute: str) -> tuple[Entity, str]:
 
 
 def _owner(key: str) -> Entity:
+    if key in {"user", "", "?"}:
+        return USER
     if "." in key:
         owner, _, head = key.rpartition(".")
         return Entity(head=head, owner=owner)
@@ -519,8 +572,13 @@ def _attribute(subject: Entity, complement: Argument, others: Sequence[Argument]
     lemmas, tokens = complement.lemmas, complement.tokens
     if _is_age(subject, tokens):
         return "age", True
+    if any(token.tag == "CD" for token in tokens) and lemmas & _UNITS.keys():
+        return next(_UNITS[unit] for unit in sorted(lemmas) if unit in _UNITS), True
+    common = frozenset(canonical(token.lemma) for token in tokens if token.tag != "NNP")
     for name, members in lx.VALUE_CLASSES.items():
-        if lemmas & members and not (name == "colour" and kind_of(lemmas)):
+        if (common if name != "religion" else lemmas) & members and not (
+            name == "colour" and kind_of(lemmas)
+        ):
             return name, True
     if (
         kind_of(lemmas)
@@ -530,13 +588,13 @@ def _attribute(subject: Entity, complement: Argument, others: Sequence[Argument]
         return "kind", True
     if _is_profession(tokens):
         return "occupation", True
+    person = subject.is_user or subject.head in lx.PEOPLE or (bool(subject.name) and not subject.head)
     if all(token.tag in {"NNP", "CC"} for token in tokens):
-        return ("name" if subject.head in lx.PEOPLE | lx.ANIMALS or not subject.head else "is"), True
-    if tokens[0].tag == "DT" or tokens[0].tag == "PRP$":
-        person = subject.is_user or subject.head in lx.PEOPLE or (subject.name and not subject.head)
+        return ("name" if person or subject.head in lx.ANIMALS or not subject.head else "is"), True
+    if tokens[0].tag in {"DT", "PRP$"}:
         return ("is-a" if person else "is"), not person
-    if tokens[0].tag in {"CD"} or tokens[0].low[0].isdigit():
-        return "measure", True
+    if tokens[0].tag == "CD" or (not person and tokens[-1].tag in {"NN", "NNP", "CD"} and subject.owner):
+        return "is", True
     return "state", False
 
 
@@ -598,27 +656,28 @@ _RESIDING = frozenset(["live", "reside", "stay", "dwell", "base", "settle"])
 
 def _living(predicate: Predicate) -> Iterator[Claim]:
     """Read where and with whom somebody lives, moves included; a planned move is no residence yet."""
-    place = predicate.argument("in", "at", "near", "on", "outside")
-    if predicate.verb in _RESIDING and not predicate.planned:
-        if place is not None and not is_time(place):
-            yield _claim(predicate, _residence(place), place)
+    if predicate.planned or not (
+        predicate.subject.is_user or predicate.subject.name or _is_somebody(predicate.subject)
+    ):
+        return
+    if predicate.verb in _RESIDING:
+        place = _place(predicate, "in", "at", "near", "on", "outside")
         company = predicate.argument("with")
+        if place is not None:
+            yield _claim(predicate, _residence(place), place)
         if company is not None:
             yield _claim(predicate, "lives-with", company)
-        return
-    target = predicate.argument("to")
-    if predicate.verb not in {"move", "relocate"} or predicate.planned or predicate.progressive:
-        return
-    if predicate.subject.is_user or predicate.subject.name or predicate.subject.head in lx.PEOPLE:
-        if target is not None and not is_time(target):
+    elif predicate.verb in {"move", "relocate", "move back", "move out"} and not predicate.progressive:
+        target, source = _place(predicate, "to"), _place(predicate, "from")
+        source = predicate.object if predicate.verb == "move out" else source
+        if target is not None:
             yield _claim(predicate, _residence(target), target)
-        source = predicate.argument("from")
-        if source is not None and target is not None:
+        if source is not None:
             yield _claim(predicate, _residence(source), source, positive=False)
 
 
 def _residence(place: Argument) -> str:
-    return "residence" if any(token.tag == "NNP" for token in place.tokens) else "dwelling"
+    return "dwelling" if place.tokens[0].tag in {"DT", "PRP$", "CD"} and not _has_name(place) else "residence"
 
 
 def _working(predicate: Predicate) -> Iterator[Claim]:
@@ -664,7 +723,7 @@ def _leaving_work(predicate: Predicate, job: bool) -> Iterator[Claim]:
     left = verb in {"quit", "leave", "resign", "lose"} and (
         thing is None or job or any(t.tag == "NNP" for t in thing.tokens)
     )
-    dismissed = verb in {"fire", "lay", "retire", "dismiss"} and (
+    dismissed = verb in {"fire", "lay off", "retire", "dismiss", "let go"} and (
         predicate.passive or verb in {"retire", "lay"}
     )
     if not (left or dismissed) or predicate.planned:
@@ -695,21 +754,18 @@ def _loving(predicate: Predicate) -> Iterator[Claim]:
     """Read marital status and partner."""
     verb, partner = predicate.verb, predicate.argument("to", "with") or predicate.object
     status = {"marry": "married", "divorce": "divorced", "separate": "separated"}.get(verb)
-    if verb == "get":
-        words = predicate.object.lemmas if predicate.object else frozenset[str]()
-        status = next((word for word in words if word in lx.VALUE_CLASSES["marital"]), None)
+    if predicate.planned:
         return
-    if status and not predicate.planned:
-        yield _claim(predicate, "marital", None, value=frozenset({status}))
-    if verb in {"marry", "date"} and partner is not None and not is_time(partner) and not predicate.planned:
+    if status:
+        yield _claim(predicate, "marital", None, value=frozenset({status}), profile=True)
+    if verb in {"marry", "date"} and partner is not None and not is_time(partner):
         yield _claim(predicate, "partner", partner)
-    if (
-        verb == "break" and any(a.preposition == "up" or "up" in a.lemmas for a in predicate.arguments)
-    ) or verb == "split":
-        with_whom = predicate.argument("with")
-        yield _claim(
-            predicate, "partner", None, positive=False, value=with_whom.lemmas if with_whom else frozenset()
+    if verb in {"break up", "split up", "split"}:
+        whom = predicate.argument("with")
+        words = (
+            whom.lemmas if whom is not None else content(predicate.clause.subject) - {"i", "me", "we", "us"}
         )
+        yield _claim(predicate, "partner", None, positive=False, value=words)
 
 
 def _liking(predicate: Predicate) -> Iterator[Claim]:
@@ -733,36 +789,44 @@ def _liking(predicate: Predicate) -> Iterator[Claim]:
 
 
 def _dying(predicate: Predicate) -> Iterator[Claim]:
-    away = any("away" in token.low for token in predicate.clause.rest[:2])
-    if predicate.verb == "die" or (predicate.verb == "pass" and away):
+    if predicate.verb in {"die", "pass away"}:
         yield _claim(predicate, "life", None, value=frozenset({"dead"}))
 
 
 def _named(predicate: Predicate) -> Iterator[Claim]:
     thing = predicate.object
-    if predicate.verb in {"call", "name", "rename"} and predicate.passive and thing is not None:
-        yield _claim(predicate, "name", thing, profile=True)
+    if predicate.verb in {"call", "name", "rename", "spell"} and predicate.passive and thing is not None:
+        named = Argument("", _positive_part(thing).tokens)
+        owner, _ = _functional(predicate.subject, "name")
+        yield _claim(predicate, "name", named, profile=True, subject=owner)
     if predicate.verb == "go" and predicate.argument("by") is not None:
         yield _claim(predicate, "name", predicate.argument("by"), profile=True)
     if predicate.verb == "bear" and predicate.passive:
         for argument in predicate.arguments:
             yield _claim(predicate, "birthday" if is_time(argument) else "birthplace", argument, profile=True)
+    if predicate.verb == "weigh" and thing is not None:
+        yield _claim(predicate, "weight", thing)
     if predicate.verb == "turn" and thing is not None and thing.tokens[0].tag == "CD":
         yield _claim(predicate, "age", thing, profile=True)
 
 
 def _changing(predicate: Predicate) -> Iterator[Claim]:
-    """Read `switched from X to Y`, `gave up X`, `quit X`, `sold X`."""
+    """Read what has ended or been replaced: `switched from X to Y`, `gave up X`, `sold X`, `instead of X`."""
     verb, thing = predicate.verb, predicate.object
-    source = predicate.argument("from")
+    source, instead = predicate.argument("from"), predicate.argument("instead")
     if verb in {"switch", "change", "convert", "transfer", "upgrade"} and source is not None:
         yield _claim(predicate, "any", source, positive=False, single=False)
-    up = any(argument.preposition == "up" for argument in predicate.arguments)
-    if verb == "give" and up:
-        dropped = predicate.argument("up")
-        yield _claim(predicate, "any", dropped, positive=not predicate.positive, single=False)
-    if verb in lx.CEASING | lx.LOSING | {"quit"} and thing is not None and not is_time(thing):
-        yield _claim(predicate, "any", thing, positive=not predicate.positive, single=False)
+    if instead is not None:
+        yield _claim(predicate, "any", instead, positive=False, single=False)
+    if verb in {"cancel", "scrap", "call off"} and predicate.passive:
+        words = predicate.subject.modifiers | {predicate.subject.head}
+        owner = _owner(predicate.subject.owner)
+        yield _claim(predicate, "any", None, positive=False, single=False, value=words - {""}, subject=owner)
+    ends = verb in lx.CEASING | lx.LOSING or (verb == "do" and not predicate.positive)
+    if ends and thing is not None and not is_time(thing) and not predicate.passive:
+        positive = predicate.positive if verb == "do" else not predicate.positive
+        yield _claim(predicate, "any", thing, positive=positive, single=False)
+    yield from _changing_to(predicate)
 
 
 def _times(predicate: Predicate) -> Iterator[Claim]:
@@ -790,8 +854,58 @@ def _event(predicate: Predicate) -> Entity | None:
     if verb in {"have", "get", "book", "schedule"} and thing is not None and not is_time(thing):
         entity = entity_of(thing.tokens)
         return replace(entity, owner=entity.owner or subject.key)
-    if verb in _COPULAS | {"bear"} or predicate.past:
+    if (verb in _COPULAS | {"bear"} and predicate.argument("up") is None) or predicate.past:
         return None
     aim = predicate.argument("to", "for") or thing
     words = aim.lemmas if aim is not None and not is_time(aim) else frozenset[str]()
     return Entity(head=f"{verb}ing", owner=subject.key, modifiers=words)
+
+
+def _names_time(token: Token) -> bool:
+    return token.low in lx.TIME_NOUNS or token.low.rstrip("s") in lx.TIME_NOUNS | {
+        "end",
+        "beginning",
+        "start",
+        "middle",
+    }
+
+
+def _is_ordinal(argument: Argument) -> bool:
+    return argument.preposition != "" and any(
+        token.low[0].isdigit() and token.low.endswith(("st", "nd", "rd", "th")) for token in argument.tokens
+    )
+
+
+def _is_hour(argument: Argument) -> bool:
+    return argument.preposition == "at" and len(argument.tokens) == 1 and argument.tokens[0].tag == "CD"
+
+
+def _is_somebody(entity: Entity) -> bool:
+    return entity.head in lx.PEOPLE | lx.ANIMALS
+
+
+def _place(predicate: Predicate, *prepositions: str) -> Argument | None:
+    """Return the place among the arguments, a proper name before a common noun."""
+    found = [a for a in predicate.arguments if a.preposition in prepositions and not is_time(a)]
+    return next(
+        (a for a in found if any(token.tag == "NNP" for token in a.tokens)), found[0] if found else None
+    )
+
+
+def _has_name(place: Argument) -> bool:
+    return any(token.tag == "NNP" for token in place.tokens)
+
+
+def _changing_to(predicate: Predicate) -> Iterator[Claim]:
+    """Read `X has changed to Y`, `X went up to Y`."""
+    verb, target = predicate.verb.split()[0], predicate.argument("to", "into")
+    subject = predicate.subject
+    thing = not (subject.is_user or subject.name or _is_somebody(subject))
+    if (
+        thing
+        and verb in {"change", "go", "rise", "drop", "increase", "fall", "switch"}
+        and target is not None
+        and not is_time(target)
+    ):
+        owner, attribute = _functional(subject, "is")
+        yield _claim(predicate, attribute, target, subject=owner, profile=True)

@@ -46,6 +46,7 @@ _REPLACEABLE = frozenset(
         "pay",
     ]
 )
+_PARTNERS = lx.bag("boyfriend girlfriend husband wife partner fiance fiancee")
 _CONSUMING = lx.bag("like do:eat do:drink do:like do:love do:enjoy do:smoke do:cook")
 _LISTED = lx.bag(
     "age kind colour size height name is measure occupation birthday marital time:day time:clock place "
@@ -69,8 +70,10 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
     clashes = tuple((f, m) for f in new for m in old if stand(f, m, replacing) == "conflict")
     if clashes:
         return Comparison("conflict", _clash_words(*clashes[0]), clashes)
-    if _all_known(new, old) or _all_said(fact, memory, new, old):
+    if _all_known(fact, memory, new, old) or _all_said(fact, memory, new, old):
         return Comparison("duplicate", "The memory already says this.")
+    if enriches(fact, memory):
+        return Comparison("addition", "It says all that the memory says, and more.")
     if _completes(new, old):
         return Comparison(
             "addition", "A further attribute of what the memory describes; nothing in it becomes false."
@@ -105,9 +108,7 @@ def _by_attribute(fact: Claim, memory: Claim) -> Stand:
     if fact.positive == memory.positive:
         return _agreeing(fact, memory)
     if not fact.value and not fact.positive:
-        return (
-            "conflict" if fact.attribute in {"employer", "partner", "occupation"} or not memory.value else ""
-        )
+        return "conflict"
     within = fact.value <= memory.value or (memory.value and memory.value <= fact.value and fact.single)
     return "conflict" if within else ""
 
@@ -132,7 +133,8 @@ def _wider(fact: Claim, memory: Claim) -> bool:
 def _by_ending(fact: Claim, memory: Claim) -> Stand:
     """An end of something (`gave up X`, `sold X`) excludes every claim that has it."""
     if fact.attribute == "any" and not fact.positive and memory.positive:
-        return "conflict" if fact.value and fact.value <= memory.value else ""
+        held = memory.value | {memory.attribute.rpartition(":")[2]}
+        return "conflict" if fact.value and fact.value <= held else ""
     consuming = fact.attribute in _CONSUMING and memory.attribute in _CONSUMING
     if consuming and not fact.positive and memory.positive:
         return (
@@ -149,11 +151,15 @@ def _covers(general: frozenset[str], special: frozenset[str]) -> bool:
 
 
 def _ends_possession(fact: Claim, memory: Claim) -> bool:
-    if not fact.attribute.startswith("have:") or fact.positive:
+    """Say whether the fact says that somebody no longer has whom or what the memory is about."""
+    if memory.subject.owner != fact.subject.key:
         return False
-    return memory.subject.owner == fact.subject.key and memory.subject.head == fact.attribute.removeprefix(
-        "have:"
-    )
+    if fact.attribute.startswith("have:") and not fact.positive:
+        return memory.subject.head == fact.attribute.removeprefix("have:")
+    if fact.attribute != "partner" or fact.positive or memory.subject.head not in _PARTNERS:
+        return False
+    names = memory.value | {memory.subject.name}
+    return not fact.value or bool(fact.value & names) or memory.subject.head in fact.value
 
 
 def _excluded_food(diet: frozenset[str]) -> frozenset[str]:
@@ -226,19 +232,21 @@ def _replaces(fact: Claim, memory: Claim) -> bool:
     )
 
 
-def _all_known(new: list[Claim], old: list[Claim]) -> bool:
+def _all_known(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> bool:
     telling = [claim for claim in new if not claim.attribute.startswith("do:")] or new
-    return (
-        bool(telling) and all(any(stand(f, m) == "same" for m in old) for f in telling) and _no_news(new, old)
-    )
+    known = bool(telling) and all(any(stand(f, m) == "same" for m in old) for f in telling)
+    return known and words_of(fact) - _WEAK <= words_of(memory)
 
 
-def _no_news(new: list[Claim], old: list[Claim]) -> bool:
-    held = frozenset[str]().union(*(claim.value for claim in old))
-    said = frozenset[str]().union(*(claim.value for claim in new))
-    return said <= held | frozenset(
-        part for claim in old for part in (claim.subject.head, claim.subject.name)
-    )
+_WEAK = lx.LIKING | lx.bag("live work do reside really get old year call favourite also so much lot base")
+
+
+def enriches(fact: str, memory: str) -> bool:
+    """Say whether the fact repeats the whole memory and says more."""
+    new, old = claims_of(fact), claims_of(memory)
+    same = any(stand(f, m) == "same" for f in new for m in old)
+    agree = all(claim.positive for claim in [*new, *old])
+    return same and agree and words_of(memory) - _WEAK < words_of(fact)
 
 
 def _all_said(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> bool:

@@ -1,14 +1,15 @@
 """Memories from messages: third person, pronouns and dates resolved, each with the words it rests on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from prompts.language import lexicon as lx
 from prompts.language.claims import Claim, claims_of
 from prompts.language.coreference import PRONOUNS, Mention, antecedent, mentions_of
+from prompts.language.corrections import corrected
 from prompts.language.dates import absolute, parse_time
-from prompts.language.entities import Entity, entity_of, same_entity
+from prompts.language.entities import USER, Entity, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
 from prompts.language.statements import Statement, is_naming, read
 from prompts.language.words import Token, inflect, verb_form, verb_lemma
@@ -39,15 +40,27 @@ class _Draft:
     start: int
     end: int
     episodic: bool
+    pointing: bool = False  # whether a pronoun for what the draft before introduced is its subject
 
 
 def compose(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
     """Return the memories that a message gives, in the order of its statements."""
     reading = read(message)
-    writer = _Writer(_context(preceding), parse_time(time))
+    writer = _Writer(parse_time(time))
+    writer.hear(preceding)
     drafts = [draft for statement in reading.statements if (draft := writer.draft(statement)) is not None]
-    drafts = _without_denials(_joined(drafts))
-    return [Fact(draft.content, message[draft.start : draft.end], draft.episodic) for draft in drafts]
+    drafts = _joined(_without_denials(drafts))
+    facts = [Fact(draft.content, message[draft.start : draft.end], draft.episodic) for draft in drafts]
+    return facts or _of_fragment(message, preceding, time)
+
+
+def _of_fragment(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
+    """Read `Thursday, not Tuesday` as a correction of what the user said before."""
+    found = corrected(message, preceding)
+    if found is None:
+        return []
+    facts = compose(found.said, preceding[: found.turn], time)
+    return [Fact(fact.content, found.quote, fact.episodic) for fact in facts if found.value in fact.content]
 
 
 def worth_storing(message: str, preceding: Sequence[str], time: str = "") -> tuple[bool, str]:
@@ -58,35 +71,52 @@ def worth_storing(message: str, preceding: Sequence[str], time: str = "") -> tup
     return False, f"Nothing to remember: {read(message).dropped}."
 
 
-def _context(preceding: Sequence[str]) -> list[Mention]:
-    found = list[Mention]()
-    for turn in preceding[-CONTEXT:]:
-        speaker, _, said = turn.partition(":")
-        user = speaker.strip().lower() != "assistant"
-        words = said if speaker.strip().lower() in {"user", "assistant"} else turn
-        found.extend(mentions_of(parse(words.strip()[:4000]), by_user=user))
-    return found
-
-
 class _Writer:
     """Write statements one after another; each one's mentions serve the pronouns after it."""
 
-    def __init__(self, mentions: list[Mention], today: date | None) -> None:
-        self.mentions = mentions
+    def __init__(self, today: date | None) -> None:
+        self.mentions = list[Mention]()
+        self.introduced = list[Entity]()  # what the draft before came to have
+        self.subject = USER
         self.today = today
-        self.named = list[Entity]()  # entities that the memory being written has introduced
+
+    def hear(self, preceding: Sequence[str]) -> None:
+        """Note whom and what earlier turns mention."""
+        for turn in preceding[-CONTEXT:]:
+            speaker, _, said = turn.partition(":")
+            words = said if speaker.strip().lower() in {"user", "assistant"} else turn
+            for clause in parse(words.strip()[:4000]):
+                self._note(clause, earlier=True)
 
     def draft(self, statement: Statement) -> _Draft | None:
-        """Return the memory of one statement; nothing where a pronoun stays open."""
-        clause = statement.clause
-        subject, subject_words = self._subject(statement)
-        if subject is None:
+        """Return the memory of one statement; nothing where it is not kept or a pronoun stays open."""
+        clause, pointing = statement.clause, self._points_back(statement)
+        found, words = (None, "") if statement.reason else self._subject(statement)
+        introduced = self._note(clause)
+        self.subject = found or USER
+        content = self._sentence(statement, found, words) if found is not None else ""
+        self.introduced = introduced or (self.introduced if pointing else [])
+        if not content:
             return None
-        agree = subject.is_user or (not statement.subject)
-        content = self._sentence(clause, subject_words, agree and " and " not in subject_words)
-        self.mentions.extend(mentions_of([clause]))
-        start = self._start(clause)
-        return _Draft(subject, content, start, clause.end, _is_event(clause, content))
+        return _Draft(self.subject, content, self._start(clause), clause.end, _is_event(clause), pointing)
+
+    def _points_back(self, statement: Statement) -> bool:
+        if not statement.subject or statement.subject[0].low not in PRONOUNS:
+            return False
+        meant = antecedent(statement.subject[0].low, self.mentions)
+        return meant is not None and any(same_entity(meant.entity, known) for known in self.introduced)
+
+    def _note(self, clause: Clause, *, earlier: bool = False) -> list[Entity]:
+        """Add a clause's mentions with the words for them; return those that somebody came to have."""
+        introduced = list[Entity]()
+        for mention in mentions_of(clause):
+            mine = mention.acquired and (not clause.subject or entity_of(clause.subject).is_user)
+            entity = replace(mention.entity, owner=mention.entity.owner or "user") if mine else mention.entity
+            text = _as_known(self._words(mention.tokens, subject_is_user=False), mine)
+            place = -1 if earlier else mention.tokens[-1].end
+            self.mentions.append(replace(mention, entity=entity, text=text, place=place))
+            introduced += [entity] if mention.acquired else []
+        return introduced
 
     def _start(self, clause: Clause) -> int:
         kept = [t for t in clause.tokens if t.tag not in {"CC", "PUNCT", "UH"} and t.low not in _LEFT_OUT]
@@ -95,31 +125,33 @@ class _Writer:
     def _subject(self, statement: Statement) -> tuple[Entity | None, str]:
         tokens = statement.subject
         if is_naming(statement.clause) or not tokens:
-            return entity_of(()), "The user"
+            return USER, "The user"
         pronoun = tokens[0].low
-        if len(tokens) == 1 and pronoun in PRONOUNS:
+        if pronoun in PRONOUNS:
             meant = antecedent(pronoun, self.mentions)
             if meant is None:
                 return None, ""
-            return meant.entity, self._mentioned(meant)
+            if len(tokens) == 1:
+                return meant.entity, meant.text
+        if tokens[0].low in {"me", "i"} or _is_first_person(tokens):
+            return USER, self._words(tokens, subject_is_user=False)
         return entity_of(tokens), self._words(tokens, subject_is_user=False)
 
-    def _mentioned(self, mention: Mention) -> str:
-        """Return the words for what a pronoun means."""
-        words = self._words(_definite(mention.tokens), subject_is_user=False)
-        if words.startswith(("a ", "an ")):
-            words = mention.entity.name.title() or "the " + words.split(" ", 1)[1]
-        return words
-
-    def _sentence(self, clause: Clause, subject: str, agree: bool) -> str:
-        user = subject.lower() in {"the user", "i", "we"}
+    def _sentence(self, statement: Statement, subject: Entity, words: str) -> str:
+        """Return the statement as a sentence in the third person; nothing where a pronoun stays open."""
+        clause = statement.clause
         if is_naming(clause):
             name = clause.rest[-1].text if clause.rest else clause.tokens[-1].text
             return f"The user goes by {name}."
-        predicate = self._predicate(clause, agree, user)
-        lead = self._lead(clause)
-        words = f"{lead}{subject} {predicate}".strip()
-        return _capital(words).rstrip(" ,;:-—") + "."
+        if any(self._is_open(token) for token in clause.rest):
+            return ""
+        several = " and " in words
+        predicate = self._predicate(clause, subject.is_user and not several, subject.is_user)
+        return _capital(f"{self._lead(clause)}{words} {predicate}".strip()).rstrip(" ,;:-—*") + "."
+
+    def _is_open(self, token: Token) -> bool:
+        pronoun = token.low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}
+        return pronoun and antecedent(token.low, self.mentions, token.start) is None
 
     def _lead(self, clause: Clause) -> str:
         """Keep a fronted adjunct (`In May,`), drop discourse words."""
@@ -134,8 +166,9 @@ class _Writer:
 
     def _predicate(self, clause: Clause, agree: bool, user: bool) -> str:
         group = [token for token in clause.group if token.low not in _LEFT_OUT]
+        group, corrected_rest = _affirmed(group, list(clause.rest))
         rest = _without_tail(
-            [token for token in clause.rest if token.tag != "UH" and token.low not in _LEFT_OUT]
+            [token for token in corrected_rest if token.tag != "UH" and token.low not in _LEFT_OUT]
         )
         words = self._words([*group, *rest], subject_is_user=user, agree=agree)
         if len(rest) == 1 and rest[0].tag == "CD" and rest[0].lemma.isdigit() and _is_be(clause.verbs):
@@ -148,8 +181,21 @@ class _Writer:
         while number < len(tokens):
             dated = absolute(tokens, number, self.today) if self.today is not None else None
             if dated is not None:
-                if out and out[-1] in {"on", "since", "by", "from"}:
-                    dated = dated[0].removeprefix("on "), dated[1]
+                if out and out[-1] in {
+                    "on",
+                    "since",
+                    "by",
+                    "from",
+                    "until",
+                    "till",
+                    "before",
+                    "after",
+                    "for",
+                    "in",
+                    "of",
+                    "to",
+                }:
+                    dated = dated[0].removeprefix("on ").removeprefix("in "), dated[1]
                 out.append(dated[0])
                 number += dated[1]
                 continue
@@ -169,7 +215,10 @@ class _Writer:
         if low in {"my", "our"} and token.tag == "PRP$":
             return ("their" if subject_is_user and _is_thing(tokens, number) else "the user's"), agree
         if low in {"mine", "ours"}:
-            return "the user's", agree
+            heads = [
+                mention.entity.head for mention in self.mentions if mention.subject and mention.entity.head
+            ]
+            return f"the user's {heads[-1] if heads else 'own'}", agree
         if low in {"myself", "ourselves"}:
             return "themselves", agree
         if low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}:
@@ -178,15 +227,16 @@ class _Writer:
             return _third_person(token), False
         if low == "n't" and number and tokens[number - 1].low == "can":
             return "not", agree
+        if low == "'s" and token.tag == "VF":
+            return _spelt_out(tokens[number + 1 :]), agree
         return {"'m": "is", "'re": "are", "'ve": "have", "'ll": "will"}.get(low, token.text), agree
 
     def _resolved(self, token: Token) -> str:
-        meant = antecedent(token.low, self.mentions)
-        if meant is None:
-            return token.text
-        words = self._mentioned(meant)
+        meant = antecedent(token.low, self.mentions, token.start)
         possessive = token.tag == "PRP$" or token.low == "his"
-        return f"{words}'s" if possessive else words
+        if meant is None or (possessive and same_entity(meant.entity, self.subject)):
+            return token.text
+        return f"{meant.text}'s" if possessive else meant.text
 
 
 def _is_thing(tokens: Sequence[Token], number: int) -> bool:
@@ -199,14 +249,26 @@ def _is_thing(tokens: Sequence[Token], number: int) -> bool:
     return not heads & (lx.PEOPLE | lx.ANIMALS) and not any(token.tag == "NNP" for token in phrase)
 
 
-def _definite(tokens: Sequence[Token]) -> list[Token]:
-    """Cut a mention after its name or noun."""
-    return list(tokens)
+def _as_known(text: str, mine: bool) -> str:
+    """Say `a dog named Max` as something known: `the user's dog Max`, else `Max` or `the dog`."""
+    article, _, rest = text.partition(" ")
+    if article.lower() not in {"a", "an"} or not rest:
+        return text
+    noun, named, name = rest.replace(" called ", " named ").partition(" named ")
+    if mine:
+        return f"the user's {noun} {name}".strip()
+    return name if named else f"the {noun}"
+
+
+def _is_first_person(tokens: Sequence[Token]) -> bool:
+    return any(token.low in {"i", "me"} for token in tokens) and any(token.tag == "CC" for token in tokens)
 
 
 def _third_person(token: Token) -> str:
     low = token.low
-    if low in {"am", "'m", "are", "'re", "'s"}:
+    if low == "been":
+        return "has been"
+    if low in {"am", "'m", "are", "'re"}:
         return "is"
     if low in {"have", "'ve"}:
         return "has"
@@ -222,12 +284,24 @@ def _third_person(token: Token) -> str:
     return inflect(verb_lemma(low), "VBZ")
 
 
+def _spelt_out(following: Sequence[Token]) -> str:
+    """Return whether `'s` stands for `is` or `has`."""
+    after = next((token.low for token in following if token.tag not in {"RB", "NEG"}), "")
+    return "has" if after in lx.INTRANSITIVE_PERFECT else "is"
+
+
+def _affirmed(group: list[Token], rest: list[Token]) -> tuple[list[Token], list[Token]]:
+    """Read `is not a Honda but a Mazda` as `is a Mazda`."""
+    but = next((n for n, token in enumerate(rest) if token.low == "but"), None)
+    if but is None or not any(token.tag == "NEG" for token in group):
+        return group, rest
+    return [token for token in group if token.tag != "NEG" and token.low not in lx.DO], rest[but + 1 :]
+
+
 def _without_tail(tokens: list[Token]) -> list[Token]:
-    """Drop a closing `, not a purebred`, `by the way`, `you know`."""
+    """Drop a closing `, not a purebred`, `not the 12th`, `by the way`."""
     for number, token in enumerate(tokens):
-        if token.text == "," and number + 1 < len(tokens) and tokens[number + 1].tag == "NEG":
-            return tokens[:number]
-        if token.low == "by" and [t.low for t in tokens[number : number + 3]] == ["by", "the", "way"]:
+        if token.tag == "NEG" and number and token.low == "not":
             return tokens[:number]
     return tokens
 
@@ -254,7 +328,7 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _is_event(clause: Clause, content: str) -> bool:
+def _is_event(clause: Clause) -> bool:
     """Say whether a clause tells a dated or one-off event rather than a standing fact."""
     main = clause.verbs[-1] if clause.verbs else None
     if main is None:
@@ -272,24 +346,30 @@ def _is_event(clause: Clause, content: str) -> bool:
 
 
 def _joined(drafts: list[_Draft]) -> list[_Draft]:
-    """Make one memory of neighbouring statements about the same named person, animal or thing."""
+    """Make one memory of neighbouring statements about the same person, animal or thing of the user's."""
     joined = list[_Draft]()
     for draft in drafts:
         before = joined[-1] if joined else None
-        if before is not None and not draft.subject.is_user and same_entity(before.subject, draft.subject):
+        if before is not None and _belongs(before, draft):
             joined[-1] = _Draft(
                 before.subject, _merged(before.content, draft.content), before.start, draft.end,
-                before.episodic and draft.episodic,
+                before.episodic, before.pointing,
             )  # fmt: skip
         else:
             joined.append(draft)
     return joined
 
 
+def _belongs(before: _Draft, draft: _Draft) -> bool:
+    same = not draft.subject.is_user and same_entity(before.subject, draft.subject)
+    return same or draft.pointing
+
+
 def _merged(first: str, second: str) -> str:
-    """Join two sentences with the same subject: `A is b.` and `A does c.` to `A is b and does c.`"""
+    """Join two sentences: with the same subject `A is b.` and `A does c.` to `A is b and does c.`"""
     one, two = parse(first), parse(second)
-    if len(two) != 1 or not two[0].group or two[0].lead or len(one) > 2:
+    alone = len(two) == 1 and bool(two[0].group) and not two[0].lead and len(one) <= 2 and bool(one)
+    if not alone or not same_entity(entity_of(one[0].subject), entity_of(two[0].subject)):
         return f"{first} {second}"
     predicate = second[two[0].group[0].start :]
     return f"{first.rstrip('.')}{',' if ' and ' in first else ''} and {predicate}"
@@ -310,6 +390,6 @@ def _replaced(claims: list[Claim], others: list[Claim]) -> bool:
 
 
 def _answers(other: Claim, denied: Claim) -> bool:
-    return (
-        other.positive and other.attribute == denied.attribute and same_entity(other.subject, denied.subject)
-    )
+    homes = {"residence", "dwelling"}
+    same = other.attribute == denied.attribute or {other.attribute, denied.attribute} <= homes
+    return other.positive and same and same_entity(other.subject, denied.subject)

@@ -1,12 +1,12 @@
 """Whom a pronoun means: the people, animals and things mentioned before it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
 from prompts.language.entities import Entity, entity_of, same_entity
 from prompts.language.grammar import Clause
-from prompts.language.words import Token
+from prompts.language.words import Token, verb_lemma
 
 PRONOUNS = {
     "he": "male", "him": "male", "his": "male", "she": "female", "her": "female", "hers": "female",
@@ -16,34 +16,37 @@ _PHRASE = {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}
 _PLACE = {"in", "at", "to", "from", "near"}
 
 
+_ACQUIRING = frozenset(["have", "get", "adopt", "buy", "own", "rescue"])
+_TIME_OPENERS = frozenset(
+    ["last", "next", "this", "every", "each", "yesterday", "today", "tomorrow", "tonight"]
+)
+
+
 @dataclass(frozen=True)
 class Mention:
-    """A noun phrase that a later pronoun can mean."""
+    """A noun phrase that a later pronoun can mean; `acquired` where somebody comes to have it."""
 
     entity: Entity
     tokens: tuple[Token, ...]
     genders: frozenset[str]
     subject: bool
-    by_user: bool
+    oblique: bool
+    acquired: bool
+    text: str = ""
+    place: int = -1  # where it ends in the message; -1 in earlier turns
 
 
-def mentions_of(clauses: Iterable[Clause], by_user: bool = True) -> list[Mention]:
-    """Return the noun phrases of clauses in order; predicate nouns (`is a nurse`) are none."""
-    return [mention for clause in clauses for mention in _of_clause(clause, by_user)]
-
-
-def _of_clause(clause: Clause, by_user: bool) -> list[Mention]:
+def mentions_of(clause: Clause) -> list[Mention]:
+    """Return the noun phrases of a clause in order; predicate nouns (`is a nurse`) are none."""
     copula = any(verb.low in lx.BE | {"'s", "became", "become"} for verb in clause.verbs[-1:])
-    parts = [(clause.lead, False), (clause.subject, True), (clause.rest, False)]
-    found = list[Mention]()
-    for tokens, subject in parts:
+    acquiring = any(verb_lemma(verb.low) in _ACQUIRING or verb.low in lx.HAVE for verb in clause.verbs[-1:])
+    found = list[Mention | None]()
+    for tokens, subject in ((clause.lead, False), (clause.subject, True), (clause.rest, False)):
+        predicate = tokens is clause.rest
         for before, phrase in _phrases(tokens):
-            if copula and not subject and tokens is clause.rest and not before:
-                continue
-            mention = _mention(phrase, before, subject, by_user)
-            if mention is not None:
-                found.append(mention)
-    return found
+            if not (copula and predicate and not before):
+                found.append(_mention(phrase, before, subject, acquiring and predicate and not before))
+    return [mention for mention in found if mention is not None]
 
 
 def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
@@ -51,24 +54,25 @@ def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
     found, current, before = list[tuple[str, list[Token]]](), list[Token](), ""
     for token in tokens:
         called = token.low in {"named", "called"} and bool(current)
-        starts_anew = token.tag in {"PRP$", "DT"} and any(t.tag in {"NN", "NNP"} for t in current)
+        timed = token.low in _TIME_OPENERS
+        starts_anew = (token.tag in {"PRP$", "DT"} or timed) and any(t.tag in {"NN", "NNP"} for t in current)
         if (token.tag in _PHRASE or called) and not starts_anew:
             current.append(token)
             continue
         if current:
             found.append((before, current))
-        current = [token] if starts_anew else []
+        current = [token] if starts_anew and not timed else []
         before = token.low if token.tag in {"IN", "TO"} else ""
     return [*found, (before, current)] if current else found
 
 
-def _mention(phrase: list[Token], before: str, subject: bool, by_user: bool) -> Mention | None:
+def _mention(phrase: list[Token], before: str, subject: bool, acquired: bool) -> Mention | None:
     if not any(token.tag in {"NN", "NNP"} for token in phrase) or phrase[-1].low.rstrip("s") in lx.TIME_NOUNS:
         return None
     entity = entity_of(phrase)
     if entity.is_user or not (entity.name or entity.head):
         return None
-    return Mention(entity, tuple(phrase), genders_of(entity, before), subject, by_user)
+    return Mention(entity, tuple(phrase), genders_of(entity, before), subject, bool(before), acquired)
 
 
 def genders_of(entity: Entity, before: str = "") -> frozenset[str]:
@@ -97,19 +101,26 @@ def _of_name(first: str) -> frozenset[str]:
     return frozenset({"male", "female", "thing", "many"})
 
 
-def antecedent(pronoun: str, mentions: Sequence[Mention]) -> Mention | None:
-    """Return what a pronoun most likely means: the latest fitting subject, else the latest fitting phrase."""
+def antecedent(pronoun: str, mentions: Sequence[Mention], before: int | None = None) -> Mention | None:
+    """Return what a pronoun most likely means: the latest fitting subject, else the latest fitting phrase.
+
+    With `before`, only what is mentioned before that place of the message.
+    """
     wanted = PRONOUNS.get(pronoun)
     if wanted is None:
         return None
-    recent = [mention for mention in mentions[-60:] if wanted in mention.genders]
+    near = [m for m in mentions[-60:] if before is None or m.place <= before]
+    recent = [mention for mention in near if wanted in mention.genders]
     if wanted == "many":
         recent = [mention for mention in recent if mention.genders == {"many"}] or recent
     if not recent:
         return None
-    latest = recent[-1]
-    subject = next((mention for mention in reversed(recent[-4:]) if mention.subject), None)
-    return _fullest(subject if subject is not None and not latest.entity.owner else latest, mentions)
+    ranked = enumerate(recent[-5:])
+    return _fullest(max(ranked, key=lambda one: one[0] + _salience(one[1]))[1], near)
+
+
+def _salience(mention: Mention) -> float:
+    return 1.5 * mention.subject + 0.5 * bool(mention.entity.owner) - 1.2 * mention.oblique
 
 
 def _fullest(mention: Mention, mentions: Sequence[Mention]) -> Mention:

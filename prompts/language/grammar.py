@@ -8,6 +8,7 @@ form, UH interjection, PUNCT.
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prompts.language import lexicon as lx
@@ -85,8 +86,11 @@ def _advance(state: _State, token: Token, done: list[Token]) -> None:
     previous = done[-2].tag if len(done) > 1 else ""
     if token.tag == "VF":
         relative, state.outer_open = state.outer_open, False
-        state.finite = "" if relative else token.low
-        state.noun = state.noun or relative
+        saying = verb_lemma(token.low) in lx.SAYING
+        state.finite = "" if relative or saying else token.low
+        state.noun = relative
+    elif token.tag == "V" and verb_lemma(token.low) in lx.SAYING:
+        state.finite, state.noun = "", False
     elif token.tag == "WH" and previous in _NOUNISH | {"PUNCT"} and len(done) > 2 and not state.finite:
         state.outer_open = True
     elif token.tag in {"CC", "SUB", "COMP", "WH"} or token.text in {";", "—", "–", ":", "-", "(", ")"}:
@@ -163,6 +167,10 @@ def _special(
         return _that(before, following)
     if low == "no" and following is not None and following.low in {"longer", "more"}:
         return "NEG"
+    if low in {"wow", "sorry", "hi", "hey", "please", "thanks"} and before not in {"", "PUNCT", "UH", "CC"}:
+        return "JJ" if low == "sorry" else "NN"
+    if low == "one" and before in {"JJ", "DT"}:
+        return "NN"
     if low in {"no", "well", "ok", "okay", "right"} and (
         following is None or following.text in ",.!" or previous is None
     ):
@@ -185,7 +193,7 @@ def _to(previous: Token | None, following: Token | None) -> str:
     pos = parts_of_speech(following.low)
     if following.low in lx.BE | lx.HAVE | lx.DO:
         return "TO"
-    if "VERB" not in pos or verb_form(following.low) != "VB" or following.text[0].isupper():
+    if "VERB" not in pos or verb_lemma(following.low) != following.low or following.text[0].isupper():
         return "IN"
     moving = previous is not None and verb_lemma(previous.low) in _GOING and previous.low != "going"
     return "IN" if moving and "NOUN" in pos else "TO"
@@ -230,6 +238,8 @@ def _auxiliary(token: Token, before: str, following: Token | None) -> str:
         return "NNP" if token.text[0].isupper() else "NN"
     if low in {"will", "may"} and token.text[0].isupper() and before not in {"", "PUNCT"}:
         return "NNP"
+    if low == "been" and before in {"", "PUNCT"}:
+        return "VF"
     if low in {"be", "been", "being", "having"}:
         return "V"
     if low in {"have", "do"} and before in {"TO", "NEG"}:
@@ -289,6 +299,9 @@ def _is_name(
     if capital and before not in {"", "PUNCT", "UH"}:
         return True
     first = low in lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
+    if capital and low not in lx.BARE_NOUNS and pos == {"NOUN"} and following is not None:
+        if not low.endswith("s") and _after_name(following):
+            return True
     if capital:
         return (
             not pos
@@ -297,6 +310,12 @@ def _is_name(
         )
     kin = previous is not None and previous.low in lx.PEOPLE | lx.ANIMALS | {"named", "called"}
     return (first and not pos & {"VERB", "ADJ"}) or (kin and not pos and not low.endswith(("ed", "ing")))
+
+
+def _after_name(following: Token) -> bool:
+    """Say whether what follows a bare singular noun shows it to be a name."""
+    finite = "VERB" in parts_of_speech(following.low) and verb_form(following.low) == "VBZ"
+    return finite or following.low in {"is", "was", "has", "does", "'s", ","}
 
 
 def _unknown(token: Token, before: str, state: _State) -> str:
@@ -370,17 +389,16 @@ def _as_finite(
     if before in _OPENS_NOUN:
         return "" if pos - {"VERB"} or before == "POS" else "V"
     if before in {"NN", "NNP"} or (before == "PUNCT" and state.noun):
-        return _after_noun(token, previous, following, state, form, pos)
+        return _after_noun(done, previous, following, form, pos)
     if before == "CC":
         return _after_coordinator(token, done, following, form, pos)
     return "VF" if before in {"", "PUNCT", "UH"} and _opens_sentence(form, pos, following) else ""
 
 
 def _after_noun(
-    token: Token,
+    done: list[Token],
     previous: Token | None,
     following: Token | None,
-    state: _State,
     form: str,
     pos: frozenset[str],
 ) -> str:
@@ -388,17 +406,26 @@ def _after_noun(
     if form in {"VBZ", "VBD", "VBN"}:
         ambiguous = form == "VBZ" and "NOUN" in pos and (previous.tag == "PUNCT" and following is None)
         return "" if ambiguous else "VF"
-    plural = previous.low.endswith("s") or previous.low in {
-        "people",
-        "children",
-        "family",
-        "men",
-        "women",
-        "and",
-    }
+    plural = (
+        previous.low.endswith("s")
+        or previous.low
+        in {
+            "people",
+            "children",
+            "family",
+            "men",
+            "women",
+        }
+        or _coordinated(done)
+    )
     if "NOUN" not in pos and "ADJ" not in pos:
         return "VF"
     return "VF" if plural and following is not None and not _SIGN.match(following.text) else ""
+
+
+def _coordinated(done: list[Token]) -> bool:
+    """Say whether the noun phrase before is the last of several (`me and Jason`)."""
+    return any(token.tag == "CC" for token in done[-4:-1])
 
 
 def _after_coordinator(
@@ -485,7 +512,16 @@ def _cuts_here(tokens: list[Token], number: int) -> bool:
         return False
     if not coordinated and number + 1 < len(tokens) and tokens[number + 1].tag == "CC":
         return False
+    if not coordinated and _is_relative(tokens, number + 1):
+        return False
     return _clause_follows(tokens[number + 1 : number + 15], coordinated, token.low)
+
+
+def _is_relative(tokens: list[Token], number: int) -> bool:
+    """Say whether `, who is …` describes the noun before it rather than asks."""
+    if number + 1 >= len(tokens) or tokens[number].low not in {"who", "which", "whose"}:
+        return False
+    return tokens[number - 2].tag in {"NN", "NNP"} and tokens[number + 1].low not in lx.MODALS | lx.DO
 
 
 def _clause_follows(ahead: list[Token], coordinated: bool, by: str) -> bool:
@@ -657,3 +693,14 @@ def parse_sentence(text: str, start: int, end: int) -> list[Clause]:
     return clauses(
         tag([replace(token, start=token.start + start, end=token.end + start) for token in tokens])
     )
+
+
+def phrase_before(tokens: Sequence[Token], number: int) -> list[Token]:
+    """Return the noun phrase that ends before a token (a comma between them aside)."""
+    start = number - 1
+    if start >= 0 and tokens[start].text == ",":
+        start -= 1
+    end = start + 1
+    while start >= 0 and tokens[start].tag in {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}:
+        start -= 1
+    return list(tokens[start + 1 : end])

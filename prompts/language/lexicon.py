@@ -22,6 +22,19 @@ COLLOQUIAL = {
     "veggie": "vegetarian", "i": "I", "gotten": "got", "tmrw": "tomorrow", "appt": "appointment",
 }  # fmt: skip
 
+ITS_IS = bag(
+    "a an the on at in not actually my your called named really been just now all so very for from to too going "
+    "gonna been also still always never about like 1 2 3"
+)
+"""Words before which `its` can only be `it's`."""
+
+BARE_NOUNS = bag(
+    "coffee tea water music yoga meat milk bread sugar work school life love time money traffic food weather rain snow "
+    "history math science art nature sleep exercise health news cheese chocolate wine beer rice fruit pizza pasta "
+    "chess tennis football soccer golf fish chicken beef pork salt god man woman"
+)
+"""Nouns that need no determiner in the singular, so that a capital at the start does not make them names."""
+
 IRREGULAR_PARTS_OF_SPEECH = {
     "like": "VERB ADJ", "left": "VERB ADJ", "born": "VERB", "named": "VERB", "app": "NOUN", "pm": "NOUN",
     "am": "VERB", "mix": "NOUN VERB", "dating": "VERB NOUN", "kids": "NOUN", "kid": "NOUN", "dad": "NOUN",
@@ -221,8 +234,18 @@ ANTONYM_VERBS = {
 }  # fmt: skip
 LIKING = bag("like love enjoy adore prefer fancy dig")
 DISLIKING = bag("hate dislike loathe detest despise")
+SAYING = bag(
+    "think guess believe suppose know mean say tell hear find hope wish forget remember realize realise mention notice "
+    "feel swear promise note remind assume bet figure"
+)
+STATES = bag("live reside stay work study attend be date own have drive use like love hate speak play weigh")
+INTRANSITIVE_PERFECT = bag(
+    "been got had moved lived worked started become gone lost bought decided quit stopped gotten"
+)
 BEGINNING = bag("start begin take resume commence")
-CEASING = bag("stop quit cease finish end drop abandon discontinue")
+CEASING = frozenset({"give up", "cut out", "drop out"}) | bag(
+    "stop quit cease finish end drop abandon discontinue"
+)
 LOSING = bag("sell lose ditch donate dump return cancel scrap")
 MEAT = bag(
     "meat steak chicken beef pork bacon ham lamb burger sausage turkey ribs salami barbecue duck veal hamburger "

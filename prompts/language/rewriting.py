@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from prompts.language import lexicon as lx
 from prompts.language.claims import Argument, Claim, content, is_time, predicate_of
-from prompts.language.comparison import compare, words_of
+from prompts.language.comparison import compare, enriches, words_of
 from prompts.language.entities import USER, Entity, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
 from prompts.language.words import Token, inflect, verb_form, verb_lemma
@@ -17,14 +17,16 @@ _TURNING = lx.bag(
 
 
 def rewrite(fact: str, memory: str, message: str) -> str:
-    """Return the memory with the fact worked into it."""
-    comparison = compare(fact, memory, message)
-    if comparison.relation != "conflict":
-        return append(memory, fact)
-    ended = [pair for pair in comparison.clashes if pair[0].attribute == "life"]
-    if ended:
-        return append(_in_past(memory), fact)
-    result = _spliced(fact, memory, comparison.clashes)
+    """Return the memory with the fact worked into it, one clause of the fact after the other."""
+    if enriches(fact, memory):
+        return fact
+    pieces = _pieces(fact)
+    if len(pieces) == 1:
+        return _worked_in(fact, memory, message)
+    result = memory
+    for piece in pieces:
+        if not words_of(piece) <= words_of(result):
+            result = _worked_in(piece, result, message)
     return result if result.strip() != memory.strip() else append(memory, fact)
 
 
@@ -233,3 +235,25 @@ def _items(tokens: Sequence[Token]) -> list[list[Token]]:
         else:
             items[-1].append(token)
     return [item for item in items if item]
+
+
+def _pieces(fact: str) -> list[str]:
+    """Return the clauses of a fact as sentences of their own."""
+    found, subject = list[str](), ""
+    for clause in parse(fact):
+        if clause.subject:
+            subject = fact[clause.subject[0].start : clause.subject[-1].end]
+        if not clause.group or not subject:
+            return [fact]
+        found.append(f"{subject} {fact[clause.group[0].start : clause.end]}.")
+    return found if len(found) > 1 else [fact]
+
+
+def _worked_in(fact: str, memory: str, message: str) -> str:
+    comparison = compare(fact, memory, message)
+    if comparison.relation != "conflict":
+        return append(memory, fact)
+    if any(told.attribute == "life" for told, _ in comparison.clashes):
+        return append(_in_past(memory), fact)
+    result = _spliced(fact, memory, comparison.clashes)
+    return result if result.strip() != memory.strip() else append(memory, fact)

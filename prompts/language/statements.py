@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
-from prompts.language.grammar import Clause, clause_of, parse_sentence, sentences
+from prompts.language.grammar import Clause, clause_of, parse_sentence, phrase_before, sentences
 from prompts.language.words import Token, verb_form, verb_lemma
 
 LONGEST_READ = 20_000
@@ -15,22 +15,52 @@ LONGEST_READ = 20_000
 
 @dataclass(frozen=True)
 class Statement:
-    """A clause that is kept; `subject` is its own, or the one it shares with the clause before."""
+    """A clause and why it falls away (nothing where it is kept).
+
+    `subject` is its own, or the one it shares with the clause before.
+    """
 
     clause: Clause
     subject: tuple[Token, ...]
-    asked: bool  # "remember that …"
-    correcting: bool  # "actually", "sorry", "I meant"
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The statements of a message, and in one phrase why the rest fell away."""
+    """Every clause of a message in order, and in one phrase why the ones not kept fell away."""
 
     statements: tuple[Statement, ...]
     dropped: str
 
 
+_STEP = r"[\s,!.:;…—–*-]*"
+_OPENER = re.compile(
+    rf"(?:{_STEP}\b(?:oh|wait|hang on|hold on|no(?! longer| more| one|body)|nope|hey|hi|hiya|hello|ok|okay|yeah|yes|yep|yup|"
+    r"btw|by the way|sorry|sry|apologies|oops|whoops|my bad|my mistake|ugh|omg|lol|lmao|haha+|well|hmm+|um+|uh+|erm|anyways?|"
+    r"fyi|(?:quick |big |small |little |just a )?(?:update|news|correction|typo|reminder)|good news|bad news|guess what|"
+    r"scratch that|tbh|to be honest|honestly|actually|just so you know|heads up|so|fun fact|long story short|"
+    r"(?:as|like) (?:i|you) (?:said|mentioned|know)|turns out(?: that)?|it turns out(?: that)?|(?:i|what i) mean(?:t)?(?: was| is)?(?: to say)?(?: that)?|"
+    r"you(?:'ve| have)? got (?:it|that) wrong|that(?:'s| is| was) (?:wrong|not right|not true|incorrect)|"
+    r"(?:please )?be advised that|please note that|i misspoke|in fact|also|"
+    r"i(?: would|'d)? (?:like|want|wanted) to (?:inform|tell|let) you(?: know)?(?: that)?)(?![\w'’-]))+"
+    + _STEP,
+    re.IGNORECASE,
+)
+_NOTED = re.compile(
+    rf"{_STEP}\b(?:please )?(?:keep in mind|bear in mind|write (?:this|that|it) down|make a note|take note|note to self|"
+    rf"for (?:future|your) reference|for the record|(?:do not|don't|dont) forget(?! to\b)|remember this)(?: that)?\b{_STEP}",
+    re.IGNORECASE,
+)
+_FILLED = re.compile(
+    r"\b(?:tbh|lol|lmao|rofl|btw|fyi|imo|imho|haha+|omg|ngl|smh|xd|by the way|you know what)\b(?!['’])"
+    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]|(?<!\w)[:;]-?[)(DP](?!\w)",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"\b(?:let's say|let us say|suppose|supposing|imagine|let's pretend|pretend|assume|assuming|what if|hypothetically|in theory|"
+    r"if i were|if i was)\b",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(
     r"```.{0,20000}?(?:```|\Z)|^[ \t]*>[^\n]*|[“\"][^“”\"\n]{12,2000}[”\"]", re.DOTALL | re.MULTILINE
 )
@@ -43,15 +73,9 @@ _PASTED = re.compile(
 _JEST = re.compile(
     r"\b(?:just kidding|just joking|jk|kidding|i'm joking|im joking|only joking|as a joke)\b", re.IGNORECASE
 )
-_CORRECTING = re.compile(
-    r"\b(?:actually|correction|i meant|i mean|sorry|my mistake|i misspoke|wrong|oops|scratch that|not anymore|"
-    r"instead|rather)\b",
-    re.IGNORECASE,
-)
 _REMEMBER = frozenset(["remember", "note", "remind"])
 _FILLERS = lx.bag(
-    "think guess believe suppose know mean say tell mention realize realise notice find hear see "
-    "remember note forget"
+    "think guess believe know mean say tell mention realize realise notice find hear see remember note forget"
 )
 _TALKING = lx.bag(
     "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear need "
@@ -61,6 +85,7 @@ _ASKED_FOR = lx.bag(
     "help advice recipe recommendation suggestion information info idea tip summary answer explanation "
     "list example question favor favour hand opinion thought joke story poem"
 )
+_MASS_FACTS = lx.bag("inhabitant million billion percent resident citizen")
 _FLEETING = lx.bag(
     "tired hungry bored sleepy exhausted thirsty cold hot busy fine good great ok okay well ready sure "
     "glad happy sad back home here late confused curious excited sorry stuck done full awake annoyed "
@@ -91,40 +116,87 @@ _WORLDLY = lx.bag(
 
 
 def read(message: str) -> Reading:
-    """Read a message clause by clause and keep what states something."""
+    """Read a message clause by clause and say of each whether it states something worth keeping."""
     text = _spoken(message[:LONGEST_READ])
     if _JEST.search(text):
         return Reading((), "it is a joke")
-    kept, dropped = list[Statement](), "it states nothing lasting about the user or their world"
-    for start, end in sentences(text):
-        found, reason = _of_sentence(text, start, end)
-        kept.extend(found)
-        dropped = reason or dropped
-    return Reading(tuple(kept), dropped)
+    found = [one for start, end in sentences(text) for one in _of_sentence(text, start, end)]
+    reasons = [one.reason for one in found if one.reason]
+    return Reading(tuple(found), reasons[-1] if reasons else _NOTHING)
+
+
+_NOTHING = "it states nothing lasting about the user or their world"
 
 
 def _spoken(message: str) -> str:
     """Blank quoted and pasted text, keeping every place in the message as it was."""
     blanked = _QUOTED.sub(lambda match: " " * len(match.group()), message)
+    blanked = _FILLED.sub(lambda match: " " * len(match.group()), blanked)
     pasted = _PASTED.search(blanked)
     return blanked if pasted is None else blanked[: pasted.start()] + " " * (len(blanked) - pasted.start())
 
 
-def _of_sentence(text: str, start: int, end: int) -> tuple[list[Statement], str]:
-    parsed = parse_sentence(text, start, end)
+def without_openers(text: str, start: int, end: int) -> tuple[int, bool]:
+    """Return where a sentence starts after `oh wait, no,` and the like, and whether it asks to be noted."""
+    asked = False
+    for _ in range(4):
+        noted = _NOTED.match(text, start, end)
+        opened = noted or _OPENER.match(text, start, end)
+        if opened is None or opened.end() == start:
+            break
+        asked, start = asked or noted is not None, opened.end()
+    return start, asked
+
+
+def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
     asks = text[start:end].rstrip("\"')”’ ").endswith("?")
-    correcting = _CORRECTING.search(text, start, end) is not None
-    kept, dropped, subject, reason = list[Statement](), "", tuple[Token, ...](), ""
-    for number, found in enumerate(parsed):
-        clause, asked = _unwrapped(found)
+    supposed = _SUPPOSED.search(text, start, end) is not None
+    start, noted = without_openers(text, start, end)
+    parsed = parse_sentence(text, start, end)
+    found, subject = list[Statement](), tuple[Token, ...]()
+    for number, whole in enumerate(parsed):
+        clause, asked = _unwrapped(whole)
         shares = not clause.subject and number > 0 and bool(clause.group) and _coordinated(clause)
         subject = subject if shares else clause.subject
-        inherited = reason if shares else ""
-        reason = inherited or _unfit(clause, subject, shares, asked, asks and number == len(parsed) - 1)
-        dropped = reason or dropped
-        if not reason:
-            kept.append(Statement(clause, tuple(subject), asked, correcting))
-    return kept, dropped
+        reason = found[-1].reason if shares and found else ""
+        reason = "it is hypothetical" if supposed else reason
+        reason = reason or _unfit(clause, subject, shares, asked or noted, asks and number == len(parsed) - 1)
+        found += [] if supposed or not reason else _attached(whole)
+        found.append(Statement(clause, tuple(subject), reason))
+    return found
+
+
+def _attached(clause: Clause) -> list[Statement]:
+    """Return what a question or request says in passing: `my son, who is …`, `as a diabetic, …`."""
+    found = list[Statement]()
+    for number, token in enumerate(clause.tokens):
+        if token.tag == "WH" and token.low in {"who", "which", "that"} and number:
+            inner = _relative(clause.tokens, number)
+            found += [Statement(inner, inner.subject)] if inner is not None else []
+    return found + _as_someone(clause)
+
+
+def _relative(tokens: Sequence[Token], number: int) -> Clause | None:
+    phrase = phrase_before(tokens, number)
+    mine = any(token.low in {"my", "our"} for token in phrase)
+    if not mine or number + 1 >= len(tokens) or tokens[number + 1].tag not in {"VF", "RB"}:
+        return None
+    end = next((n for n in range(number + 1, len(tokens)) if tokens[n].tag == "PUNCT"), len(tokens))
+    return clause_of([*phrase, *tokens[number + 1 : end]])
+
+
+def _as_someone(clause: Clause) -> list[Statement]:
+    tokens = [token for token in clause.tokens if token.tag not in {"UH", "CC"}]
+    if len(tokens) < 3 or not any(token.low in {"i", "me", "my"} for token in tokens):
+        return []
+    opens = tokens[0].low == "being" or (tokens[0].low == "as" and tokens[1].low in {"a", "an", "someone"})
+    end = next((number for number, token in enumerate(tokens) if token.text == ","), 0)
+    if not opens or not end:
+        return []
+    start = tokens[1].start
+    subject = (Token("I", start, start, "PRP"),)
+    rest = tuple(tokens[1:end])
+    return [Statement(Clause(rest, (), subject, (Token("am", start, start, "VF"),), rest), subject)]
 
 
 def _coordinated(clause: Clause) -> bool:
@@ -132,15 +204,28 @@ def _coordinated(clause: Clause) -> bool:
 
 
 def _unwrapped(clause: Clause) -> tuple[Clause, bool]:
-    """Take a fact out of `remember that …`, `I think …`, `I wanted to say that …`, `did you know that …`."""
-    for _ in range(3):
-        inner = _inner(clause)
-        if inner is None:
-            break
-        asked = _asks_to_remember(clause)
-        unwrapped, deeper = _unwrapped(inner)
-        return unwrapped, asked or deeper
-    return clause, False
+    """Take a fact out of `remember that …`, `I think …`, `I wanted to say that …`; deny it after `forget that`."""
+    inner = _inner(clause)
+    if inner is None:
+        return clause, False
+    if _retracts(clause):
+        return _denied(inner), True
+    unwrapped, deeper = _unwrapped(inner)
+    return unwrapped, _asks_to_remember(clause) or deeper
+
+
+def _retracts(clause: Clause) -> bool:
+    verbs = [token for token in clause.tokens if token.tag in {"V", "VF"}]
+    return not clause.subject and bool(verbs) and verb_lemma(verbs[0].low) == "forget"
+
+
+def _denied(clause: Clause) -> Clause:
+    """Say of a clause that it is no longer so."""
+    verb = clause.group[0]
+    no = (Token("no", verb.end, verb.end, "NEG"), Token("longer", verb.end, verb.end, "RB"))
+    auxiliary = verb.low in lx.BE | lx.HAVE | lx.MODALS | {"'s"}
+    group = (verb, *no, *clause.group[1:]) if auxiliary else (*no, *clause.group)
+    return Clause(clause.tokens, clause.lead, clause.subject, group, clause.rest)
 
 
 def _asks_to_remember(clause: Clause) -> bool:
@@ -149,8 +234,21 @@ def _asks_to_remember(clause: Clause) -> bool:
 
 def _inner(clause: Clause) -> Clause | None:
     """Return the clause inside a filler verb's, where there is one."""
-    speaker = not clause.subject or clause.subject[0].low in {"i", "you"} or _expert(clause.subject)
+    addressed = bool(clause.subject) and clause.subject[0].low == "you"
+    speaker = not clause.subject or clause.subject[0].low == "i" or addressed or _expert(clause.subject)
     verbs = [number for number, token in enumerate(clause.tokens) if _is_filler(token)]
+    if (
+        verbs
+        and addressed
+        and verb_lemma(clause.tokens[verbs[0]].low) in {"say", "tell", "mention", "think", "mean"}
+    ):
+        return None
+    if (
+        verbs
+        and any(token.tag == "NEG" for token in clause.tokens[: verbs[0]])
+        and not _forgets(clause.tokens[verbs[0]])
+    ):
+        return None
     if not speaker or not verbs or any(token.tag == "WH" for token in clause.tokens[: verbs[0]]):
         return None
     rest = list(clause.tokens[verbs[0] + 1 :])
@@ -158,6 +256,10 @@ def _inner(clause: Clause) -> Clause | None:
         rest.pop(0)
     inner = clause_of(rest) if rest and rest[0].tag not in {"WH", "IN", "VF", "SUB"} else None
     return inner if inner is not None and inner.group and inner.subject else None
+
+
+def _forgets(token: Token) -> bool:
+    return verb_lemma(token.low) == "forget"
 
 
 def _expert(subject: Sequence[Token]) -> bool:
@@ -188,7 +290,7 @@ def _unfit(clause: Clause, subject: Sequence[Token], shares: bool, asked: bool, 
         return "it is hypothetical"
     if asked:
         return ""
-    for judge in (_about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world):
+    for judge in (_vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world):
         reason = judge(clause, subject)
         if reason:
             return reason
@@ -204,6 +306,8 @@ def _is_question(clause: Clause, shares: bool) -> bool:
     if not words:
         return False
     if words[0].tag == "WH" and words[0].low != "that":
+        return True
+    if words[0].low == "any" and any(token.tag == "WH" or token.lemma in _ASKED_FOR for token in words):
         return True
     if clause.subject or shares or not clause.group:
         return False
@@ -256,6 +360,18 @@ def _first_person(tokens: Sequence[Token]) -> bool:
     return any(token.low in lx.FIRST_PERSON for token in tokens)
 
 
+def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise `we did it`, `I like that`: there is no saying what is meant."""
+    pointing = {"it", "that", "this", "so", "them", "those", "these"}
+    words = [token.low for token in clause.rest if token.tag not in {"PUNCT", "RB", "UH"}]
+    bare = bool(words) and all(word in pointing for word in words)
+    return (
+        _NOTHING
+        if bare and verb_lemma(clause.verbs[-1].low) in {"do", "know", "make", "get", "have", "say"}
+        else ""
+    )
+
+
 def _about_assistant(clause: Clause, subject: Sequence[Token]) -> str:
     if subject and subject[0].low in {"you", "your"} and not is_naming(clause):
         return "it is about the assistant"
@@ -303,16 +419,18 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise moods, whereabouts and doings of the moment."""
     reason = "it is a passing state"
     text = " ".join(token.low for token in clause.tokens)
+    if re.search(r"\b(?:right now|at the moment|this (?:minute|second))\b", text):
+        return reason
     main = clause.verbs[-1] if clause.verbs else clause.tokens[-1]
-    state = verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"} or main.low in lx.BE | {"'s"}
-    words = [
-        token
-        for token in clause.rest
-        if token.tag in {"JJ", "NN", "V", "VF", "RB"} and token.low not in {"a", "bit"}
-    ]
+    being = any(token.low in lx.BE | {"'s"} for token in clause.verbs)
+    state = (
+        (being and main.tag == "V" and verb_form(main.low) != "VBG")
+        or verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"}
+        or main.low in lx.BE | {"'s"}
+    )
+    words = _described_as(clause)
     if (
         state
-        and words
         and any(token.low in _FLEETING for token in words[:3])
         and len(words) <= 5
         and not _lasting(clause)
@@ -325,7 +443,24 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
         return reason
     trivial = verb_lemma(main.low) in _TRIVIAL and not any(token.tag == "NEG" for token in clause.group)
     past = verb_form(main.low) == "VBD" and "used" not in text
-    return reason if trivial and (progressive or (past and _MOMENT.search(text))) else ""
+    recent = _MOMENT.search(text) or any(token.low == "just" for token in clause.group)
+    return reason if trivial and (progressive or (past and recent)) else ""
+
+
+def _described_as(clause: Clause) -> list[Token]:
+    """Return the content words of a state, up to a clause inside it (`so hungry I could …`)."""
+    tokens = [*clause.verbs[-1:], *clause.rest]
+    end = next((n for n, token in enumerate(tokens) if n and token.tag in {"PRP", "WH", "SUB"}), len(tokens))
+    back = any(one.low == "back" and two.low == "to" for one, two in itertools.pairwise(tokens))
+    return (
+        []
+        if back
+        else [
+            t
+            for t in tokens[:end]
+            if t.tag in {"JJ", "NN", "V", "RB"} and t.low not in {"a", "bit", "so", "very", "really"}
+        ]
+    )
 
 
 def _lasting(clause: Clause) -> bool:
@@ -360,12 +495,16 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
     reason = "it is general knowledge, not about the user"
     name = [token for token in subject if token.tag == "NNP"]
     if name:
-        lemmas = {token.lemma for token in clause.rest}
-        return reason if lemmas & _WORLDLY or subject[0].low in _PLURAL_WORLD else ""
-    definite = subject[0].low in {"the", "this"}
+        lemmas = {token.lemma for token in [*clause.rest, *subject]}
+        article = subject[0].low == "the" and name[0].low not in _TIMED
+        return (
+            reason if lemmas & (_WORLDLY | _MASS_FACTS) or article or subject[0].low in _PLURAL_WORLD else ""
+        )
+    definite = subject[0].low in {"the", "this"} and len(subject) <= 4
     timed = any(token.low.rstrip("s") in lx.TIME_NOUNS or token.tag == "CD" for token in clause.rest)
     of = any(token.low == "of" for token in subject)
     return "" if definite and timed and not of else reason
 
 
+_TIMED = lx.TIME_NOUNS
 _PLURAL_WORLD = lx.bag("scientists experts researchers people everyone many most")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
-from prompts.language.lexicon import COLLOQUIAL, IRREGULAR_PARTS_OF_SPEECH, NUMBER_WORDS
+from prompts.language.lexicon import COLLOQUIAL, IRREGULAR_PARTS_OF_SPEECH, ITS_IS, NUMBER_WORDS
 
 
 class _Lexicon(Protocol):
@@ -51,7 +51,19 @@ class Token:
 
 def tokenize(text: str) -> list[Token]:
     """Cut a text into tokens, clitics apart (`doesn't` → `does`, `n't`), colloquial forms spelt out."""
-    return [token for match in _TOKEN.finditer(text) for token in _expanded(match)]
+    return _with_its([token for match in _TOKEN.finditer(text) for token in _expanded(match)])
+
+
+def _with_its(tokens: list[Token]) -> list[Token]:
+    """Read `its` as `it's` where no noun phrase follows."""
+    found = list[Token]()
+    for number, token in enumerate(tokens):
+        following = tokens[number + 1].low if number + 1 < len(tokens) else ""
+        if token.low == "its" and following in ITS_IS:
+            found += [Token("it", token.start, token.end), Token("'s", token.start, token.end)]
+        else:
+            found.append(token)
+    return found
 
 
 def _expanded(match: re.Match[str]) -> list[Token]:
@@ -124,7 +136,7 @@ def verb_form(word: str) -> str:
     """Return VB, VBZ, VBD, VBN or VBG, the form a verb's spelling shows; VB for the bare form."""
     base = verb_lemma(word)
     if word == base:
-        return "VB"
+        return "VBD" if inflect(base, "VBD") == word and word != "read" else "VB"
     if word.endswith("ing"):
         return "VBG"
     if word == inflect(base, "VBZ"):
