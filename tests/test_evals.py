@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from evals import contradictions, locomo, locomo_data
+from evals import contradictions, latency, locomo, locomo_data, msc
 from evals.contradictions import Case, as_row, score, summarise
 from evals.locomo_data import Question, answer_score, chosen
 from evals.ollama_double import Brain, OllamaDouble
 from evals.report import Report, open_journal, table
 from evals.scoring import Done, Expected, pair, share
-from mneme.errors import BadInput
+from mneme.errors import BadInput, ModelUnavailable
 from mneme.settings import settings
 from models import asking
 
@@ -363,3 +363,126 @@ def raw_results(folder: Path) -> str:
 
 def asks(body: dict[str, object], words: str) -> bool:
     return words in json.dumps(body)
+
+
+def write_set(path: Path) -> Path:
+    """Write a small contradiction set whose operations leave no room for opinions."""
+    cases = [
+        {
+            "id": "moved",
+            "category": "conflict",
+            "memories": ["The user's sister Ana lives in Oslo.", "The user plays the piano."],
+            "message": "My sister Ana lives in Rome now, not in Oslo.",
+            "expect": [
+                {
+                    "operation": "update",
+                    "target": 0,
+                    "contains": ["rome"],
+                    "keeps": ["ana"],
+                    "drops": ["oslo"],
+                }
+            ],
+        },
+        {
+            "id": "thanks",
+            "category": "smalltalk",
+            "memories": ["The user plays the piano."],
+            "message": "Thank you!",
+            "expect": [],
+        },
+    ]
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    return path
+
+
+class TestMsc:
+    async def test_every_version_runs_the_papers_table_and_the_set(self, tmp_path: Path) -> None:
+        options = msc.Options(
+            data=write_set(tmp_path / "set.jsonl"),
+            out=tmp_path / "runs",
+            chatbot="rules",
+            memory_agent="rules",
+        )
+        report = await msc.run(options)
+        versions = ["version 3", "version 2", "version 1"]
+        baselines = ["store nothing", "insert everything"]
+        systems = report.summary["contradictions"]
+        assert list(report.summary["table_1"]) == versions
+        assert list(systems)[:5] == versions + baselines
+        assert len(systems) == 7
+        assert systems["store nothing"]["categories"]["smalltalk"]["right"] == 1
+        assert systems["store nothing"]["whole"]["right"] == 1
+        assert systems["insert everything"]["whole"]["right"] == 0
+        assert systems["version 3"]["whole"]["right"] == 2
+        assert all(whole for whole in report.summary["table_1"]["version 3"])
+        assert "rules" in report.answered_by
+        assert report.plots[0].stat().st_size > 0
+        first = report.rows[0]["tests"][0]
+        assert first["before"] == []
+        assert "fetch" in first["after"][0]
+        assert first["reply"]
+
+    async def test_a_message_without_a_usable_answer_fails_alone_and_counts_as_wrong(
+        self, tmp_path: Path
+    ) -> None:
+        with ollama(lambda body: "no JSON at all"):
+            options = msc.Options(
+                data=write_set(tmp_path / "set.jsonl"),
+                out=tmp_path / "runs",
+                chatbot="rules",
+                memory_agent="ollama:llama3.1:8b",
+                versions=[3],
+            )
+            report = await msc.run(options)
+        summary = report.summary["contradictions"]["version 3"]
+        assert summary["failed"] == 2
+        assert summary["whole"]["right"] == 0
+        assert report.answered_by.startswith("ollama:llama3.1:8b (")  # with the digest of its weights
+        assert any("2 messages failed" in note for note in report.notes)
+
+    async def test_an_interrupted_run_goes_on_where_it_stopped(self, tmp_path: Path) -> None:
+        options = msc.Options(
+            data=write_set(tmp_path / "set.jsonl"),
+            out=tmp_path / "runs",
+            chatbot="rules",
+            memory_agent="rules",
+            versions=[3],
+        )
+
+        def stop(done: int, of: int, what: str) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            await msc.run(options, stop)
+        kept = raw_results(options.out)
+        await msc.run(options)
+        assert raw_results(options.out).startswith(kept)
+        assert len(raw_results(options.out).splitlines()) == 4
+
+    async def test_a_model_that_is_not_there_is_said_before_anything_runs(self, tmp_path: Path) -> None:
+        with ollama(lambda body: ""), pytest.raises(ModelUnavailable, match="no model"):
+            await msc.run(
+                msc.Options(data=write_set(tmp_path / "set.jsonl"), out=tmp_path, memory_agent="ollama:none")
+            )
+
+
+class TestLatency:
+    async def test_the_user_goes_first_and_checks_run_at_once(self, tmp_path: Path) -> None:
+        options = latency.Options(
+            seconds=0.05, pending=[0, 12], parallel=[1], parallel_remembering=[8], trials=1, out=tmp_path
+        )
+        report = await latency.run(options)
+        empty, loaded = report.summary["chat"]
+        (ungated,) = report.summary["chat_without_gate"]
+        (hot,) = report.summary["hot_path"]
+        remembering = {one["system"]: one for one in report.summary["remembering"]}
+        assert empty["calls"] == loaded["calls"] == 1
+        assert hot["calls"] == 2
+        assert loaded["pending_after"] == 12
+        assert loaded["first_token"] < ungated["first_token"] / 2
+        assert hot["first_token"] > empty["first_token"]
+        assert remembering["version 3"]["calls"] == remembering["version 3 in sequence"]["calls"] == 13
+        assert remembering["version 3"]["speedup"] > 1
+        assert {tuple(one["operations"]) for one in remembering.values()} == {("update",)}
+        assert "no model took part" in report.answered_by
+        assert len(raw_results(tmp_path).splitlines()) == 1 + len(report.rows)
