@@ -12,7 +12,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """What the environment decides for a whole process; a graph's context decides per run."""
 
-    model_config = SettingsConfigDict(env_prefix="MNEME_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="MNEME_", env_file=".env", env_ignore_empty=True, extra="ignore"
+    )
 
     home: Path = Field(
         default_factory=lambda: user_data_path("mneme"),
