@@ -225,7 +225,7 @@ class OllamaDouble:
         self._stopping = asyncio.Event()
         self._places = asyncio.Semaphore(self.parallel)
         self._waiting = 0
-        server = await asyncio.start_server(self._converse, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         await self._stopping.wait()
@@ -234,12 +234,13 @@ class OllamaDouble:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._converse(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request on one connection, and stop when the client goes away."""
-        task = asyncio.current_task()
-        if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
         try:
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
                 request = await _read(reader)

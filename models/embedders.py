@@ -3,11 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Sequence
-from importlib import import_module
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from mneme.errors import BadInput
 from mneme.settings import read_settings, settings
+from models.lazily import lazily
 
 FORMS = "bundled, or ollama:<model>"
 
@@ -24,7 +25,10 @@ class Embedder(Protocol):
 
 
 class Bundled:
-    """MiniLM in this process, off the event loop."""
+    """MiniLM in this process, off the event loop: queries in one thread, documents in another.
+
+    So a query waits for no document, and neither fills the threads that the rest of the process uses.
+    """
 
     def __init__(self) -> None:
         from models import minilm  # noqa: PLC0415  (numpy is slow to import)
@@ -32,14 +36,19 @@ class Bundled:
         self.name = f"bundled:{minilm.NAME}"
         self.dimension = minilm.DIMENSION
         self._model = minilm.MiniLM(settings().home / "cache")
+        self._queries = ThreadPoolExecutor(1, "embed-queries")
+        self._documents = ThreadPoolExecutor(1, "embed-documents")
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text; texts over 256 tokens are embedded in windows and averaged."""
-        return await asyncio.to_thread(self._model.embed, texts) if texts else []
+        return await self._embed(texts, self._documents) if texts else []
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query, which MiniLM treats like any text."""
-        return (await self.embed_documents([text]))[0]
+        return (await self._embed([text], self._queries))[0]
+
+    async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
+        return await asyncio.get_running_loop().run_in_executor(thread, self._model.embed, texts)
 
 
 _opened: dict[tuple[str, str], Embedder] = {}
@@ -69,7 +78,7 @@ def _bundled() -> Embedder:
 async def _served(model: str) -> Embedder:
     key = (model, settings().ollama_url)
     if key not in _opened:
-        ollama = await asyncio.to_thread(import_module, "models.ollama_embedder")  # httpx, ollama: 0.3 s
+        ollama = await lazily("models.ollama_embedder")  # httpx, ollama: 0.3 s
         _opened[key] = await ollama.open_ollama(model)
     return _opened[key]
 

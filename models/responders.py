@@ -15,6 +15,7 @@ from mneme.errors import BadInput, MnemeError, ModelUnavailable
 from mneme.settings import read_settings, settings
 from models import catalogue, gate
 from models.gate import Lane
+from models.lazily import lazily
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -59,7 +60,7 @@ class Ollama:
 
     async def say(self, words: Words, wish: Wish, lane: Lane, config: RunnableConfig) -> AIMessage:
         """Return one reply of the model."""
-        ollama = await asyncio.to_thread(import_module, "models.ollama")  # takes most of a second
+        ollama = await lazily("models.ollama")  # takes most of a second
         return cast(AIMessage, await ollama.say(self._name, words, wish, lane=lane, config=config))
 
 

@@ -10,6 +10,7 @@ import types
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -492,14 +493,14 @@ async def test_a_hundred_background_calls_do_not_delay_the_first_token(
     monkeypatch: pytest.MonkeyPatch, parallel: int
 ) -> None:
     with served(monkeypatch, parallel=parallel, seconds=0.2, brain=answering) as double:
-        alone = min([await first_token() for _ in range(3)])
+        alone = median([await first_token() for _ in range(3)])
         tasks = [asyncio.create_task(ask(sort_note, NOTE, WHO, lane="background")) for _ in range(100)]
         await asyncio.sleep(0.5)
         loaded = []
-        for _ in range(5):
+        for _ in range(7):
             loaded.append(await first_token())
             await asyncio.sleep(0.25)
-        assert max(loaded) < 1.2 * alone + 0.03
+        assert median(loaded) < 1.2 * alone
         assert sum(task.done() for task in tasks) >= 3
         for task in tasks:
             task.cancel()

@@ -126,6 +126,20 @@ async def test_the_loop_goes_on_while_texts_are_embedded(home: Path) -> None:
     assert longest < 0.5
 
 
+async def test_a_query_does_not_wait_for_documents(home: Path) -> None:
+    embedder = await open_embedder("bundled")
+    many = [asyncio.create_task(embedder.embed_documents(["word " * 200] * 32)) for _ in range(20)]
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    await embedder.embed_query("where do I live?")
+    waited = time.monotonic() - began
+    assert not any(task.done() for task in many[2:])
+    assert waited < 1
+    for task in many:
+        task.cancel()
+    await asyncio.gather(*many, return_exceptions=True)
+
+
 def test_a_warm_start_is_quick_and_free_of_torch(home: Path) -> None:
     code = (
         "import asyncio, sys, time\n"
