@@ -40,7 +40,7 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"'.encode())
         yield _with_database(postgres_server, name)
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
 
 def _newest_binaries() -> Path | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 from uuid import uuid4
 
+import psycopg.sql
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.delta import DeltaChannel
@@ -24,10 +25,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, Checkpoin
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from psycopg.conninfo import conninfo_to_dict
 from typing_extensions import TypedDict
 
 from mneme.errors import BadInput, MnemeError, StorageFailure
 from mneme.settings import settings
+from stores import postgres_checkpoints
 from stores.checkpoints import checkpointer, open_checkpointer
 
 pytest_plugins = ["postgres"]
@@ -492,13 +495,40 @@ async def test_a_postgres_that_is_not_there_is_an_error() -> None:
     assert f"127.0.0.1:{port}" in str(failure)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_checkpoints, "CONNECT_SECONDS", 1)
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_a_postgres_that_does_not_answer_is_not_waited_for() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(10):
             failure = await refused(f"postgresql://127.0.0.1:{silent.getsockname()[1]}/mneme")
     assert isinstance(failure, StorageFailure)
+
+
+async def test_a_connection_that_postgres_closed_is_made_anew(postgres_url: str) -> None:
+    async with open_checkpointer(postgres_url) as saver:
+        await put(saver, "t", 1)
+        async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other:
+            await other.execute("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()""")
+        await put(saver, "t", 2)
+        assert await values(saver, "t") == [2, 1]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_database_that_is_gone_is_an_error(postgres_url: str, postgres_server: str) -> None:
+    async with open_checkpointer(postgres_url) as saver:
+        await put(saver, "t", 1)
+        async with await psycopg.AsyncConnection.connect(postgres_server, autocommit=True) as other:
+            name = psycopg.sql.Identifier(str(conninfo_to_dict(postgres_url)["dbname"]))
+            await other.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+        with pytest.raises(StorageFailure, match="cannot be used"):
+            await put(saver, "t", 2)
 
 
 async def test_a_deleted_run_leaves_no_values_behind(postgres_url: str) -> None:
