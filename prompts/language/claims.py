@@ -155,7 +155,8 @@ class _Chain:
         self._follow()
 
     def _main(self, verbs: list[Token]) -> Token | None:
-        content_verbs = [v for v in verbs if v.low not in lx.BE | lx.DO | lx.HAVE | {"'s", "'d"}]
+        light = lx.BE | lx.DO | lx.HAVE | {"'s", "'d"}
+        content_verbs = [v for n, v in enumerate(verbs) if v.low not in light or (v.low == "being" and n)]
         auxiliaries = [v for v in verbs if v not in content_verbs]
         if not content_verbs:
             return auxiliaries[-1] if auxiliaries else None
@@ -167,6 +168,8 @@ class _Chain:
             and verb_form(content_verbs[1].low) in {"VBD", "VBN"}
         ):
             main, be = content_verbs.pop(1), True
+        if main.low == "got" and self.perfect and len(content_verbs) == 1:
+            return auxiliaries[0]
         self.progressive = be and verb_form(main.low) == "VBG"
         self.passive = be and verb_form(main.low) in {"VBD", "VBN"}
         for later in content_verbs[1:]:
@@ -478,9 +481,14 @@ def _liked_doing(predicate: Predicate) -> Claim:
 
 def _being(predicate: Predicate) -> Iterator[Claim]:
     """Read copulas: age, kind, name, place, state."""
-    if predicate.verb not in _COPULAS:
+    if predicate.verb not in _COPULAS | {"be back"}:
         return
     complement = predicate.object
+    if predicate.verb in {"be back", "be"} and any(token.low == "back" for token in predicate.clause.rest[:1]):
+        home = _place(predicate, "in", "at")
+        if home is not None and _has_name(home):
+            yield _claim(predicate, "residence", home)
+            return
     if complement is not None and not is_time(complement):
         for claim in _described(predicate.subject, complement, predicate.positive, predicate.arguments[1:]):
             yield replace(claim, attribute=_tensed(predicate, claim.attribute))
@@ -572,6 +580,8 @@ def _attribute(subject: Entity, complement: Argument, others: Sequence[Argument]
     lemmas, tokens = complement.lemmas, complement.tokens
     if _is_age(subject, tokens):
         return "age", True
+    if any("'" in token.low and token.tag == "CD" for token in tokens):
+        return "height", True
     if any(token.tag == "CD" for token in tokens) and lemmas & _UNITS.keys():
         return next(_UNITS[unit] for unit in sorted(lemmas) if unit in _UNITS), True
     common = frozenset(canonical(token.lemma) for token in tokens if token.tag != "NNP")
@@ -775,6 +785,9 @@ def _liking(predicate: Predicate) -> Iterator[Claim]:
         yield _claim(
             predicate, "like", thing, single=False, positive=predicate.positive == (verb in lx.LIKING)
         )
+    other = predicate.argument("over", "to")
+    if verb == "prefer" and thing is not None and other is not None and predicate.positive:
+        yield _claim(predicate, f"prefer:{' '.join(sorted(thing.lemmas | other.lemmas))}", thing)
     if verb in {"stand", "bear"} and not predicate.positive and thing is not None:
         yield _claim(predicate, "like", thing, single=False, positive=False)
     if verb == "be" and thing is not None and thing.lemmas & {"fan", "lover"}:

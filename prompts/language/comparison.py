@@ -46,6 +46,7 @@ _REPLACEABLE = frozenset(
         "pay",
     ]
 )
+_KEEPING = frozenset(f"do:{verb}" for verb in ["keep", "own", "raise", "drive", "ride", "breed", "use", "have"])
 _PARTNERS = lx.bag("boyfriend girlfriend husband wife partner fiance fiancee")
 _CONSUMING = lx.bag("like do:eat do:drink do:like do:love do:enjoy do:smoke do:cook")
 _LISTED = lx.bag(
@@ -95,7 +96,7 @@ def stand(fact: Claim, memory: Claim, replacing: bool = False) -> Stand:
         return "conflict"
     if not same_entity(fact.subject, memory.subject):
         return ""
-    for judge in (_by_attribute, _by_ending, _by_exclusion, _by_life):
+    for judge in (_by_attribute, _by_ending, _by_exclusion, _by_life, _by_number):
         found = judge(fact, memory)
         if found:
             return found
@@ -132,6 +133,9 @@ def _wider(fact: Claim, memory: Claim) -> bool:
 
 def _by_ending(fact: Claim, memory: Claim) -> Stand:
     """An end of something (`gave up X`, `sold X`) excludes every claim that has it."""
+    kept = memory.attribute in _KEEPING and memory.positive
+    if fact.attribute.startswith("have:") and not fact.positive and kept:
+        return "conflict" if fact.attribute.removeprefix("have:") in memory.value else ""
     if fact.attribute == "any" and not fact.positive and memory.positive:
         held = memory.value | {memory.attribute.rpartition(":")[2]}
         return "conflict" if fact.value and fact.value <= held else ""
@@ -276,6 +280,21 @@ def _completes(new: list[Claim], old: list[Claim]) -> bool:
 
 
 def _profiled(entity: Entity, old: list[Claim]) -> bool:
-    return any(
-        claim.profile and claim.attribute in _LISTED and same_entity(claim.subject, entity) for claim in old
-    )
+    """Say whether the memory tells what this entity is (and does not name it otherwise)."""
+    same = [claim for claim in old if same_entity(claim.subject, entity)]
+    otherwise = any(c.attribute == "name" and entity.name and not set(entity.name.split()) & c.value for c in same)
+    return not otherwise and any(claim.profile and claim.attribute in _LISTED for claim in same)
+
+
+def _by_number(fact: Claim, memory: Claim) -> Stand:
+    """The same doing with another number (`takes 50 minutes`, `takes 20 minutes`) excludes the old one."""
+    if fact.attribute != memory.attribute or not fact.attribute.startswith("do:") or not fact.positive or not memory.positive:
+        return ""
+    new, old = _numbers(fact.value), _numbers(memory.value)
+    rest, kept = fact.value - new, memory.value - old
+    measured = len(new) == len(old) == 1 and new != old and bool(rest & kept or not (rest or kept))
+    return "conflict" if measured and (rest <= kept or kept <= rest) else ""
+
+
+def _numbers(value: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in value if word[0].isdigit() or word[0] in "$€£")

@@ -24,6 +24,10 @@ _LEFT_OUT = lx.bag(
 )
 
 
+LONGEST_JOINED = 500
+"""Characters up to which statements about one subject are made one memory."""
+
+
 @dataclass(frozen=True)
 class Fact:
     """One memory to be: its words, the span of the message it rests on, whether it is an event."""
@@ -158,7 +162,7 @@ class _Writer:
         adjunct = [t for t in clause.lead if t.tag not in {"CC", "UH"} and t.low not in _LEFT_OUT]
         while adjunct and adjunct[0].tag == "PUNCT":
             adjunct = adjunct[1:]
-        if not any(token.tag in {"IN", "SUB", "NN", "NNP"} for token in adjunct) or not _opens_adjunct(
+        if not any(token.tag in {"IN", "SUB", "NN", "NNP", "RB"} for token in adjunct) or not _opens_adjunct(
             adjunct
         ):
             return ""
@@ -221,6 +225,8 @@ class _Writer:
             return f"the user's {heads[-1] if heads else 'own'}", agree
         if low in {"myself", "ourselves"}:
             return "themselves", agree
+        if low in lx.BARE_KIN and (number == 0 or tokens[number - 1].tag not in {"DT", "PRP$", "POS", "JJ"}):
+            return f"the user's {low}", agree
         if low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}:
             return self._resolved(token), agree
         if agree and token.tag == "VF":
@@ -362,7 +368,8 @@ def _joined(drafts: list[_Draft]) -> list[_Draft]:
 
 def _belongs(before: _Draft, draft: _Draft) -> bool:
     same = not draft.subject.is_user and same_entity(before.subject, draft.subject)
-    return same or draft.pointing
+    fits = len(before.content) + len(draft.content) < LONGEST_JOINED
+    return fits and (same or draft.pointing)
 
 
 def _merged(first: str, second: str) -> str:
@@ -390,6 +397,6 @@ def _replaced(claims: list[Claim], others: list[Claim]) -> bool:
 
 
 def _answers(other: Claim, denied: Claim) -> bool:
-    homes = {"residence", "dwelling"}
+    homes = {"residence", "dwelling", "place"}
     same = other.attribute == denied.attribute or {other.attribute, denied.attribute} <= homes
     return other.positive and same and same_entity(other.subject, denied.subject)

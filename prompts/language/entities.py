@@ -56,6 +56,7 @@ def entity_of(tokens: Sequence[Token]) -> Entity:
     ):
         return USER
     owner, rest = _split_owner(core)
+    owner = "user" if not owner and rest and rest[0].low in lx.BARE_KIN else owner
     name = " ".join(token.low for token in _name_tokens(rest))
     nouns = [token for token in rest if token.tag == "NN" and token.low not in {"named", "called"}]
     head = canonical(nouns[-1].lemma) if nouns else _pronoun(rest)
@@ -119,7 +120,8 @@ def same_entity(one: Entity, other: Entity) -> bool:
         )
     if one.name or other.name:
         return bool(one.head) and _same_head(one.head, other.head) and one.plural == other.plural
-    compatible = one.modifiers <= other.modifiers or other.modifiers <= one.modifiers
+    here, there = _qualities(one, other), _qualities(other, one)
+    compatible = here <= there or there <= here
     return bool(one.head) and _same_head(one.head, other.head) and compatible
 
 
@@ -159,3 +161,9 @@ def _relational(one: Entity, other: Entity) -> bool:
 def kind_of(lemmas: frozenset[str]) -> str:
     """Return the animal that a breed belongs to; nothing for other words."""
     return next((animal for animal, breeds in lx.BREEDS.items() if lemmas & breeds), "")
+
+
+def _qualities(entity: Entity, beside: Entity) -> frozenset[str]:
+    """Return the modifiers, the owner too where the other has none (`the deadline of the project`)."""
+    owner = frozenset(entity.owner.split(".")) - {"user"} if not beside.owner or not entity.owner else frozenset()
+    return entity.modifiers | owner - {""}

@@ -36,6 +36,10 @@ _SIGN = re.compile(r"[^\w\s]+$")
 _GOING = lx.bag("go come walk drive commute travel get head return move back")
 
 
+LONGEST_SENTENCE = 400
+"""Tokens of a sentence that are read: what runs on longer is no sentence."""
+
+
 @dataclass
 class _State:
     """What the tagger knows of the clause it is in."""
@@ -300,7 +304,7 @@ def _is_name(
         return True
     first = low in lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
     if capital and low not in lx.BARE_NOUNS and pos == {"NOUN"} and following is not None:
-        if not low.endswith("s") and _after_name(following):
+        if _after_name(following, plural=low.endswith("s")):
             return True
     if capital:
         return (
@@ -312,10 +316,12 @@ def _is_name(
     return (first and not pos & {"VERB", "ADJ"}) or (kin and not pos and not low.endswith(("ed", "ing")))
 
 
-def _after_name(following: Token) -> bool:
-    """Say whether what follows a bare singular noun shows it to be a name."""
+def _after_name(following: Token, plural: bool) -> bool:
+    """Say whether what follows a bare noun shows it to be a name: a singular verb."""
+    if following.low in {"is", "was", "has", "does", "'s"}:
+        return True
     finite = "VERB" in parts_of_speech(following.low) and verb_form(following.low) == "VBZ"
-    return finite or following.low in {"is", "was", "has", "does", "'s", ","}
+    return not plural and (finite or following.low == ",")
 
 
 def _unknown(token: Token, before: str, state: _State) -> str:
@@ -689,7 +695,7 @@ def parse(text: str) -> list[Clause]:
 
 def parse_sentence(text: str, start: int, end: int) -> list[Clause]:
     """Return the clauses of the sentence that stands there."""
-    tokens = tokenize(text[start:end])
+    tokens = tokenize(text[start:end])[:LONGEST_SENTENCE]
     return clauses(
         tag([replace(token, start=token.start + start, end=token.end + start) for token in tokens])
     )

@@ -35,6 +35,9 @@ BARE_NOUNS = bag(
 )
 """Nouns that need no determiner in the singular, so that a capital at the start does not make them names."""
 
+BARE_KIN = bag("mom mum dad mommy mummy daddy grandma grandpa granny grandmother grandfather nana")
+"""Kin that need no possessive to be the user's own."""
+
 IRREGULAR_PARTS_OF_SPEECH = {
     "like": "VERB ADJ", "left": "VERB ADJ", "born": "VERB", "named": "VERB", "app": "NOUN", "pm": "NOUN",
     "am": "VERB", "mix": "NOUN VERB", "dating": "VERB NOUN", "kids": "NOUN", "kid": "NOUN", "dad": "NOUN",

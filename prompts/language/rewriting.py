@@ -91,10 +91,13 @@ def _spliced(fact: str, memory: str, clashes: Sequence[tuple[Claim, Claim]]) -> 
     if told.clause >= len(new) or held.clause >= len(old):
         return append(memory, fact)
     source, target = new[told.clause], old[held.clause]
+    successor = _successor(source, told)
+    if successor is not None and not held.apposition and told.value == _value_words(memory, held):
+        return memory[: held.start] + fact[successor.start : successor.end] + memory[held.end :]
     if held.apposition:
         return _in_apposition(fact, memory, told, held)
     if _replaces_predicate(source, target, told, held, old):
-        return _with_predicate(memory, target, _predicate_text(fact, source, told))
+        return _with_predicate(memory, target, _predicate_text(fact, source))
     if told.positive and held.positive and told.attribute == held.attribute and told.end > told.start:
         return _with_value(fact, memory, told, held)
     return _without_value(fact, memory, told, held, target)
@@ -128,7 +131,7 @@ def _other_content(target: Clause, told: Claim, held: Claim) -> frozenset[str]:
     return (rest | lead) - dropped - frozenset({"old", "year"} if held.attribute == "age" else ())
 
 
-def _predicate_text(fact: str, source: Clause, told: Claim) -> str:
+def _predicate_text(fact: str, source: Clause) -> str:
     """Return the fact's predicate, without the old value (`from Berlin`)."""
     text = fact[source.group[0].start : source.end]
     predicate = predicate_of(source, USER)
@@ -212,7 +215,7 @@ def _without_value(fact: str, memory: str, told: Claim, held: Claim, target: Cla
     shrunk = parse(removed)
     if held.clause < len(shrunk) and shrunk[held.clause].rest and held.whole_start < held.start:
         return append(removed, fact)
-    return _with_predicate(memory, target, _predicate_text(fact, parse(fact)[told.clause], told))
+    return _with_predicate(memory, target, _predicate_text(fact, parse(fact)[told.clause]))
 
 
 def _without_item(memory: str, told: Claim, held: Claim, target: Clause) -> str | None:
@@ -257,3 +260,16 @@ def _worked_in(fact: str, memory: str, message: str) -> str:
         return append(_in_past(memory), fact)
     result = _spliced(fact, memory, comparison.clashes)
     return result if result.strip() != memory.strip() else append(memory, fact)
+
+
+def _successor(source: Clause, told: Claim) -> Argument | None:
+    """Return what comes in place of what a fact ends: `from X to Y`."""
+    predicate = predicate_of(source, USER)
+    if told.attribute != "any" or predicate is None or predicate.argument("from") is None:
+        return None
+    target = predicate.argument("to")
+    return target if target is not None and not is_time(target) else None
+
+
+def _value_words(memory: str, held: Claim) -> frozenset[str]:
+    return words_of(memory[held.start : held.end])

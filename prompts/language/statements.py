@@ -9,8 +9,12 @@ from prompts.language import lexicon as lx
 from prompts.language.grammar import Clause, clause_of, parse_sentence, phrase_before, sentences
 from prompts.language.words import Token, verb_form, verb_lemma
 
-LONGEST_READ = 20_000
+LONGEST_READ = 8_000
 """Characters of a message that are read: what lies beyond is pasted text, not somebody talking."""
+
+
+MOST_CLAUSES = 80
+"""Clauses of a message that are kept at most."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ _FILLERS = lx.bag(
 )
 _TALKING = lx.bag(
     "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear need "
-    "think know mean hear say tell mention hope try look wish"
+    "think know mean hear say tell mention hope try look wish mix confuse misspeak misremember mistake forget"
 )
 _ASKED_FOR = lx.bag(
     "help advice recipe recommendation suggestion information info idea tip summary answer explanation "
@@ -121,6 +125,7 @@ def read(message: str) -> Reading:
     if _JEST.search(text):
         return Reading((), "it is a joke")
     found = [one for start, end in sentences(text) for one in _of_sentence(text, start, end)]
+    found = found[:MOST_CLAUSES]
     reasons = [one.reason for one in found if one.reason]
     return Reading(tuple(found), reasons[-1] if reasons else _NOTHING)
 
@@ -203,14 +208,14 @@ def _coordinated(clause: Clause) -> bool:
     return any(token.tag == "CC" or token.low == "then" for token in clause.lead)
 
 
-def _unwrapped(clause: Clause) -> tuple[Clause, bool]:
+def _unwrapped(clause: Clause, depth: int = 4) -> tuple[Clause, bool]:
     """Take a fact out of `remember that …`, `I think …`, `I wanted to say that …`; deny it after `forget that`."""
-    inner = _inner(clause)
+    inner = _inner(clause) if depth else None
     if inner is None:
         return clause, False
     if _retracts(clause):
         return _denied(inner), True
-    unwrapped, deeper = _unwrapped(inner)
+    unwrapped, deeper = _unwrapped(inner, depth - 1)
     return unwrapped, _asks_to_remember(clause) or deeper
 
 
@@ -236,6 +241,8 @@ def _inner(clause: Clause) -> Clause | None:
     """Return the clause inside a filler verb's, where there is one."""
     addressed = bool(clause.subject) and clause.subject[0].low == "you"
     speaker = not clause.subject or clause.subject[0].low == "i" or addressed or _expert(clause.subject)
+    if not clause.subject and clause.verbs and verb_lemma(clause.verbs[0].low) in {"tell", "say", "find", "hear", "see"}:
+        return None
     verbs = [number for number, token in enumerate(clause.tokens) if _is_filler(token)]
     if (
         verbs
@@ -327,13 +334,13 @@ def _is_there(clause: Clause) -> bool:
 
 
 def _is_imperative(clause: Clause, shares: bool) -> bool:
-    if clause.subject or shares or not clause.verbs:
+    if clause.subject or shares or not clause.verbs or is_naming(clause):
         return False
     first = clause.verbs[0]
-    if is_naming(clause):
-        return False
-    bare = verb_form(first.low) == "VB" and first.low not in {"put", "quit", "'s", "'m"}
-    return (bare and verb_lemma(first.low) not in lx.LIKING | lx.DISLIKING - {"like"}) or first.low == "let"
+    low = first.low
+    given = bool(clause.rest) and (clause.rest[0].tag in {"DT", "PRPO", "CD"})
+    bare = verb_form(low) == "VB" or (verb_form(low) == "VBD" and verb_lemma(low) == low and low != "quit" and given)
+    return low == "let" or (bare and low not in {"'s", "'m"} and low not in lx.LIKING | lx.DISLIKING - {"like"})
 
 
 def is_naming(clause: Clause) -> bool:
@@ -361,15 +368,13 @@ def _first_person(tokens: Sequence[Token]) -> bool:
 
 
 def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
-    """Recognise `we did it`, `I like that`: there is no saying what is meant."""
+    """Recognise `we did it`, `I like that`, `they say`: there is no saying what is meant."""
     pointing = {"it", "that", "this", "so", "them", "those", "these"}
     words = [token.low for token in clause.rest if token.tag not in {"PUNCT", "RB", "UH"}]
+    verb = verb_lemma(clause.verbs[-1].low) if clause.verbs else ""
+    empty = not words and verb in lx.SAYING
     bare = bool(words) and all(word in pointing for word in words)
-    return (
-        _NOTHING
-        if bare and verb_lemma(clause.verbs[-1].low) in {"do", "know", "make", "get", "have", "say"}
-        else ""
-    )
+    return _NOTHING if empty or (bare and verb in {"do", "know", "make", "get", "have", "say"}) else ""
 
 
 def _about_assistant(clause: Clause, subject: Sequence[Token]) -> str:
@@ -437,6 +442,9 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     ):
         return reason
     progressive = verb_form(main.low) == "VBG"
+    ailing = verb_lemma(main.low) == "have" and any(token.low in _AILMENTS for token in clause.rest[:3])
+    if ailing or (progressive and any(token.low in _FLEETING for token in clause.rest[:1])):
+        return reason
     if (state or progressive) and _MOMENT.search(text):
         return reason
     if state and any(token.lemma in _SPOTS for token in clause.rest) and clause.rest[0].tag in {"IN", "RB"}:
@@ -492,19 +500,22 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise general knowledge: nobody of the user's world is in it."""
     if not subject or _first_person([*clause.tokens, *subject]) or subject[0].tag in {"PRP", "PRP$"}:
         return ""
+    if subject[0].low in lx.BARE_KIN:
+        return ""
     reason = "it is general knowledge, not about the user"
     name = [token for token in subject if token.tag == "NNP"]
     if name:
         lemmas = {token.lemma for token in [*clause.rest, *subject]}
-        article = subject[0].low == "the" and name[0].low not in _TIMED
-        return (
-            reason if lemmas & (_WORLDLY | _MASS_FACTS) or article or subject[0].low in _PLURAL_WORLD else ""
-        )
+        article = subject[0].low == "the" and name[0].low not in lx.TIME_NOUNS
+        made = verb_lemma(clause.verbs[-1].low) in _MAKING and any(token.low == "by" for token in clause.rest)
+        known = lemmas & (_WORLDLY | _MASS_FACTS) or article or made
+        return reason if known or subject[0].low in _PLURAL_WORLD else ""
     definite = subject[0].low in {"the", "this"} and len(subject) <= 4
-    timed = any(token.low.rstrip("s") in lx.TIME_NOUNS or token.tag == "CD" for token in clause.rest)
+    placed = any(token.tag in {"NNP", "CD"} or token.low.rstrip("s") in lx.TIME_NOUNS for token in clause.rest)
     of = any(token.low == "of" for token in subject)
-    return "" if definite and timed and not of else reason
+    return "" if definite and placed and not of else reason
 
 
-_TIMED = lx.TIME_NOUNS
+_MAKING = lx.bag("create invent discover write found build compose paint direct develop design")
+_AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast brunch snack")
 _PLURAL_WORLD = lx.bag("scientists experts researchers people everyone many most")

@@ -20,7 +20,7 @@ _LEXICON = cast(_Lexicon, cast(Any, importlib.import_module("lemminflect")))
 
 _TOKEN = re.compile(
     r"https?://\S{1,500}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}"
-    r"|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg)\b)?"
+    r"|\d'\d{1,2}(?!\d)|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg)\b)?"
     r"|(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr)\.(?=\s)"
     r"|[^\W\d_]{1,60}(?:['’-][^\W\d_]{1,60}){0,6}|\S"
 )
@@ -73,7 +73,7 @@ def _expanded(match: re.Match[str]) -> list[Token]:
         return [Token(part, start, end) for part in COLLOQUIAL[low].split()]
     if low in _NEGATED_WHOLE:
         return [Token(_NEGATED_WHOLE[low], start, end), Token("n't", start, end)]
-    clitic = _CLITIC.match(word) if "'" in low else None
+    clitic = _CLITIC.match(word) if "'" in low and not low[0].isdigit() else None
     if clitic is None or low in {"o'clock", "ma'am"}:
         return [Token(word, start, end)]
     middle = start + len(clitic.group(1))
