@@ -66,6 +66,16 @@ class Scored(BaseModel):
         """Say whether everything is as expected: every operation, target and word, and nothing more."""
         return not self.failed and all(pairing.right for pairing in self.pairings)
 
+    @property
+    def met(self) -> bool:
+        """Say whether everything expected was done; further inserts pass where something is to be stored.
+
+        A set names what must be remembered of a message, not always all that may be.
+        """
+        wrong = [pairing for pairing in self.pairings if not pairing.right]
+        further = all(pairing.expected == "discard" and pairing.actual == "insert" for pairing in wrong)
+        return self.right or (bool(self.case.expect) and not self.failed and further)
+
 
 def load(path: Path) -> list[Case]:
     """Read a set; a line that is no case is an error that names the line."""
@@ -101,6 +111,7 @@ def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
     pairings = [pairing for one in scored for pairing in one.pairings]
     return {
         "whole": share(sum(one.right for one in scored), len(scored)),
+        "met": share(sum(one.met for one in scored), len(scored)),
         "failed": sum(bool(one.failed) for one in scored),
         "operations": per_operation(pairings),
         "confusion": confusion(pairings),
@@ -154,7 +165,7 @@ def _among_writes(pairings: Sequence[Pairing]) -> float | None:
 def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
     categories = dict.fromkeys(one.case.category for one in scored)
     return {
-        category: share(sum(one.right for one in of), len(of))
+        category: share(sum(one.right for one in of), len(of)) | {"met": sum(one.met for one in of)}
         for category in categories
         for of in [[one for one in scored if one.case.category == category]]
     }
@@ -176,6 +187,7 @@ def _decisions(summary: dict[str, Any]) -> dict[str, str]:
     return {
         "wholly right": percent(summary["whole"]["share"]),
         "95 %": interval(summary["whole"]),
+        "all expected done": percent(summary["met"]["share"]),
         "store or discard": percent(summary["store_or_discard"]["share"]),
         "conflicts found": percent(summary["conflicts"]["found"]["share"]),
         "others left alone": percent(summary["conflicts"]["left_alone"]["share"]),
@@ -208,9 +220,15 @@ def _categories(summaries: dict[str, dict[str, Any]]) -> Table:
     categories = {system: summary["categories"] for system, summary in summaries.items()}
     first = next(iter(categories.values()))
     rows = [
-        [name, first[name]["cases"], *(of[name]["right"] for of in categories.values())] for name in first
+        [name, first[name]["cases"], *(_right_and_met(of[name]) for of in categories.values())]
+        for name in first
     ]
-    return table("Cases wholly right by category", ["", "cases", *categories], rows)
+    title = "Cases wholly right by category; in brackets: all expected done, further inserts let pass"
+    return table(title, ["", "cases", *categories], rows)
+
+
+def _right_and_met(of: dict[str, Any]) -> str:
+    return str(of["right"]) if of["right"] == of["met"] else f"{of['right']} ({of['met']})"
 
 
 def plot_whole(summaries: dict[str, dict[str, Any]], axes: Axes) -> None:

@@ -45,6 +45,16 @@ class TestScoring:
         assert not right(case(), LEARNT)
         assert not right(case(UPDATE))
 
+    def test_further_inserts_pass_in_the_lenient_count_only_and_only_where_something_is_to_be_stored(
+        self,
+    ) -> None:
+        more = score(case(UPDATE), as_row([MOVED, LEARNT]))
+        assert more.met
+        assert not more.right
+        assert not score(case(), as_row([LEARNT])).met
+        assert not score(case(UPDATE), as_row([LEARNT])).met
+        assert not score(case(INSERT), as_row([LEARNT, MOVED])).met
+
     def test_an_update_must_hit_its_target_change_it_and_keep_the_rest(self) -> None:
         given = case(UPDATE, memories=("Ana lives in Oslo.", "Bob lives in Oslo."))
         assert not right(given, MOVED.model_copy(update={"target": 1}))
