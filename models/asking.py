@@ -19,7 +19,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tracers.base import BaseTracer
 from pydantic import BaseModel, ValidationError
 
-from mneme.errors import BadAnswer
+from mneme.errors import BadAnswer, PromptTooLong
 from models.gate import Lane
 from models.replies import CutShort, Endless, Leaked, Unusable, calls_in, read, without_thought
 from models.responders import Model, Wish, Words, auto_notice, forget, model_of, resolve
@@ -249,6 +249,11 @@ async def _repaired(model: Model, responder: str, asking: Asking[T], run: Runnab
             return asking.accept(message)
         except Unusable as unusable:
             failure = unusable
+        except PromptTooLong:
+            if words is asking.words:
+                raise
+            words = asking.words  # there is no room to show what was wrong
+            continue
         words, wish = _mended(asking, failure), _varied(asking.wish, wish, failure, attempt)
     raise BadAnswer(
         f"{responder} gave no usable answer to {asking.name} in {asking.tally.attempts} attempts: {failure}",

@@ -76,9 +76,11 @@ class Provided:
         chat = await asyncio.to_thread(self._open, wish)
         system = words.system + (_in_words(wish.schema) if wish.schema else "")
         messages = [SystemMessage(system), *words.history, *words.task]
-        if wish.tools:
-            return await chat.bind_tools(list(wish.tools)).ainvoke(messages, config)
-        return await chat.ainvoke(messages, config)
+        runnable = chat.bind_tools(list(wish.tools)) if wish.tools else chat
+        try:
+            return await runnable.ainvoke(messages, config)
+        except Exception as error:  # each provider has its own kinds
+            raise self._failed(error) from error
 
     def _open(self, wish: Wish) -> "BaseChatModel":
         try:
@@ -91,9 +93,16 @@ class Provided:
             )
         except ImportError as error:
             raise MnemeError(str(error).splitlines()[0], _install(error)) from error
-        except ValueError as error:
-            raise BadInput(f"No provider is called {self._provider!r}.", f"Accepted: {FORMS}.") from error
+        except Exception as error:  # each provider has its own kinds
+            if "Unsupported provider" in str(error):
+                raise BadInput(f"No provider is called {self._provider!r}.", f"Accepted: {FORMS}.") from error
+            raise self._failed(error) from error
         return cast("BaseChatModel", chat)
+
+    def _failed(self, error: Exception) -> ModelUnavailable:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        hint = "Check the model's name, its provider's key in the environment, and the network."
+        return ModelUnavailable(f"{self._provider}:{self._model} does not answer: {reason}", hint)
 
 
 def _install(error: ImportError) -> str:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -130,17 +130,18 @@ class Spelled(FakeListChatModel):
         return super()._call(messages, *args, **kwargs)
 
 
-def provide(monkeypatch: pytest.MonkeyPatch, *replies: str) -> Spelled:
-    """Install a package of a provider that LangChain knows, with a model that gives these replies."""
-    model = Spelled(responses=list(replies))
-    package = types.ModuleType("langchain_groq")
-    package.ChatGroq = lambda **_: model  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "langchain_groq", package)
-    return model
+def provide(
+    monkeypatch: pytest.MonkeyPatch, provider: str, chat: str, open_: Callable[..., BaseChatModel]
+) -> None:
+    """Install a package of a provider that LangChain knows; LangChain keeps it, so use each once."""
+    package = types.ModuleType(f"langchain_{provider}")
+    setattr(package, chat, open_)
+    monkeypatch.setitem(sys.modules, package.__name__, package)
 
 
 async def test_any_provider_is_told_the_schema_and_held_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = provide(monkeypatch, "I think so.", GOOD)
+    model = Spelled(responses=["I think so.", GOOD])
+    provide(monkeypatch, "groq", "ChatGroq", lambda **_: model)
     answered = await ask(sort_note, NOTE, "groq:some-model")
     assert (answered.value.route, answered.attempts) == ("store", 2)
     assert "JSON schema" in str(model.seen[0][0].content)
@@ -152,6 +153,19 @@ async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(MnemeError) as failure:
         await ask(sort_note, NOTE, "openai:gpt-4o-mini")
     assert failure.value.hint == "Install it: pip install langchain-openai"
+
+
+async def test_a_provider_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_key(**_: Any) -> BaseChatModel:
+        raise ValueError("MISTRAL_API_KEY is not set")
+
+    provide(monkeypatch, "fireworks", "ChatFireworks", lambda **_: Spelled(responses=[]))
+    provide(monkeypatch, "mistralai", "ChatMistralAI", without_key)
+    with pytest.raises(ModelUnavailable, match="fireworks:m does not answer") as failure:
+        await ask(sort_note, NOTE, "fireworks:m")
+    assert "key" in failure.value.hint
+    with pytest.raises(ModelUnavailable, match="MISTRAL_API_KEY is not set"):
+        await ask(sort_note, NOTE, "mistralai:m")
 
 
 async def test_without_langchain_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -359,6 +359,19 @@ async def test_a_task_that_cannot_fit_is_an_error_before_anything_is_sent(double
     assert not double.chats
 
 
+async def test_a_repair_that_has_no_room_for_the_complaint_asks_the_question_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MNEME_NUM_CTX", "2048")
+    with served(monkeypatch) as double:
+        double.chat.reply(" ".join(f"no{n}" for n in range(400)), GOOD)
+        answered = await ask(sort_note, Note(message="Ulm " + "word " * 500), WHO)
+        first, second = sent(double)
+    assert (answered.value.route, answered.attempts) == ("store", 3)
+    assert second["messages"] == first["messages"]
+    assert second["options"]["seed"] != first["options"]["seed"]
+
+
 @pytest.mark.parametrize("overflow", ["cut", "error"])
 async def test_a_server_with_a_smaller_context_than_it_says_is_found_out(
     monkeypatch: pytest.MonkeyPatch, overflow: str
