@@ -24,7 +24,7 @@ from evals.locomo_data import Conversation, Question, answer_score, chosen, find
 from evals.locomo_tables import DEPTHS, MODES, Mode, report, tokens
 from evals.report import Journal, Progress, Report, file_digest, open_journal
 from mneme.settings import settings
-from models.asking import ask
+from models.asking import SEED, ask
 from models.embedders import Embedder, open_embedder
 from prompts.chatbot import Turn as Given
 from prompts.chatbot import reply
@@ -96,6 +96,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "chatbot": who.model_dump(),
         "answer_from": options.answer_from,
         "embedder": embedder.name,
+        "seed": SEED,
     }
     journal = open_journal(options.out, "locomo", configuration, fresh=options.fresh)
     with TemporaryDirectory(prefix="mneme-locomo-") as folder:

@@ -28,6 +28,7 @@ from evals.scoring import Done
 from graphs import chatbot, memory_agent, memory_agent_v1, memory_agent_v2
 from mneme.errors import BadAnswer, PromptTooLong
 from mneme.settings import settings
+from models.asking import SEED
 from models.embedders import open_embedder
 from nodes.context import ChatContext, MemoryContext
 from nodes.memory_agent import Message
@@ -89,6 +90,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "chatbot": chatbot.model_dump(),
         "memory_agent": agent.model_dump(),
         "embedder": embedder.name,
+        "seed": SEED,
     }
     journal = open_journal(options.out, "msc", configuration, fresh=options.fresh)
     with TemporaryDirectory(prefix="mneme-msc-") as folder:
