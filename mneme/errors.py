@@ -1,8 +1,11 @@
 """The named failures of Mneme: each says what happened and what to do about it."""
 
 
-class MnemeError(Exception):
-    """Carry one line for the user and, where there is one, a hint that mends it."""
+class MnemeError(RuntimeError):
+    """Carry one line for the user and, where there is one, a hint that mends it.
+
+    A `RuntimeError`, since the LangGraph server hides the messages of kinds that it does not know.
+    """
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -6,13 +6,17 @@ from datetime import datetime
 from pathlib import Path
 
 from rich.markup import escape
+from rich.progress import Progress, TextColumn
 from rich.prompt import Confirm
 
 from mneme.errors import BadInput, NotFound
 from mneme.home import open_operations
 from mneme.operations import Operations
-from mneme.show import console, print_json, print_table
+from mneme.settings import settings
+from mneme.show import console, errors, print_json, print_table
+from models.embedders import open_embedder
 from stores.records import Change, Version
+from stores.reembedding import reembed as rebuild
 from stores.user_memory import Remembered
 
 ACTOR = "user"
@@ -196,3 +200,15 @@ def _tell(what: dict[str, object], as_json: bool) -> None:
         print_json(what)
         return
     console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
+
+
+async def reembed(as_json: bool) -> None:
+    """Compute every vector anew with the embedder of the settings; a crash leaves the old ones."""
+    where, key = settings().ledger_location, settings().ledger_api_key.get_secret_value()
+    embedder = await open_embedder(settings().embedder)
+    with Progress(TextColumn("{task.completed} points copied"), console=errors) as progress:
+        bar = progress.add_task("", total=None)
+        count = await rebuild(
+            where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
+        )
+    _tell({"embedded": count, "embedder": embedder.name}, as_json)

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from graphs.remember import builder as remember
-from mneme.errors import BadInput, MnemeError
+from mneme.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.home import announced, open_own_ledger
 from mneme.operations import Operations, error_as_json, operate
 from mneme.settings import settings
@@ -43,6 +43,9 @@ async def store() -> LedgerStore:
         _opening.release()
 
 
+STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 404, Conflict: 409}
+
+
 class Asked(BaseModel):
     """The body of a request: for whom, where nobody authenticates, and the operation's arguments."""
 
@@ -57,10 +60,14 @@ async def memories(request: Request) -> Response:
         operations = Operations((await store()).ledger, _caller(request, asked))
         result = await operate(operations, request.path_params["operation"], asked.arguments)
     except ValidationError as error:
-        return JSONResponse(error_as_json(BadInput(f"The request is not valid: {error}")), 422)
+        return _refusal(BadInput(f"The request is not valid: {error}"))
     except MnemeError as error:
-        return JSONResponse(error_as_json(error), 409)
+        return _refusal(error)
     return Response(result, media_type="application/json")
+
+
+def _refusal(error: MnemeError) -> Response:
+    return JSONResponse(error_as_json(error), STATUS.get(type(error), 500))
 
 
 def _caller(request: Request, asked: Asked) -> str:

@@ -1,0 +1,5 @@
+"""`python -m mneme`."""
+
+from mneme.cli import main
+
+main()

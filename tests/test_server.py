@@ -1,0 +1,316 @@
+"""A real `langgraph dev`: what a client of the server sees, and what survives its death."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+
+from evals.ollama_double import OllamaDouble, by_rules
+from mneme.users import add_user
+from prompts.chatbot import reply
+from prompts.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
+
+ROOT = Path(__file__).parent.parent
+RULES: dict[str, Any] = {"chatbot": "rules", "memory_agent": "rules", "debounce": 0}
+PATIENCE = 60.0
+
+
+@dataclass
+class Server:
+    """A running server: where it is, and with which environment."""
+
+    url: str
+    environment: dict[str, str]
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def client(self, key: str | None = None) -> LangGraphClient:
+        """Return a client that the test closes: `async with server.client() as client`."""
+        return get_client(url=self.url, api_key=key)
+
+    def mneme(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run the command line beside the server, in the same home."""
+        return subprocess.run(
+            [sys.executable, "-m", "mneme", *words],
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+
+@contextmanager
+def serving(home: Path, **settings: str) -> Iterator[Server]:
+    """Run `langgraph dev` as a user does, without --allow-blocking, until it is told to end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        **os.environ,
+        "MNEME_HOME": str(home),
+        "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_NO_VERSION_CHECK": "1",
+        "MNEME_OLLAMA_URL": "http://127.0.0.1:9",
+        **settings,
+    }
+    home.mkdir(exist_ok=True)
+    log = home / "server.log"
+    command = [str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*command, "--port", str(port)], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
+    try:
+        server = Server(f"http://127.0.0.1:{port}", environment, process, log)
+        wait_until_ready(server)
+        yield server
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until_ready(server: Server) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and server.process.poll() is None:
+        try:
+            if httpx.get(f"{server.url}/ok").is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    pytest.fail(server.log.read_text()[-3000:])
+
+
+async def eventually(found: Any) -> Any:
+    """Wait for background work to show."""
+    end = time.monotonic() + PATIENCE
+    while not (result := await found()):
+        assert time.monotonic() < end, "it never came"
+        await asyncio.sleep(0.1)
+    return result
+
+
+def said(text: str) -> Any:
+    return [{"role": "user", "content": text}]
+
+
+async def say(client: LangGraphClient, text: str, **context: Any) -> tuple[str, list[str]]:
+    """Say something on a new thread; return the thread and the pieces of the reply."""
+    thread = await client.threads.create()
+    pieces = []
+    async for part in client.runs.stream(
+        thread["thread_id"],
+        "chatbot",
+        input={"messages": said(text)},
+        context={**RULES, **context},
+        stream_mode="messages-tuple",
+    ):
+        assert part.event != "error", part.data
+        if part.event == "messages":
+            pieces.append(part.data[0]["content"])
+    return thread["thread_id"], [piece for piece in pieces if piece]
+
+
+async def remembered(client: LangGraphClient, user: str) -> list[str]:
+    found = await client.store.search_items(["users", user, "memories"], limit=100)
+    return [item["value"]["content"] for item in found["items"]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("alone") / "home") as running:
+        yield running
+    text = running.log.read_text()
+    assert "BlockingError" not in text
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with server.client() as opened:
+        yield opened
+
+
+@pytest.mark.xdist_group("server")
+class TestAlone:
+    """One person, one machine."""
+
+    async def test_every_graph_shows_its_schemas(self, client: LangGraphClient) -> None:
+        graphs = set(json.loads((ROOT / "langgraph.json").read_text())["graphs"])
+        assert {each["graph_id"] for each in await client.assistants.search()} == graphs
+        for graph in graphs:
+            (assistant,) = await client.assistants.search(graph_id=graph)
+            schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
+            context = schemas["context_schema"]["properties"]
+            assert context["memory_agent"]["description"]
+            assert schemas["input_schema"]["properties"]
+
+    async def test_a_reply_streams_and_is_remembered_for_other_threads(self, client: LangGraphClient) -> None:
+        user = uuid4().hex
+        await say(client, "My sister Emily lives in Portland.", user=user)
+        await eventually(lambda: remembered(client, user))
+        _, pieces = await say(client, "Where does my sister Emily live?", user=user)
+
+        assert len(pieces) > 3
+        assert "Portland" in "".join(pieces)
+
+    async def test_the_memory_agent_runs_by_itself(self, client: LangGraphClient) -> None:
+        context = {**MEMORY, "user": uuid4().hex}
+        outcome: Any = await client.runs.wait(
+            None, "memory_agent", input={"message": "I live in Austin."}, context=context
+        )
+        assert [each["operation"] for each in outcome["operations"]] == ["insert"]
+
+    async def test_a_bad_context_is_refused(self, client: LangGraphClient) -> None:
+        told: Any = await client.runs.wait(
+            None,
+            "memory_agent",
+            input={"message": "I live in Austin."},
+            context={**MEMORY, "memory_agent": "nobody"},
+            raise_error=False,
+        )
+        assert told["__error__"] == {"error": "BadInput", "message": "Nobody called 'nobody' can answer."}
+
+    async def test_a_rollback_of_a_running_turn_leaves_the_server_well(self, client: LangGraphClient) -> None:
+        user = uuid4().hex
+        thread = (await client.threads.create())["thread_id"]
+        for text in ("I live in Austin.", "I live in Denver."):
+            await client.runs.create(
+                thread,
+                "chatbot",
+                input={"messages": said(text)},
+                context={**RULES, "user": user},
+                multitask_strategy="rollback",
+            )
+        await eventually(lambda: remembered(client, user))
+        assert [run["status"] for run in await client.runs.list(thread)] == ["success"]
+
+    async def test_the_command_line_goes_through_the_server(self, server: Server) -> None:
+        user = uuid4().hex
+        chat = server.mneme("chat", "--user", user, "--json", stdin="I live in Austin.\nI moved to Denver.\n")
+        assert chat.returncode == 0, chat.stderr
+        listed = server.mneme("memories", "list", "--user", user, "--json")
+        assert [json.loads(line)["memory"]["content"] for line in listed.stdout.splitlines()]
+        assert "Denver" in listed.stdout
+        assert "Denver" in server.mneme("memories", "search", "Denver", "--user", user).stdout
+        key = json.loads(listed.stdout.splitlines()[0])["key"]
+        assert server.mneme("memories", "history", key[:8], "--user", user).returncode == 0
+        missing = server.mneme("memories", "show", "zz", "--user", user)
+        assert missing.returncode == 1
+        assert missing.stderr.startswith("mneme: ") and "Traceback" not in missing.stderr
+        assert "served by" in server.mneme("doctor").stdout.replace("\n", " ")
+
+    async def test_a_file_is_remembered_through_the_server(
+        self, server: Server, client: LangGraphClient, tmp_path: Path
+    ) -> None:
+        file, user = tmp_path / "talk.txt", uuid4().hex
+        file.write_text("user: I have a cat.\nassistant: Nice.\nuser: She is called Zoe.\n")
+        first = server.mneme("remember", str(file), "--user", user, "--json")
+        again = server.mneme("remember", str(file), "--user", user, "--json")
+        assert json.loads(first.stdout)["remembered"] == 2, first.stderr
+        assert json.loads(again.stdout)["remembered"] == 0
+        assert any("Zoe" in each for each in await remembered(client, user))
+
+    async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
+        async with httpx.AsyncClient(base_url=f"{server.url}/mneme/memories") as client:
+            assert (await client.post("/list", content=b"{broken")).status_code == 400
+            assert (await client.post("/show", json={"arguments": {"nonsense": 1}})).status_code == 400
+            assert (await client.post("/insert", json={})).status_code == 404
+            assert (await client.post("/__init__", json={})).status_code == 404
+
+    async def test_other_hosts_names_are_refused(self, server: Server) -> None:
+        async with httpx.AsyncClient(headers={"host": "evil.example"}) as stranger:
+            assert (await stranger.post(f"{server.url}/mneme/memories/list")).status_code == 403
+
+
+MEMORY: dict[str, Any] = {"memory_agent": "rules"}
+
+
+@pytest.mark.xdist_group("server")
+async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
+    file = tmp_path / "users.json"
+    ann, bob = (add_user(file, name) for name in ("ann", "bob"))
+    with serving(tmp_path / "home", MNEME_AUTH=str(file)) as server:
+        async with server.client(ann) as anns, server.client(bob) as bobs, server.client() as strangers:
+            thread, _ = await say(anns, "I live in Austin.", user="bob")
+            await eventually(lambda: remembered(anns, "ann"))
+            assert await remembered(anns, "ann") == ["The user lives in Austin."], "the key decides"
+            await bob_finds_nothing(bobs, thread)
+            with pytest.raises(APIStatusError) as refusal:
+                await strangers.threads.search()
+            assert refusal.value.status_code in {401, 403}
+        assert await listed_for_ann(server, key=bob) == (200, [])
+        assert (await listed_for_ann(server, key=""))[0] in {401, 403}
+        server.environment["MNEME_KEY"] = ann
+        listed = server.mneme("memories", "list", "--json")
+        assert "Austin" in listed.stdout, listed.stderr
+
+
+async def bob_finds_nothing(bobs: LangGraphClient, anns_thread: str) -> None:
+    assert (await bobs.store.search_items(["users", "bob"]))["items"] == []
+    assert await bobs.threads.search() == []
+    forbidden = (
+        bobs.store.search_items(["users", "ann", "memories"]),
+        bobs.threads.get(anns_thread),
+        bobs.threads.get_state(anns_thread),
+        bobs.runs.list(anns_thread),
+    )
+    for each in forbidden:
+        with pytest.raises(APIStatusError):
+            await each
+    _, pieces = await say(bobs, "Where do I live?")
+    assert "Austin" not in "".join(pieces)
+
+
+async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
+    """Ask the route of the command line for Ann's memories, with a key."""
+    headers = {"x-api-key": key} if key else {}
+    async with httpx.AsyncClient(headers=headers) as client:
+        body = {"user": "ann", "arguments": {}}
+        answer = await client.post(f"{server.url}/mneme/memories/list", json=body)
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.xdist_group("server")
+async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path: Path) -> None:
+    prompts = (reply, route_message, compose_memories, check_conflict, rewrite_memory)
+    context: dict[str, Any] = {
+        "chatbot": "ollama:llama3.1:8b",
+        "memory_agent": "ollama:llama3.1:8b",
+        "debounce": 1,
+    }
+    with OllamaDouble(brain=by_rules(*prompts), seconds=0.3) as double:
+        environment = {"MNEME_OLLAMA_URL": double.url}
+        with serving(tmp_path / "home", **environment) as server:
+            async with server.client() as client:
+                await say(client, "I live in Austin.", **context)
+                await say(client, "I have a cat called Zoe.", **context)
+            server.process.kill()
+            server.process.wait()
+        with serving(tmp_path / "home", **environment) as server:
+            async with server.client() as client:
+                await eventually(lambda: remembered_twice(client))
+                await asyncio.sleep(2)  # long enough for a second remembering to show
+                assert len(await remembered(client, "local")) == 2
+
+
+async def remembered_twice(client: LangGraphClient) -> bool:
+    return len(await remembered(client, "local")) == 2
