@@ -162,7 +162,7 @@ async def _prepared(  # noqa: PLR0913, PLR0917  (the parts of one ask)
     except ValueError as error:
         raise BadAnswer(f"{responder} answered {prompt.name} wrongly: {error}", str(answer)) from error
     if isinstance(answer, str):
-        message = await Voice(text=answer).ainvoke([], _child(run, 1, lane == "user"))
+        message = await Voice(text=answer).ainvoke([], _child(run, responder, 1, lane == "user"))
         tally.message_id = message.id or ""
     return answer
 
@@ -244,7 +244,7 @@ async def _repaired(model: Model, responder: str, asking: Asking[T], run: Runnab
     for attempt in range(1, REPAIRS + 2):
         asking.tally.attempts = attempt
         try:
-            message = await model.say(words, wish, asking.lane, _child(run, attempt, asking.shown))
+            message = await model.say(words, wish, asking.lane, _child(run, responder, attempt, asking.shown))
             asking.tally.add(message)
             return asking.accept(message)
         except Unusable as unusable:
@@ -282,9 +282,9 @@ def _varied(first: Wish, last: Wish, failure: Unusable, attempt: int) -> Wish:
     )
 
 
-def _child(run: RunnableConfig, attempt: int, shown: bool) -> RunnableConfig:
+def _child(run: RunnableConfig, responder: str, attempt: int, shown: bool) -> RunnableConfig:
     """Return the config of one attempt; tokens that are not for the chat stay out of it."""
-    mark = RunnableConfig(metadata={"attempt": attempt})
+    mark = RunnableConfig(run_name=responder, metadata={"attempt": attempt})
     return merge_configs(run, mark) if shown else merge_configs(run, mark, INTERNAL)
 
 

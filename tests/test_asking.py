@@ -5,22 +5,26 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_core.tracers import LangChainTracer
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langsmith import Client
 from pydantic import BaseModel, Field
 from served import NOTE, STORED, Note, Sorting, greet, point_at, served, sort_note
 
@@ -363,6 +367,7 @@ async def test_every_ask_is_one_run_named_after_its_prompt(double: OllamaDouble)
     assert run.metadata["responder"] == WHO
     assert run.metadata["attempts"] == 2
     assert [child.metadata["attempt"] for child in attempts] == [1, 2]
+    assert [child.name for child in attempts] == [WHO, WHO]
     assert all(child.parent_run_id == run.id for child in attempts)
 
 
@@ -379,6 +384,40 @@ async def test_rules_are_traced_as_rules() -> None:
     ears = Ears()
     await ask(sort_note, NOTE, "rules", config={"callbacks": [ears]})
     assert [(run.name, run.tags) for run in ears.ended] == [("sort_note", ["rules"])]
+
+
+class Smithy(BaseHTTPRequestHandler):
+    """What LangSmith's client takes for its server: it keeps what is sent of each run."""
+
+    heard: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        self.heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(202)
+        self.end_headers()
+
+    do_PATCH = do_POST  # noqa: N815  (the names that http.server looks for)
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep silent."""
+
+
+async def test_langsmith_is_told_name_tag_and_attempts(double: OllamaDouble) -> None:
+    with HTTPServer(("127.0.0.1", 0), Smithy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(f"http://127.0.0.1:{server.server_port}", api_key="x", auto_batch_tracing=False)
+        double.chat.reply("no", GOOD)
+        tracer = LangChainTracer(client=client, project_name="test")
+        await ask(sort_note, NOTE, WHO, config={"callbacks": [tracer]})
+        client.flush()
+        server.shutdown()
+    last = Smithy.heard[-1]
+    assert (last["name"], last["tags"]) == ("sort_note", [WHO])
+    assert last["extra"]["metadata"]["attempts"] == 2
+    assert last["outputs"]["output"]["route"] == "store"
 
 
 # Tools.
