@@ -230,7 +230,9 @@ class _Chain:
     def _frame(self, verb: str) -> None:
         if verb in lx.CEASING | {"use"}:
             self.flipped = not self.flipped
-            self.past = self.past and verb != "use"
+            self.past = False
+        elif verb in lx.BEGINNING:
+            self.past = False
         elif verb in _PLANNING:
             self.planned = True
         elif verb in lx.LIKING | lx.DISLIKING and self.liked is None:
@@ -238,11 +240,11 @@ class _Chain:
 
 
 def _arguments(rest: Sequence[Token]) -> tuple[Argument, ...]:
-    """Cut what follows the verb at prepositions, clause words and time words."""
+    """Cut what follows the verb at prepositions, clause words, asides and time words."""
     found, opening, current = list[Argument](), None, list[Token]()
     timed = False
-    for token in rest:
-        if token.tag in {"IN", "TO", "SUB", "WH", "COMP"} and token.low != "of":
+    for number, token in enumerate(rest):
+        if (token.tag in {"IN", "TO", "SUB", "WH", "COMP"} and token.low != "of") or _aside(rest, number):
             _close(found, opening, timed, current)
             opening, timed, current = token, False, []
         elif _time_opens(token, current):
@@ -922,3 +924,10 @@ def _changing_to(predicate: Predicate) -> Iterator[Claim]:
     ):
         owner, attribute = _functional(subject, "is")
         yield _claim(predicate, attribute, target, subject=owner, profile=True)
+
+
+def _aside(rest: Sequence[Token], number: int) -> bool:
+    """Say whether a comma opens something else than the next item of a list."""
+    if rest[number].text != "," or number + 1 >= len(rest):
+        return False
+    return rest[number + 1].tag in {"V", "VF", "RB", "PRP", "UH"}

@@ -91,15 +91,15 @@ def _core(tokens: Sequence[Token]) -> list[Token]:
 
 def _split_owner(core: list[Token]) -> tuple[str, list[Token]]:
     """Return the owner's key and the rest of the phrase."""
+    of = next((n for n, token in enumerate(core) if token.low == "of" and 0 < n < len(core) - 1), None)
+    if of is not None and core[0].low in {"the", "a"} and not any(token.tag == "POS" for token in core[:of]):
+        return entity_of(core[of + 1 :]).key, core[:of]
     for number in range(len(core) - 1, -1, -1):
         if core[number].tag == "POS" and number + 1 < len(core):
             return entity_of(core[:number]).key, core[number + 1 :]
-    of = next((n for n, token in enumerate(core) if token.low == "of" and 0 < n < len(core) - 1), None)
-    if of is not None and core[0].low in {"the", "a"} and core[0].tag == "DT":
-        return entity_of(core[of + 1 :]).key, core[:of]
     if core[0].tag != "PRP$":
         return "", core
-    return {"my": "user", "our": "user", "your": ANYBODY}.get(core[0].low, ANYBODY), core[1:]
+    return {"my": "user", "our": "user"}.get(core[0].low, ANYBODY), core[1:]
 
 
 def _name_tokens(rest: Sequence[Token]) -> list[Token]:

@@ -152,7 +152,7 @@ def _heads_noun(token: Token, after: Token | None) -> bool:
     if verb_form(low) == "VBG" and after is not None and not _SIGN.match(after.text) and after.low in _CLOSED:
         return False
     if "ADJ" in pos and (
-        after is None or _SIGN.match(after.text) or after.low in lx.PREPOSITIONS | lx.COORDINATORS
+        after is None or _SIGN.match(after.text) or after.low in lx.PREPOSITIONS | lx.COORDINATORS | {"to"}
     ):
         return "VERB" not in pos and low not in lx.VALUE_CLASSES["diet"] and not low.endswith(("ic", "ed"))
     return True
@@ -300,7 +300,8 @@ def _is_name(
         capital or low not in {"sun", "sat", "may", "mar", "wed", "march"}
     ):
         return True
-    if capital and before not in {"", "PUNCT", "UH"}:
+    inner = token.text[1:] != token.text[1:].lower() and not token.text.isupper()
+    if (capital and before not in {"", "PUNCT", "UH"}) or inner:
         return True
     first = low in lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
     if capital and low not in lx.BARE_NOUNS and pos == {"NOUN"} and following is not None:

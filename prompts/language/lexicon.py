@@ -28,6 +28,8 @@ ITS_IS = bag(
 )
 """Words before which `its` can only be `it's`."""
 
+ITS_OBJECTS = bag("me us you him them my our a the")
+
 BARE_NOUNS = bag(
     "coffee tea water music yoga meat milk bread sugar work school life love time money traffic food weather rain snow "
     "history math science art nature sleep exercise health news cheese chocolate wine beer rice fruit pizza pasta "

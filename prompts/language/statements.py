@@ -83,7 +83,7 @@ _FILLERS = lx.bag(
 )
 _TALKING = lx.bag(
     "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear need "
-    "think know mean hear say tell mention hope try look wish mix confuse misspeak misremember mistake forget"
+    "think know mean hear say tell mention hope try look wish mix confuse misspeak misremember mistake"
 )
 _ASKED_FOR = lx.bag(
     "help advice recipe recommendation suggestion information info idea tip summary answer explanation "
@@ -297,6 +297,9 @@ def _unfit(clause: Clause, subject: Sequence[Token], shares: bool, asked: bool, 
         return "it is hypothetical"
     if asked:
         return ""
+    advised = any(token.low in {"should", "ought"} for token in clause.rest)
+    if advised and verb_lemma(clause.verbs[-1].low) in lx.SAYING if clause.verbs else False:
+        return "it is somebody's advice"
     for judge in (_vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world):
         reason = judge(clause, subject)
         if reason:
@@ -369,7 +372,7 @@ def _first_person(tokens: Sequence[Token]) -> bool:
 
 def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise `we did it`, `I like that`, `they say`: there is no saying what is meant."""
-    pointing = {"it", "that", "this", "so", "them", "those", "these"}
+    pointing = {"it", "that", "this", "so"}
     words = [token.low for token in clause.rest if token.tag not in {"PUNCT", "RB", "UH"}]
     verb = verb_lemma(clause.verbs[-1].low) if clause.verbs else ""
     empty = not words and verb in lx.SAYING
@@ -389,7 +392,7 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
         return ""
     rest = {token.lemma for token in clause.rest}
     lemmas = [verb_lemma(token.low) for token in clause.verbs]
-    if rest & _ASKED_FOR and set(lemmas) & {
+    if rest & (_ASKED_FOR | _ARTEFACTS) and set(lemmas) & {
         "need",
         "want",
         "have",
@@ -459,7 +462,7 @@ def _described_as(clause: Clause) -> list[Token]:
     """Return the content words of a state, up to a clause inside it (`so hungry I could …`)."""
     tokens = [*clause.verbs[-1:], *clause.rest]
     end = next((n for n, token in enumerate(tokens) if n and token.tag in {"PRP", "WH", "SUB"}), len(tokens))
-    back = any(one.low == "back" and two.low == "to" for one, two in itertools.pairwise(tokens))
+    back = any(one.low == "back" and two.low in {"to", "in"} for one, two in itertools.pairwise(tokens))
     return (
         []
         if back
@@ -518,4 +521,5 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
 
 _MAKING = lx.bag("create invent discover write found build compose paint direct develop design")
 _AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast brunch snack")
+_ARTEFACTS = lx.bag("table chart image picture photo code script version translation paragraph outline")
 _PLURAL_WORLD = lx.bag("scientists experts researchers people everyone many most")

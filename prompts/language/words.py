@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
-from prompts.language.lexicon import COLLOQUIAL, IRREGULAR_PARTS_OF_SPEECH, ITS_IS, NUMBER_WORDS
+from prompts.language.lexicon import COLLOQUIAL, IRREGULAR_PARTS_OF_SPEECH, ITS_IS, ITS_OBJECTS, NUMBER_WORDS
 
 
 class _Lexicon(Protocol):
@@ -55,12 +55,17 @@ def tokenize(text: str) -> list[Token]:
 
 
 def _with_its(tokens: list[Token]) -> list[Token]:
-    """Read `its` as `it's` where no noun phrase follows."""
-    found = list[Token]()
+    """Read `its` as `it's` where no noun phrase follows, and a closing `any more` as `anymore`."""
+    found, skip = list[Token](), False
     for number, token in enumerate(tokens):
-        following = tokens[number + 1].low if number + 1 < len(tokens) else ""
-        if token.low == "its" and following in ITS_IS:
+        following, after = (_low(tokens, number + 1), _low(tokens, number + 2))
+        if skip:
+            skip = False
+        elif token.low == "its" and (following in ITS_IS or (following.endswith("ing") and after in ITS_OBJECTS)):
             found += [Token("it", token.start, token.end), Token("'s", token.start, token.end)]
+        elif token.low == "any" and following in {"more", "longer"} and not after.isalpha():
+            found.append(Token("anymore", token.start, tokens[number + 1].end))
+            skip = True
         else:
             found.append(token)
     return found
@@ -142,3 +147,7 @@ def verb_form(word: str) -> str:
     if word == inflect(base, "VBZ"):
         return "VBZ"
     return "VBN" if word == inflect(base, "VBN") != inflect(base, "VBD") else "VBD"
+
+
+def _low(tokens: list[Token], number: int) -> str:
+    return tokens[number].low if number < len(tokens) else ""
