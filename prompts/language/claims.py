@@ -388,6 +388,8 @@ def _of_relative(clause: Clause) -> Iterator[Claim]:
         if verb is None or any(t.tag == "PRP" for t in tokens[number + 1 : verb]):
             continue
         antecedent = entity_of(phrase_before(tokens, number))
+        if not antecedent.owner and not antecedent.is_user and antecedent.head:
+            antecedent = replace(antecedent, owner=entity_of(clause.subject).key)
         inner = _inner_clause(tokens, number, verb)
         predicate = predicate_of(inner, antecedent)
         if predicate is not None:
@@ -495,6 +497,9 @@ def _being(predicate: Predicate) -> Iterator[Claim]:
         for claim in _described(predicate.subject, complement, predicate.positive, predicate.arguments[1:]):
             yield replace(claim, attribute=_tensed(predicate, claim.attribute))
     place = predicate.argument("in", "at", "from", "near", "outside")
+    if place is not None and predicate.subject.head == "work" and predicate.subject.owner and not is_time(place):
+        yield _claim(predicate, "employer", place, subject=_owner(predicate.subject.owner))
+        return
     if complement is None and place is not None and not is_time(place) and predicate.verb == "be":
         yield _claim(predicate, "origin" if place.preposition == "from" else "place", place)
 
@@ -504,6 +509,10 @@ def _described(
 ) -> Iterator[Claim]:
     """Claim what a copula's complement or an apposition says of its subject."""
     complement = _positive_part(complement)
+    aged = next((token for token in complement.tokens if token.low.endswith("-year-old")), None)
+    if aged is not None:
+        years = frozenset({aged.low.removesuffix("-year-old")})
+        yield Claim(subject, "age", years, positive, True, True, aged.start, aged.end, whole_start=aged.start)
     attribute, single = _attribute(subject, complement, others)
     value, end = complement.lemmas, complement.end
     target = next(
@@ -658,9 +667,18 @@ def _having(predicate: Predicate) -> Iterator[Claim]:
             value=frozenset({entity.name}),
             single=False,
         )
+        yield from _kind_of_named(owned, thing)
     colour = thing.lemmas & lx.VALUE_CLASSES["colour"]
     if colour and entity.head in {"eye", "hair"}:
         yield _claim(predicate, f"colour:{entity.head}", thing, value=colour)
+
+
+def _kind_of_named(owned: Entity, thing: Argument) -> Iterator[Claim]:
+    """Claim the kind in `a terrier named Rocky`."""
+    end = next((n for n, token in enumerate(thing.tokens) if token.low in {"named", "called"} or token.tag == "NNP"), 0)
+    kind = Argument("", thing.tokens[:end])
+    if end and (kind_of(kind.lemmas) or kind.lemmas & lx.ANIMALS):
+        yield Claim(owned, "kind", kind.lemmas, True, True, True, kind.start, kind.end, whole_start=kind.start)
 
 
 _RESIDING = frozenset(["live", "reside", "stay", "dwell", "base", "settle"])
@@ -837,8 +855,10 @@ def _changing(predicate: Predicate) -> Iterator[Claim]:
         words = predicate.subject.modifiers | {predicate.subject.head}
         owner = _owner(predicate.subject.owner)
         yield _claim(predicate, "any", None, positive=False, single=False, value=words - {""}, subject=owner)
+    if verb == "get" and thing is not None and "rid" in thing.lemmas:
+        yield _claim(predicate, "any", thing, positive=False, single=False, value=thing.lemmas - {"rid"})
     ends = verb in lx.CEASING | lx.LOSING or (verb == "do" and not predicate.positive)
-    if ends and thing is not None and not is_time(thing) and not predicate.passive:
+    if ends and thing is not None and not is_time(thing) and (not predicate.passive or verb == "rid"):
         positive = predicate.positive if verb == "do" else not predicate.positive
         yield _claim(predicate, "any", thing, positive=positive, single=False)
     yield from _changing_to(predicate)

@@ -119,6 +119,8 @@ def _bare(attribute: str) -> str:
 
 
 def _agreeing(fact: Claim, memory: Claim) -> Stand:
+    if fact.attribute == "age":
+        return "same" if _numbers(fact.value) == _numbers(memory.value) else "conflict"
     if fact.value <= memory.value and (fact.value or not memory.value):
         return "same" if fact.attribute == memory.attribute else ""
     if not (fact.single and memory.single and fact.positive):
@@ -250,7 +252,7 @@ def enriches(fact: str, memory: str) -> bool:
     new, old = claims_of(fact), claims_of(memory)
     same = any(stand(f, m) == "same" for f in new for m in old)
     agree = all(claim.positive for claim in [*new, *old])
-    return same and agree and words_of(memory) - _WEAK < words_of(fact)
+    return same and agree and words_of(memory) - _WEAK < words_of(fact) - _WEAK
 
 
 def _all_said(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> bool:
@@ -259,7 +261,8 @@ def _all_said(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> boo
         return False
     if not all(f.positive for f in new) or not all(m.positive for m in old):
         return False
-    return words_of(fact) <= words_of(memory)
+    weak = _WEAK if any(stand(f, m) == "same" for f in new for m in old) else frozenset()
+    return words_of(fact) - weak <= words_of(memory)
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -90,7 +90,7 @@ class _Writer:
             speaker, _, said = turn.partition(":")
             words = said if speaker.strip().lower() in {"user", "assistant"} else turn
             for clause in parse(words.strip()[:4000]):
-                self._note(clause, earlier=True)
+                self._note(clause, earlier=True, by_user=speaker.strip().lower() != "assistant")
 
     def draft(self, statement: Statement) -> _Draft | None:
         """Return the memory of one statement; nothing where it is not kept or a pronoun stays open."""
@@ -110,7 +110,7 @@ class _Writer:
         meant = antecedent(statement.subject[0].low, self.mentions)
         return meant is not None and any(same_entity(meant.entity, known) for known in self.introduced)
 
-    def _note(self, clause: Clause, *, earlier: bool = False) -> list[Entity]:
+    def _note(self, clause: Clause, *, earlier: bool = False, by_user: bool = True) -> list[Entity]:
         """Add a clause's mentions with the words for them; return those that somebody came to have."""
         introduced = list[Entity]()
         for mention in mentions_of(clause):
@@ -118,7 +118,7 @@ class _Writer:
             entity = replace(mention.entity, owner=mention.entity.owner or "user") if mine else mention.entity
             text = _as_known(self._words(mention.tokens, subject_is_user=False), mine)
             place = -1 if earlier else mention.tokens[-1].end
-            self.mentions.append(replace(mention, entity=entity, text=text, place=place))
+            self.mentions.append(replace(mention, entity=entity, text=text, place=place, by_user=by_user))
             introduced += [entity] if mention.acquired else []
         return introduced
 
@@ -155,7 +155,10 @@ class _Writer:
 
     def _is_open(self, token: Token) -> bool:
         pronoun = token.low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}
-        return pronoun and antecedent(token.low, self.mentions, token.start) is None
+        if not pronoun:
+            return False
+        meant = antecedent(token.low, self.mentions, token.start)
+        return meant is None or (token.low == "it" and not meant.by_user)
 
     def _lead(self, clause: Clause) -> str:
         """Keep a fronted adjunct (`In May,`), drop discourse words."""

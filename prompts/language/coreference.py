@@ -33,6 +33,7 @@ class Mention:
     oblique: bool
     acquired: bool
     text: str = ""
+    by_user: bool = True
     place: int = -1  # where it ends in the message; -1 in earlier turns
 
 

@@ -31,6 +31,7 @@ _CLOSED = {
 }  # fmt: skip
 _NOUNISH = {"NN", "NNP", "CD"}
 _NP_TAGS = {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD", "PRP"}
+_PHRASE = {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}
 _OPENS_NOUN = {"DT", "PRP$", "POS", "JJ", "CD", "IN"}
 _SIGN = re.compile(r"[^\w\s]+$")
 _GOING = lx.bag("go come walk drive commute travel get head return move back")
@@ -287,9 +288,10 @@ def _noun_or_adjective(pos: frozenset[str], following: Token | None) -> str:
         return "NN"
     if "NOUN" not in pos:
         return "JJ"
-    return (
-        "JJ" if following is not None and _nounish(following) and following.low not in lx.TIME_NOUNS else "NN"
-    )
+    if following is None or not _nounish(following) or following.low in lx.TIME_NOUNS:
+        return "NN"
+    verbal = "VERB" in parts_of_speech(following.low) and verb_form(following.low) == "VBZ"
+    return "NN" if verbal else "JJ"
 
 
 def _is_name(
@@ -304,7 +306,7 @@ def _is_name(
     if (capital and before not in {"", "PUNCT", "UH"}) or inner:
         return True
     first = low in lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
-    if capital and low not in lx.BARE_NOUNS and pos == {"NOUN"} and following is not None:
+    if capital and low not in lx.BARE_NOUNS and pos and following is not None:
         if _after_name(following, plural=low.endswith("s")):
             return True
     if capital:
@@ -318,11 +320,11 @@ def _is_name(
 
 
 def _after_name(following: Token, plural: bool) -> bool:
-    """Say whether what follows a bare noun shows it to be a name: a singular verb."""
+    """Say whether what follows a bare word shows it to be a name: a singular verb."""
     if following.low in {"is", "was", "has", "does", "'s"}:
         return True
-    finite = "VERB" in parts_of_speech(following.low) and verb_form(following.low) == "VBZ"
-    return not plural and (finite or following.low == ",")
+    finite = parts_of_speech(following.low) >= {"VERB"} and verb_form(following.low) == "VBZ"
+    return not plural and (finite or following.low in {",", "("})
 
 
 def _unknown(token: Token, before: str, state: _State) -> str:
@@ -708,6 +710,6 @@ def phrase_before(tokens: Sequence[Token], number: int) -> list[Token]:
     if start >= 0 and tokens[start].text == ",":
         start -= 1
     end = start + 1
-    while start >= 0 and tokens[start].tag in {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}:
+    while start >= 0 and (tokens[start].tag in _PHRASE or tokens[start].low in {"named", "called"}):
         start -= 1
     return list(tokens[start + 1 : end])

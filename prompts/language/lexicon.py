@@ -251,7 +251,7 @@ BEGINNING = bag("start begin take resume commence")
 CEASING = frozenset({"give up", "cut out", "drop out"}) | bag(
     "stop quit cease finish end drop abandon discontinue"
 )
-LOSING = bag("sell lose ditch donate dump return cancel scrap")
+LOSING = bag("rid sell lose ditch donate dump return cancel scrap")
 MEAT = bag(
     "meat steak chicken beef pork bacon ham lamb burger sausage turkey ribs salami barbecue duck veal hamburger "
     "brisket pepperoni"

@@ -171,6 +171,8 @@ def _with_value(fact: str, memory: str, told: Claim, held: Claim) -> str:
         if whole
         else (held.start, fact[told.start : told.end])
     )
+    if memory[held.start : held.end].endswith("-year-old"):
+        words = f"{next(iter(told.value - {'old', 'year'}), words)}-year-old"
     result = memory[:start] + words + memory[held.end :]
     more = _missing(fact, result, told)
     place = start + len(words)

@@ -404,6 +404,10 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
         "be",
     }:
         return "it asks for something"
+    if next((verb_lemma(t.low) for t in clause.rest if t.tag == "V"), "") in {"ask", "say", "tell", "mention"}:
+        return "it remarks on the conversation"
+    if any(token.low in {"wrong", "right", "mistaken", "correct", "sure", "curious"} for token in clause.rest[:2]):
+        return "it remarks on the conversation"
     addressed = any(token.low in {"you", "your"} for token in clause.rest)
     wanting = set(lemmas) & {"need", "want", "like", "love"}
     next_verb = next((verb_lemma(token.low) for token in clause.rest if token.tag == "V"), "")

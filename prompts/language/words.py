@@ -20,8 +20,8 @@ _LEXICON = cast(_Lexicon, cast(Any, importlib.import_module("lemminflect")))
 
 _TOKEN = re.compile(
     r"https?://\S{1,500}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}"
-    r"|\d'\d{1,2}(?!\d)|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg)\b)?"
-    r"|(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr)\.(?=\s)"
+    r"|\d{1,6}(?:-[a-z]{2,12}){1,3}|\d'\d{1,2}(?!\d)|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg)\b)?"
+    r"|(?i:dr|mr|mrs|ms|prof|st|jr|sr)\.(?=\s)"
     r"|[^\W\d_]{1,60}(?:['’-][^\W\d_]{1,60}){0,6}|\S"
 )
 _CLITIC = re.compile(r"(.+?)(n['’]?t|['’](?:s|re|m|ve|ll|d)|['’])$", re.IGNORECASE)
