@@ -125,7 +125,6 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     rule: Rule,
     check: Check = lambda _: None,
     lane: Lane = "background",
-    shown: bool = False,
     name: str = "call_tools",
     config: RunnableConfig | None = None,
 ) -> AIMessage:
@@ -133,19 +132,18 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
 
     `check` raises `ValueError` with a sentence that a model can act on, where a turn does not hold.
     `messages` end with what the model is to react to; of them only those before the last human
-    message may be dropped. `shown` streams the turn's text. `rule` answers for `rules`.
-    Raises `ModelUnavailable` where the model has no tools.
+    message may be dropped. `rule` answers for `rules`. Nothing of the turn streams.
+    Raises `BadAnswer` when every repair failed, `ModelUnavailable` where the model has no tools.
     """
     responder = await resolve(who)
     tally = Tally()
 
     async def answer(run: RunnableConfig) -> AIMessage:
         tally.attempts = 1
-        if responder == "rules":
-            return _without_repeats(rule(messages), messages)
-        if responder.startswith("scripted:"):
-            return _without_repeats(_as_message(_line(responder, name)), messages)
-        asking = _tool_asking(name, system, messages, tools, check, lane, shown, tally)
+        if responder == "rules" or responder.startswith("scripted:"):
+            turn = rule(messages) if responder == "rules" else _as_message(_line(responder, name))
+            return _believed(responder, name, _without_repeats(turn, messages), check)
+        asking = _tool_asking(name, system, messages, tools, check, lane, tally)
         return await _repaired(model_of(responder), responder, asking, run)
 
     return await _traced(name, responder, list(messages), answer, tally, config)
@@ -295,7 +293,6 @@ def _tool_asking(  # noqa: PLR0913, PLR0917  (the parts of one ask)
     tools: Sequence[BaseTool],
     check: Check,
     lane: Lane,
-    shown: bool,
     tally: Tally,
 ) -> Asking[AIMessage]:
     by_name = {tool.name: tool for tool in tools}
@@ -312,13 +309,22 @@ def _tool_asking(  # noqa: PLR0913, PLR0917  (the parts of one ask)
     return Asking(
         name,
         Words(system, messages[:at], messages[at:]),
-        Wish(JSON_TOKENS, 0.0, SEED, tools=tuple(map(_described, tools)), spoken=False),
+        Wish(JSON_TOKENS, 0.0, SEED, tools=tuple(map(_described, tools))),
         accept,
         lane,
-        shown,
+        False,
         "Call a tool again, or answer in plain words.",
         tally,
     )
+
+
+def _believed(responder: str, name: str, turn: AIMessage, check: Check) -> AIMessage:
+    """Return the turn of a rule or a script, which are not asked again."""
+    try:
+        check(turn)
+    except ValueError as error:
+        raise BadAnswer(f"{responder} answered {name} wrongly: {error}", str(turn.tool_calls)) from error
+    return turn
 
 
 def _described(tool: BaseTool) -> Json:

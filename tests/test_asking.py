@@ -518,6 +518,23 @@ async def test_a_wrong_call_is_shown_and_asked_again(
     assert call["name"] in messages[-2]["content"]
 
 
+async def test_a_check_of_the_turn_is_shown_and_asked_again(double: OllamaDouble) -> None:
+    def names_the_place(message: AIMessage) -> None:
+        if any("Ulm" not in call["args"]["content"] for call in message.tool_calls):
+            raise ValueError("The memory must name the place.")
+
+    async def checked(who: str) -> AIMessage:
+        messages = [HumanMessage("I live there.")]
+        return await call_tools("You remember.", messages, TOOLS, who, rule=by_rule, check=names_the_place)
+
+    vague = {"name": "insert_memory", "arguments": {"content": "The user lives.", "kind": "semantic"}}
+    double.chat.reply(Reply(tool_calls=(vague,)), Reply(tool_calls=(CALL,)))
+    assert calls(await checked(WHO)) == [("insert_memory", CALL["arguments"])]
+    assert "must name the place" in double.chats[1].body["messages"][-1]["content"]
+    with pytest.raises(BadAnswer, match="must name the place"):
+        await checked("rules")
+
+
 async def test_the_same_call_is_stopped_at_the_second(double: OllamaDouble) -> None:
     double.chat.reply(Reply(tool_calls=(CALL, CALL)))
     first = await turn()
