@@ -35,7 +35,7 @@ def step(prepared: Prepared, now: Callable[[], datetime]) -> Step:
         claim = version_point(version_id(record, version.version), version)
         head_now = head_point(record, version, claim.payload["event"], prepared.dense, prepared.words)
         receipts = (Point(receipt, {"version": version.version}),) if receipt else ()
-        return Entry((claim,), head_now, receipts)
+        return Entry(version, (claim,), head_now, receipts)
 
     return Step(record, (record, receipt) if receipt else (record,), decide)
 

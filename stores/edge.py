@@ -39,6 +39,7 @@ from stores.engine import (
     Where,
 )
 from stores.folder import MANIFEST, Folder, Manifest
+from stores.records import Version
 
 T = TypeVar("T")
 READERS = 4
@@ -86,7 +87,7 @@ class EdgeEngine:
             folder.release()
             raise
 
-    async def append(self, steps: Sequence[Step]) -> list[str]:
+    async def append(self, steps: Sequence[Step]) -> list[Version]:
         """Store all of the steps, or none when one of them refuses."""
         return await self._run(self._writer, self._append, steps)
 
@@ -130,21 +131,30 @@ class EdgeEngine:
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, lambda: _guarded(work, *given))
 
-    def _append(self, steps: Sequence[Step]) -> list[str]:
+    def _append(self, steps: Sequence[Step]) -> list[Version]:
         seen = self._read([point_id for step in steps for point_id in step.reads])
         points: dict[str, Point] = {}
-        kept: list[str] = []
+        outcomes: list[Entry | str] = []
         for step in steps:
             outcome = step.decide(seen)
+            outcomes.append(outcome)
             if isinstance(outcome, Entry):
                 points |= {point.id: point for point in outcome.points}
                 seen |= {point.id: point.payload for point in outcome.points}
-            kept.append(outcome.claims[-1].id if isinstance(outcome, Entry) else outcome)
         if points:
             self._folder.check_space(_weight(points.values(), self._manifest.dimension))
             self._upsert(list(points.values()))
-        events = seen | self._read([point_id for point_id in kept if point_id not in seen])
-        return [events[point_id]["event"] for point_id in kept]
+        return self._versions(outcomes)
+
+    def _versions(self, outcomes: Sequence[Entry | str]) -> list[Version]:
+        """Return what the steps stored, and what replays had stored before."""
+        before = self._read([outcome for outcome in outcomes if isinstance(outcome, str)])
+        return [
+            Version.model_validate_json(before[outcome]["event"])
+            if isinstance(outcome, str)
+            else outcome.version
+            for outcome in outcomes
+        ]
 
     def _upsert(self, points: list[Point]) -> None:
         self._shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
@@ -334,7 +344,7 @@ def _make(path: Path, dimension: int) -> edge.EdgeShard:
     )
     shard = edge.EdgeShard.create(str(path), config)
     for field, index in (
-        ("scope", edge.KeywordIndexParams(is_tenant=True)),
+        ("scope", edge.KeywordIndexParams(is_tenant=True, prefix=True)),
         ("created", edge.IntegerIndexParams(lookup=False, range=True)),
     ):
         shard.update(edge.UpdateOperation.create_field_index(field, index))
@@ -361,14 +371,14 @@ def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: in
 
 def _weight(points: Any, dimension: int) -> int:
     """Estimate, generously, the bytes that points take in the log and in the mapped files."""
-    return sum(8 * dimension + 8 * len(str(point.payload)) + 1024 for point in points)
+    return sum(8 * dimension + 8 * len(point.payload.get("event", "")) + 4096 for point in points)
 
 
 def _point(point: Point) -> edge.Point:
     if point.dense is None or point.words is None:
         return edge.Point(point.id, {}, point.payload)
     vectors: dict[str, Any] = {
-        DENSE: list(point.dense),
+        DENSE: point.dense,
         SPARSE: edge.SparseVector(point.words.indices, point.words.values),
     }
     return edge.Point(point.id, vectors, point.payload)
@@ -436,12 +446,12 @@ def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str,
 
 
 def _filter(where: Where) -> edge.Filter:
-    scopes = list(where.scopes)
-    scope: Any = edge.MatchValue(scopes[0]) if len(scopes) == 1 else edge.MatchAny(scopes)
+    below = [edge.FieldCondition("scope", match=edge.MatchPrefix(scope)) for scope in where.scopes]
+    scopes = below[0] if len(below) == 1 else edge.Filter(should=[*below])
     negative = [condition for condition in where.conditions if condition.operator == "ne"]
     positive = [condition for condition in where.conditions if condition.operator != "ne"]
     return edge.Filter(
-        must=[edge.FieldCondition("scope", match=scope), *map(_condition, positive)],
+        must=[scopes, *map(_condition, positive)],
         must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
     )
 

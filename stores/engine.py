@@ -4,9 +4,9 @@ A record is a *head* point (its current view: vectors, value, scopes) and one po
 event in full, without vectors, never overwritten). A write with an idempotency key leaves a *receipt*
 point, a forgotten record a *tombstone* point.
 
-A scope is a namespace prefix as one indexed word. Live heads carry theirs with the mark `+`, retired
-ones with `-`, tombstones with `x`; `=` marks the full namespace of a live head, `~` of a retired one.
-A search therefore needs one condition on one index, and touches only the points of its own prefix.
+A scope is a namespace as one word that is indexed by its beginnings, so that a namespace and all those
+below it are one condition on one index, and a search touches only the points below its own prefix. Live
+heads carry theirs with the mark `+`, retired ones with `-`, tombstones with `x`.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -19,7 +19,7 @@ from stores.records import SEPARATOR, Namespace, Version, microseconds
 from stores.words import Words
 
 Payload = dict[str, Any]
-Mark = Literal["+", "-", "x", "=", "~"]
+Mark = Literal["+", "-", "x"]
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in"]
 Mode = Literal["dense", "bm25", "hybrid"]
 
@@ -41,6 +41,7 @@ class Point(NamedTuple):
 class Entry(NamedTuple):
     """A decided write: the claimed version points, then the points that follow from them."""
 
+    version: Version
     claims: tuple[Point, ...]
     head: Point
     receipts: tuple[Point, ...] = ()
@@ -83,7 +84,7 @@ class Condition(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Which points are meant: those with one of the scope words, that pass every condition."""
+    """Which points are meant: those below one of the scopes, that pass every condition."""
 
     scopes: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
@@ -146,8 +147,8 @@ class EngineInfo(BaseModel):
 class Engine(Protocol):
     """Store points and find them again; every method is safe from any event loop and thread."""
 
-    async def append(self, steps: Sequence[Step]) -> list[str]:
-        """Decide and store each step; return each one's event. See the engine on atomicity."""
+    async def append(self, steps: Sequence[Step]) -> list[Version]:
+        """Decide and store each step; return each one's version. See the engine on atomicity."""
         ...
 
     async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
@@ -165,7 +166,7 @@ class Engine(Protocol):
     async def count(self, where: Where) -> int: ...
 
     async def scopes(self, where: Where) -> list[str]:
-        """Return every scope word on the points that are meant."""
+        """Return the scopes of the points that are meant."""
         ...
 
     async def erase(self, plan: Callable[[], "Erasing"]) -> "Erasure":
@@ -181,16 +182,14 @@ class Engine(Protocol):
     async def close(self) -> None: ...
 
 
-def scope(mark: Mark, prefix: Namespace) -> str:
-    """Name a namespace prefix in one word that no other prefix shares."""
-    return mark + SEPARATOR.join(prefix)
+def scope(mark: Mark, namespace: Namespace) -> str:
+    """Say a namespace in one word, that is the beginning of those below it and of no others."""
+    return mark + "".join(f"{part}{SEPARATOR}" for part in namespace)
 
 
-def scopes_of(namespace: Namespace, *, live: bool) -> list[str]:
-    """Return the words under which a head is found: every prefix, and its namespace in full."""
-    prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
-    mark: Mark = "+" if live else "-"
-    return [*(scope(mark, prefix) for prefix in prefixes), scope("=" if live else "~", namespace)]
+def namespace_of(word: str) -> Namespace:
+    """Return the namespace that a scope says."""
+    return tuple(word[1:].split(SEPARATOR)[:-1])
 
 
 def version_point(point_id: str, version: Version) -> Point:
@@ -203,7 +202,7 @@ def head_point(
 ) -> Point:
     """Lay down a record's current view; a retired record is listed, but never found by search."""
     payload = {
-        "scope": scopes_of(version.namespace, live=version.live),
+        "scope": scope("+" if version.live else "-", version.namespace),
         "created": microseconds(version.created),
         "updated": version.at.timestamp() / 86_400,
         "n": version.version,

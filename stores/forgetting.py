@@ -83,10 +83,9 @@ def _void_receipt(payload: Payload, gone: Set[str]) -> Point | None:
 
 
 def _tombstone(head: Version, mark: Forgotten, versions: int) -> Point:
-    depths = range(len(head.namespace) + 1)
     update = {"namespace": head.namespace, "versions": versions}
     payload = {
-        "scope": [scope("x", head.namespace[:depth]) for depth in depths],
+        "scope": scope("x", head.namespace),
         "created": microseconds(mark.at),
         "forgotten": mark.model_copy(update=update).model_dump_json(),
     }

@@ -29,12 +29,12 @@ from stores.engine import (
     Query,
     Ranking,
     Where,
+    namespace_of,
     scope,
 )
 from stores.filters import conditions
 from stores.forgetting import Forgotten, erasing
 from stores.records import (
-    SEPARATOR,
     Change,
     Clock,
     Hit,
@@ -158,8 +158,7 @@ class Ledger:
         for write in writes:
             _check(write)
         prepared = await self._prepare(writes)
-        events = await self._engine.append([step(each, self._clock.now) for each in prepared])
-        return [Version.model_validate_json(event) for event in events]
+        return await self._engine.append([step(each, self._clock.now) for each in prepared])
 
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
@@ -275,10 +274,7 @@ class Ledger:
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = _where(check_namespace(prefix, prefix=True), retired=include_retired)
-        words = await self._engine.scopes(where)
-        marks = ("=", "~") if include_retired else ("=",)
-        full = {tuple(word[1:].split(SEPARATOR)) for word in words if word.startswith(marks)}
-        return sorted(namespace for namespace in full if namespace[: len(prefix)] == tuple(prefix))
+        return sorted({namespace_of(word) for word in await self._engine.scopes(where)})
 
     async def count(self, prefix: Namespace = (), *, include_retired: bool = False) -> int:
         """Return the number of records."""

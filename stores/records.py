@@ -1,9 +1,9 @@
 """What the ledger keeps: versions of records, why each exists, and how they are named."""
 
-import json
+import hashlib
 import math
+import re
 import threading
-import unicodedata
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,7 @@ LONGEST_PART = 256
 DEEPEST_NAMESPACE = 16
 DEEPEST_VALUE = 64
 LARGEST_VALUE = 8 * 1024 * 1024  # the embedded engine's write-ahead log refuses entries over 32 MiB
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
@@ -115,22 +116,35 @@ def microseconds(moment: datetime) -> int:
 
 def record_id(namespace: Namespace, key: str) -> str:
     """Name a record's current view: the same everywhere for the same namespace and key."""
-    return str(uuid.uuid5(LEDGER, SEPARATOR.join((*namespace, key))))
+    return _uuid5(LEDGER.bytes, SEPARATOR.join((*namespace, key)))
 
 
 def version_id(record: str, number: int) -> str:
     """Name version `number` of a record."""
-    return str(uuid.uuid5(uuid.UUID(record), str(number)))
+    return _uuid5(_bytes_of(record), str(number))
 
 
 def receipt_id(record: str, idempotency_key: str) -> str:
     """Name the proof that the write with this key has been done."""
-    return str(uuid.uuid5(uuid.UUID(record), f"receipt{SEPARATOR}{idempotency_key}"))
+    return _uuid5(_bytes_of(record), f"receipt{SEPARATOR}{idempotency_key}")
 
 
 def tombstone_id(record: str) -> str:
     """Name what is left of a forgotten record."""
-    return str(uuid.uuid5(uuid.UUID(record), "tombstone"))
+    return _uuid5(_bytes_of(record), "tombstone")
+
+
+def _bytes_of(identifier: str) -> bytes:
+    return bytes.fromhex(identifier.replace("-", ""))
+
+
+def _uuid5(root: bytes, name: str) -> str:
+    """Return `str(uuid.uuid5(root, name))` in a third of its time: every write needs three."""
+    digest = bytearray(hashlib.sha1(root + name.encode(), usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def key_of(write: Write) -> str:
@@ -141,7 +155,7 @@ def key_of(write: Write) -> str:
         raise BadInput(f"A key is needed to {write.event} a record.")
     if write.idempotency_key is None:
         return uuid.uuid4().hex
-    return uuid.uuid5(LEDGER, SEPARATOR.join((*write.namespace, write.idempotency_key))).hex
+    return record_id(write.namespace, write.idempotency_key).replace("-", "")
 
 
 def check_namespace(namespace: Iterable[str], *, prefix: bool = False) -> Namespace:
@@ -164,50 +178,46 @@ def check_name(name: object, what: str) -> str:
         raise BadInput(f"A {what} has at most {LONGEST_PART} characters, not {len(name)}.")
     if name == "*":
         raise BadInput(f"'*' cannot be a {what}: it means any part in a search.")
-    if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
+    if UNPRINTABLE.search(name):
         raise BadInput(f"A {what} must not hold control characters: {name!r}.")
     return name
 
 
 def check_value(value: Value, text: str) -> None:
     """Refuse what cannot be kept without loss: non-finite or huge numbers, broken text, huge values."""
-    _check_json(value, 0)
-    _check_json(text, 0)
-    size = len(text) + len(json.dumps(value))
+    size = _size(value, 0) + _size_of_text(text)
     if size > LARGEST_VALUE:
         raise BadInput(f"A record's value may have {LARGEST_VALUE} bytes; this one has {size}.")
 
 
-def _check_json(value: Any, depth: int) -> None:
+def _size(value: Any, depth: int) -> int:
+    """Return about how many bytes a value takes as JSON; refuse what JSON cannot hold."""
     if depth > DEEPEST_VALUE:
         raise BadInput(f"A value may be nested {DEEPEST_VALUE} levels deep.")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _check_json(key, depth + 1)
-            _check_json(item, depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            _check_json(item, depth + 1)
-    else:
-        _check_scalar(value)
-
-
-def _check_scalar(value: Any) -> None:
     if isinstance(value, str):
-        _check_text(value)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise BadInput(f"A value cannot hold the number {value}.")
-    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
-    elif value is not None and not isinstance(value, (str, float, int)):
-        raise BadInput(f"A value holds plain JSON, not {type(value).__name__}.")
+        return _size_of_text(value)
+    if isinstance(value, dict):
+        return 2 + sum(_size_of_text(key) + 2 + _size(item, depth + 1) for key, item in value.items())
+    if isinstance(value, list):
+        return 2 + sum(1 + _size(item, depth + 1) for item in value)
+    return _size_of_scalar(value)
 
 
-def _check_text(text: str) -> None:
+def _size_of_text(text: str) -> int:
     try:
-        text.encode()
+        return len(text.encode()) + 2
     except UnicodeEncodeError as broken:
         raise BadInput(f"A value cannot hold broken Unicode: {broken.reason}.") from broken
+
+
+def _size_of_scalar(value: Any) -> int:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadInput(f"A value cannot hold the number {value}.")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
+    if value is not None and not isinstance(value, (float, int)):
+        raise BadInput(f"A value holds plain JSON, not {type(value).__name__}.")
+    return 8
 
 
 def make_write(**fields: Any) -> Write:

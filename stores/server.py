@@ -49,7 +49,7 @@ from stores.engine import (
     Where,
 )
 from stores.folder import Manifest
-from stores.records import LEDGER, version_id
+from stores.records import LEDGER, Version, version_id
 from stores.words import Words
 
 T = TypeVar("T")
@@ -107,19 +107,22 @@ class ServerEngine:
         await engine.settle_all()
         return engine
 
-    async def append(self, steps: Sequence[Step]) -> list[str]:
+    async def append(self, steps: Sequence[Step]) -> list[Version]:
         """Store the steps, each by itself; when one refuses, the others are stored all the same."""
-        kept: dict[int, str] = {}
+        kept: dict[int, Version | str] = {}
         refused: dict[int, MnemeError] = {}
         while len(kept) + len(refused) < len(steps):
             waiting = {n: step for n, step in enumerate(steps) if n not in kept and n not in refused}
             entries = await self._decide(_first_of_each_record(waiting), kept, refused)
             for number in await self._claim(entries):
-                kept[number] = entries[number].claims[-1].id
+                kept[number] = entries[number].version
         if refused:
             raise refused[min(refused)]
-        found = await self._read(list(kept.values()))
-        return [found[kept[number]]["event"] for number in range(len(steps))]
+        before = await self._read([version for version in kept.values() if isinstance(version, str)])
+        return [
+            Version.model_validate_json(before[version]["event"]) if isinstance(version, str) else version
+            for _, version in sorted(kept.items())
+        ]
 
     async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
         """Return the points' payloads, having settled what stands unsettled behind any head."""
@@ -204,7 +207,7 @@ class ServerEngine:
             return erasure
 
     async def _decide(
-        self, turn: Mapping[int, Step], kept: dict[int, str], refused: dict[int, MnemeError]
+        self, turn: Mapping[int, Step], kept: dict[int, Version | str], refused: dict[int, MnemeError]
     ) -> dict[int, Entry]:
         seen = await self._read([point for step in turn.values() for point in step.reads])
         entries: dict[int, Entry] = {}
@@ -359,13 +362,16 @@ class ServerEngine:
                 shard_number=self._address.shards,
                 replication_factor=replicas,
                 write_consistency_factor=replicas and replicas // 2 + 1,
-                hnsw_config=models.HnswConfigDiff(m=0, payload_m=16),  # one graph for each scope
+                hnsw_config=models.HnswConfigDiff(payload_m=16),  # a graph for each namespace
             )
         )
         if self._memory is not None:  # the client's own engine has no indexes, and warns
             return
         for field, index in (
-            ("scope", models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)),
+            (
+                "scope",
+                models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True, prefix=True),
+            ),
             ("created", models.PayloadSchemaType.INTEGER),
             ("pending", models.PayloadSchemaType.BOOL),
         ):
@@ -599,11 +605,14 @@ def _scored(point: models.ScoredPoint, query: Query, parts: Mapping[str, dict[st
 
 
 def _filter(where: Where) -> models.Filter:
-    scope = models.FieldCondition(key="scope", match=models.MatchAny(any=list(where.scopes)))
+    below = [
+        models.FieldCondition(key="scope", match=models.MatchPrefix(prefix=scope)) for scope in where.scopes
+    ]
+    scopes = below[0] if len(below) == 1 else models.Filter(should=[*below])
     negative = [condition for condition in where.conditions if condition.operator == "ne"]
     positive = [condition for condition in where.conditions if condition.operator != "ne"]
     return models.Filter(
-        must=[scope, *map(_condition, positive)],
+        must=[scopes, *map(_condition, positive)],
         must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
     )
 

@@ -191,6 +191,6 @@ def _step(record: Record, vectors: Mapping[str, list[float]]) -> Step:
         if any(seen.get(claim.id, claim.payload)["event"] != claim.payload["event"] for claim in claims):
             raise Conflict("the ledger holds another history of this record")
         missing = tuple(claim for claim in claims if claim.id not in seen)
-        return Entry(missing, head, receipts) if missing else claims[-1].id
+        return Entry(last, missing, head, receipts) if missing else claims[-1].id
 
     return Step(root, (root, *(claim.id for claim in claims)), decide)
