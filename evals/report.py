@@ -17,12 +17,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mneme.errors import BadInput
+from mneme.errors import BadInput, StorageFailure
 
 Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
 """Told after each case: how many are finished, of how many, and which it was."""
 
+MEND = "Make room, or give another folder with --out; finished cases are kept."
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("evals", "graphs", "models", "nodes", "prompts", "stores")
 LIBRARIES = (
@@ -94,10 +95,13 @@ class Journal:
         return list(self._rows.values())
 
     def add(self, case: str, row: Row) -> Row:
-        """Keep the result of one case; it is on disk when this returns."""
+        """Keep the result of one case; it is in the file when this returns."""
         kept = {"case": case, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **row}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(kept, ensure_ascii=False) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(kept, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise StorageFailure(f"Cannot write to {self.path}: {error.strerror}.", MEND) from error
         self._rows[case] = kept
         return kept
 
@@ -112,9 +116,7 @@ def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = F
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"configuration": whole}, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise BadInput(
-            f"Cannot write results to {folder}: {error}.", "Give another folder with --out."
-        ) from error
+        raise StorageFailure(f"Cannot write to {folder}: {error.strerror}.", MEND) from error
     return Journal(path, [])
 
 

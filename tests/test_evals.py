@@ -12,12 +12,14 @@ from rich.console import Console
 from evals import contradictions, latency, locomo, locomo_data, msc
 from evals.contradictions import Case, as_row, score, summarise
 from evals.locomo_data import Question, answer_score, chosen
-from evals.ollama_double import Brain, OllamaDouble
+from evals.ollama_double import Brain, OllamaDouble, by_rules
 from evals.report import Report, open_journal, table
 from evals.scoring import Done, Expected, pair, share
-from mneme.errors import BadInput, ModelUnavailable
+from mneme.errors import BadInput, ModelUnavailable, StorageFailure
 from mneme.settings import settings
 from models import asking
+from prompts.chatbot import reply
+from prompts.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
 
 INSERT = Expected(operation=["insert"], contains=["piano"])
 UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])
@@ -185,8 +187,15 @@ class TestJournal:
 
     def test_a_folder_that_cannot_be_written_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(BadInput, match="Cannot write"):
+        with pytest.raises(StorageFailure, match="Cannot write"):
             open_journal(tmp_path / "file", "x", {})
+
+    def test_a_disk_that_fills_up_midway_is_an_error(self, tmp_path: Path) -> None:
+        journal = open_journal(tmp_path, "x", {})
+        journal.path = Path("/dev/full")
+        with pytest.raises(StorageFailure, match="No space left"):
+            journal.add("one", {})
+        assert "one" not in journal
 
     def test_a_report_prints_text_as_it_is(self, tmp_path: Path) -> None:
         report = Report(
@@ -424,13 +433,28 @@ class TestMsc:
         assert systems["store nothing"]["whole"]["right"] == 1
         assert systems["insert everything"]["whole"]["right"] == 0
         assert systems["version 3"]["whole"]["right"] == 2
-        assert all(whole for whole in report.summary["table_1"]["version 3"])
+        assert report.summary["table_1"]["version 3"] == [True] * 6
         assert "rules" in report.answered_by
         assert report.plots[0].stat().st_size > 0
         first = report.rows[0]["tests"][0]
         assert first["before"] == []
         assert "fetch" in first["after"][0]
         assert first["reply"]
+
+    async def test_a_language_model_is_asked_over_the_wire_and_named(self, tmp_path: Path) -> None:
+        with ollama(by_rules(route_message, compose_memories, check_conflict, rewrite_memory, reply)):
+            options = msc.Options(
+                data=write_set(tmp_path / "set.jsonl"),
+                out=tmp_path / "runs",
+                chatbot="ollama:llama3.1:8b",
+                memory_agent="ollama:llama3.1:8b",
+                versions=[3],
+            )
+            report = await msc.run(options)
+        assert report.summary["contradictions"]["version 3"]["whole"]["right"] == 2
+        assert report.summary["table_1"]["version 3"] == [True] * 6
+        assert report.rows[0]["tests"][0]["responder"] == "ollama:llama3.1:8b"
+        assert not any("rules" in note for note in report.notes)
 
     async def test_a_message_without_a_usable_answer_fails_alone_and_counts_as_wrong(
         self, tmp_path: Path
