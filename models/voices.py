@@ -94,3 +94,8 @@ def script_called(name: str) -> Script:
     if name not in _scripts:
         raise BadInput(f"No script is called {name!r}.", "Register it: models.voices.script(name, answers)")
     return _scripts[name]
+
+
+def line_of(responder: str, prompt: str) -> Line:
+    """Return the next line that the script of a responder `scripted:<name>` has for a prompt."""
+    return script_called(responder.partition(":")[2]).next(prompt)
