@@ -488,7 +488,9 @@ def _being(predicate: Predicate) -> Iterator[Claim]:
     if predicate.verb not in _COPULAS | {"be back"}:
         return
     complement = predicate.object
-    if predicate.verb in {"be back", "be"} and any(token.low == "back" for token in predicate.clause.rest[:1]):
+    if predicate.verb in {"be back", "be"} and any(
+        token.low == "back" for token in predicate.clause.rest[:1]
+    ):
         home = _place(predicate, "in", "at")
         if home is not None and _has_name(home):
             yield _claim(predicate, "residence", home)
@@ -497,7 +499,12 @@ def _being(predicate: Predicate) -> Iterator[Claim]:
         for claim in _described(predicate.subject, complement, predicate.positive, predicate.arguments[1:]):
             yield replace(claim, attribute=_tensed(predicate, claim.attribute))
     place = predicate.argument("in", "at", "from", "near", "outside")
-    if place is not None and predicate.subject.head == "work" and predicate.subject.owner and not is_time(place):
+    if (
+        place is not None
+        and predicate.subject.head == "work"
+        and predicate.subject.owner
+        and not is_time(place)
+    ):
         yield _claim(predicate, "employer", place, subject=_owner(predicate.subject.owner))
         return
     if complement is None and place is not None and not is_time(place) and predicate.verb == "be":
@@ -675,10 +682,15 @@ def _having(predicate: Predicate) -> Iterator[Claim]:
 
 def _kind_of_named(owned: Entity, thing: Argument) -> Iterator[Claim]:
     """Claim the kind in `a terrier named Rocky`."""
-    end = next((n for n, token in enumerate(thing.tokens) if token.low in {"named", "called"} or token.tag == "NNP"), 0)
+    end = next(
+        (n for n, token in enumerate(thing.tokens) if token.low in {"named", "called"} or token.tag == "NNP"),
+        0,
+    )
     kind = Argument("", thing.tokens[:end])
     if end and (kind_of(kind.lemmas) or kind.lemmas & lx.ANIMALS):
-        yield Claim(owned, "kind", kind.lemmas, True, True, True, kind.start, kind.end, whole_start=kind.start)
+        yield Claim(
+            owned, "kind", kind.lemmas, True, True, True, kind.start, kind.end, whole_start=kind.start
+        )
 
 
 _RESIDING = frozenset(["live", "reside", "stay", "dwell", "base", "settle"])

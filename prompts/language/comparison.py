@@ -46,7 +46,9 @@ _REPLACEABLE = frozenset(
         "pay",
     ]
 )
-_KEEPING = frozenset(f"do:{verb}" for verb in ["keep", "own", "raise", "drive", "ride", "breed", "use", "have"])
+_KEEPING = frozenset(
+    f"do:{verb}" for verb in ["keep", "own", "raise", "drive", "ride", "breed", "use", "have"]
+)
 _PARTNERS = lx.bag("boyfriend girlfriend husband wife partner fiance fiancee")
 _CONSUMING = lx.bag("like do:eat do:drink do:like do:love do:enjoy do:smoke do:cook")
 _LISTED = lx.bag(
@@ -285,13 +287,20 @@ def _completes(new: list[Claim], old: list[Claim]) -> bool:
 def _profiled(entity: Entity, old: list[Claim]) -> bool:
     """Say whether the memory tells what this entity is (and does not name it otherwise)."""
     same = [claim for claim in old if same_entity(claim.subject, entity)]
-    otherwise = any(c.attribute == "name" and entity.name and not set(entity.name.split()) & c.value for c in same)
+    otherwise = any(
+        c.attribute == "name" and entity.name and not set(entity.name.split()) & c.value for c in same
+    )
     return not otherwise and any(claim.profile and claim.attribute in _LISTED for claim in same)
 
 
 def _by_number(fact: Claim, memory: Claim) -> Stand:
     """The same doing with another number (`takes 50 minutes`, `takes 20 minutes`) excludes the old one."""
-    if fact.attribute != memory.attribute or not fact.attribute.startswith("do:") or not fact.positive or not memory.positive:
+    if (
+        fact.attribute != memory.attribute
+        or not fact.attribute.startswith("do:")
+        or not fact.positive
+        or not memory.positive
+    ):
         return ""
     new, old = _numbers(fact.value), _numbers(memory.value)
     rest, kept = fact.value - new, memory.value - old

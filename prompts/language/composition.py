@@ -28,6 +28,10 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
+_LITTLE = frozenset(["boy", "girl", "one", "family", "team", "crew"])
+
+
 @dataclass(frozen=True)
 class Fact:
     """One memory to be: its words, the span of the message it rests on, whether it is an event."""
@@ -114,6 +118,8 @@ class _Writer:
         """Add a clause's mentions with the words for them; return those that somebody came to have."""
         introduced = list[Entity]()
         for mention in mentions_of(clause):
+            if not by_user and self._is_exclamation(mention):
+                continue
             mine = mention.acquired and (not clause.subject or entity_of(clause.subject).is_user)
             entity = replace(mention.entity, owner=mention.entity.owner or "user") if mine else mention.entity
             text = _as_known(self._words(mention.tokens, subject_is_user=False), mine)
@@ -121,6 +127,12 @@ class _Writer:
             self.mentions.append(replace(mention, entity=entity, text=text, place=place, by_user=by_user))
             introduced += [entity] if mention.acquired else []
         return introduced
+
+    def _is_exclamation(self, mention: Mention) -> bool:
+        """Say whether a capital that opens the assistant's sentence is no name (`Congrats on …`)."""
+        entity = mention.entity
+        known = entity.name in _NAMES or any(same_entity(other.entity, entity) for other in self.mentions)
+        return bool(entity.name) and not entity.head and mention.tokens[0].start == 0 and not known
 
     def _start(self, clause: Clause) -> int:
         kept = [t for t in clause.tokens if t.tag not in {"CC", "PUNCT", "UH"} and t.low not in _LEFT_OUT]
@@ -151,7 +163,8 @@ class _Writer:
             return ""
         several = " and " in words
         predicate = self._predicate(clause, subject.is_user and not several, subject.is_user)
-        return _capital(f"{self._lead(clause)}{words} {predicate}".strip()).rstrip(" ,;:-—*") + "."
+        closing = "," if any(token.text == "," for token in statement.subject) else ""
+        return _capital(f"{self._lead(clause)}{words}{closing} {predicate}".strip()).rstrip(" ,;:-—*") + "."
 
     def _is_open(self, token: Token) -> bool:
         pronoun = token.low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}
@@ -172,15 +185,19 @@ class _Writer:
         return self._words(adjunct, subject_is_user=False).rstrip(" ,") + ", "
 
     def _predicate(self, clause: Clause, agree: bool, user: bool) -> str:
-        group = [token for token in clause.group if token.low not in _LEFT_OUT]
+        group = _plain([token for token in clause.group if token.low not in _LEFT_OUT])
         group, corrected_rest = _affirmed(group, list(clause.rest))
         rest = _without_tail(
-            [token for token in corrected_rest if token.tag != "UH" and token.low not in _LEFT_OUT]
+            [t for n, t in enumerate(corrected_rest) if t.tag != "UH" and not _is_left_out(corrected_rest, n)]
         )
         words = self._words([*group, *rest], subject_is_user=user, agree=agree)
-        if len(rest) == 1 and rest[0].tag == "CD" and rest[0].lemma.isdigit() and _is_be(clause.verbs):
+        if len(rest) == 1 and _is_be(clause.verbs) and self._is_age(rest[0]):
             words += " years old"
         return words
+
+    def _is_age(self, token: Token) -> bool:
+        living = self.subject.is_user or self.subject.name or self.subject.head in lx.PEOPLE | lx.ANIMALS
+        return bool(living) and token.tag == "CD" and token.lemma.isdigit() and int(token.lemma) < 120
 
     def _words(self, tokens: Sequence[Token], *, subject_is_user: bool, agree: bool = False) -> str:
         """Render tokens in the third person."""
@@ -188,7 +205,7 @@ class _Writer:
         while number < len(tokens):
             dated = absolute(tokens, number, self.today) if self.today is not None else None
             if dated is not None:
-                if out and out[-1] in {
+                if out and out[-1].lower() in {
                     "on",
                     "since",
                     "by",
@@ -249,13 +266,19 @@ class _Writer:
 
 
 def _is_thing(tokens: Sequence[Token], number: int) -> bool:
+    """Say whether a possessive is before a thing rather than a person or animal."""
     phrase = list[Token]()
     for token in tokens[number + 1 :]:
         if token.tag not in {"JJ", "NN", "NNP", "CD", "RB"}:
             break
         phrase.append(token)
     heads = {token.lemma for token in phrase}
-    return not heads & (lx.PEOPLE | lx.ANIMALS) and not any(token.tag == "NNP" for token in phrase)
+    named = (
+        bool(phrase)
+        and all(token.low in _NAMES for token in phrase if token.tag == "NNP")
+        and phrase[0].tag == "NNP"
+    )
+    return not heads & (lx.PEOPLE | lx.ANIMALS | _LITTLE) and not named
 
 
 def _as_known(text: str, mine: bool) -> str:
@@ -305,6 +328,18 @@ def _affirmed(group: list[Token], rest: list[Token]) -> tuple[list[Token], list[
     if but is None or not any(token.tag == "NEG" for token in group):
         return group, rest
     return [token for token in group if token.tag != "NEG" and token.low not in lx.DO], rest[but + 1 :]
+
+
+def _plain(group: list[Token]) -> list[Token]:
+    """Read `do like` as `like`."""
+    emphatic = len(group) > 1 and group[0].low in {"do", "does"} and group[1].tag == "V"
+    return [group[1].tagged("VF"), *group[2:]] if emphatic else group
+
+
+def _is_left_out(tokens: Sequence[Token], number: int) -> bool:
+    """Say whether a word only marks the talk (`actually`, `now`); not so in `from now on`."""
+    before = tokens[number - 1].low if number else ""
+    return tokens[number].low in _LEFT_OUT and before != "from"
 
 
 def _without_tail(tokens: list[Token]) -> list[Token]:

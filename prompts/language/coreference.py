@@ -53,8 +53,8 @@ def mentions_of(clause: Clause) -> list[Mention]:
 def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
     """Return the noun phrases, each with the preposition before it."""
     found, current, before = list[tuple[str, list[Token]]](), list[Token](), ""
-    for token in tokens:
-        called = token.low in {"named", "called"} and bool(current)
+    for number, token in enumerate(tokens):
+        called = _joins_names(tokens, number) or token.low in {"named", "called"} and bool(current)
         timed = token.low in _TIME_OPENERS
         starts_anew = (token.tag in {"PRP$", "DT"} or timed) and any(t.tag in {"NN", "NNP"} for t in current)
         if (token.tag in _PHRASE or called) and not starts_anew:
@@ -65,6 +65,12 @@ def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
         current = [token] if starts_anew and not timed else []
         before = token.low if token.tag in {"IN", "TO"} else ""
     return [*found, (before, current)] if current else found
+
+
+def _joins_names(tokens: Sequence[Token], number: int) -> bool:
+    """Say whether `and` stands between two names (`Ken and Barb`)."""
+    inside = tokens[number].low == "and" and 0 < number < len(tokens) - 1
+    return inside and tokens[number - 1].tag == tokens[number + 1].tag == "NNP"
 
 
 def _mention(phrase: list[Token], before: str, subject: bool, acquired: bool) -> Mention | None:
@@ -116,12 +122,24 @@ def antecedent(pronoun: str, mentions: Sequence[Mention], before: int | None = N
         recent = [mention for mention in recent if mention.genders == {"many"}] or recent
     if not recent:
         return None
-    ranked = enumerate(recent[-5:])
+    known = [m for m in recent if not any(_is_place(other, m) for other in near)] or recent
+    ranked = enumerate(known[-5:])
     return _fullest(max(ranked, key=lambda one: one[0] + _salience(one[1]))[1], near)
 
 
+def _is_place(other: Mention, mention: Mention) -> bool:
+    """Say whether the same bare name was mentioned as a place (`in Oslo`)."""
+    return (
+        other.genders == {"thing"}
+        and not other.entity.head
+        and other.entity.name == mention.entity.name
+        and (mention.genders != {"thing"})
+    )
+
+
 def _salience(mention: Mention) -> float:
-    return 1.5 * mention.subject + 0.5 * bool(mention.entity.owner) - 1.2 * mention.oblique
+    vague = len(mention.genders) > 3
+    return 1.5 * mention.subject - 1.0 * vague + 0.5 * bool(mention.entity.owner) - 1.2 * mention.oblique
 
 
 def _fullest(mention: Mention, mentions: Sequence[Mention]) -> Mention:

@@ -39,6 +39,8 @@ def _neighbour(word: str, today: date, step: int) -> str:
     """Return last or next week, month, year or weekday."""
     if word in _DAYS:
         return f"on {_weekday(today, _DAYS.index(word), step)}"
+    if word == "night" and step < 0:
+        return f"in the night of {today + timedelta(days=step)}"
     if word == "week":
         monday = today - timedelta(days=today.weekday()) + timedelta(weeks=step)
         return f"in the week of {monday}"

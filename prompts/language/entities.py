@@ -165,5 +165,7 @@ def kind_of(lemmas: frozenset[str]) -> str:
 
 def _qualities(entity: Entity, beside: Entity) -> frozenset[str]:
     """Return the modifiers, the owner too where the other has none (`the deadline of the project`)."""
-    owner = frozenset(entity.owner.split(".")) - {"user"} if not beside.owner or not entity.owner else frozenset()
+    owner = (
+        frozenset(entity.owner.split(".")) - {"user"} if not beside.owner or not entity.owner else frozenset()
+    )
     return entity.modifiers | owner - {""}

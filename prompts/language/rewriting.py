@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
 from prompts.language.claims import Argument, Claim, content, is_time, predicate_of
@@ -85,22 +86,55 @@ def _past(verb: Token) -> str:
 # --- conflicts ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Splice:
+    """A clause of the fact upon the clause of the memory that it contradicts."""
+
+    fact: str
+    memory: str
+    source: Clause
+    target: Clause
+    told: Claim
+    held: Claim
+    others: tuple[tuple[Claim, Claim], ...]  # further clashes between the same clauses
+    one_subject: bool
+    alone: bool  # whether the memory is this clause only
+
+    @property
+    def said_in_verb(self) -> bool:
+        """Say whether a value is the verb itself (`separated`), so that words cannot be exchanged."""
+        return _inside(self.told, self.source) or _inside(self.held, self.target)
+
+
+def _inside(claim: Claim, clause: Clause) -> bool:
+    return clause.group[0].start <= claim.start <= clause.group[-1].start
+
+
 def _spliced(fact: str, memory: str, clashes: Sequence[tuple[Claim, Claim]]) -> str:
     new, old = parse(fact), parse(memory)
     told, held = _best(clashes)
-    if told.clause >= len(new) or held.clause >= len(old):
+    if told.clause >= len(new) or held.clause >= len(old) or not old[held.clause].group:
         return append(memory, fact)
     source, target = new[told.clause], old[held.clause]
-    successor = _successor(source, told)
-    if successor is not None and not held.apposition and told.value == _value_words(memory, held):
-        return memory[: held.start] + fact[successor.start : successor.end] + memory[held.end :]
-    if held.apposition:
-        return _in_apposition(fact, memory, told, held)
-    if _replaces_predicate(source, target, told, held, old):
-        return _with_predicate(memory, target, _predicate_text(fact, source))
-    if told.positive and held.positive and told.attribute == held.attribute and told.end > told.start:
-        return _with_value(fact, memory, told, held)
-    return _without_value(fact, memory, told, held, target)
+    others = tuple(
+        pair for pair in clashes
+        if pair != (told, held) and (pair[0].clause, pair[1].clause) == (told.clause, held.clause)
+    )  # fmt: skip
+    subject = next((c.subject for c in reversed(old[: held.clause + 1]) if c.subject), ())
+    same = same_entity(entity_of(subject), entity_of(source.subject))
+    splice = _Splice(fact, memory, source, target, told, held, others, same, len(old) == 1)
+    steps = (
+        _by_successor,
+        _by_apposition,
+        _by_predicate,
+        _by_value,
+        _by_negation,
+        _by_item,
+        _by_removal,
+        _by_force,
+    )
+    result = next(done for step in steps if (done := step(splice)) is not None)
+    return result[:1].upper() + result[1:] if memory[:1].isupper() else result
 
 
 def _best(clashes: Sequence[tuple[Claim, Claim]]) -> tuple[Claim, Claim]:
@@ -112,124 +146,171 @@ def _best(clashes: Sequence[tuple[Claim, Claim]]) -> tuple[Claim, Claim]:
     )  # fmt: skip
 
 
-def _replaces_predicate(
-    source: Clause, target: Clause, told: Claim, held: Claim, old: Sequence[Clause]
-) -> bool:
-    """Say whether the memory's clause says nothing but what is contradicted, of the same subject."""
-    subject = next((c.subject for c in reversed(old[: old.index(target) + 1]) if c.subject), ())
-    same = same_entity(entity_of(subject), entity_of(source.subject))
-    return same and not _other_content(target, told, held)
+def _by_successor(splice: _Splice) -> str | None:
+    """Put Y in the place of X after `from X to Y`."""
+    predicate = predicate_of(splice.source, USER)
+    if splice.told.attribute != "any" or predicate is None or predicate.argument("from") is None:
+        return None
+    target, held, memory = predicate.argument("to"), splice.held, splice.memory
+    exact = splice.told.value == words_of(memory[held.start : held.end])
+    if target is None or is_time(target) or held.apposition or not exact:
+        return None
+    return memory[: held.start] + splice.fact[target.start : target.end] + memory[held.end :]
 
 
-def _other_content(target: Clause, told: Claim, held: Claim) -> frozenset[str]:
+def _by_apposition(splice: _Splice) -> str | None:
+    """Change `Max, a golden retriever, …` where it stands; take it out where it is only denied."""
+    told, held, memory = splice.told, splice.held, splice.memory
+    if not held.apposition:
+        return None
+    if told.positive and told.end > told.start:
+        return memory[: held.start] + splice.fact[told.start : told.end] + memory[held.end :]
+    before, after = memory[: held.start].rstrip(" ,("), memory[held.end :].lstrip(" ,)")
+    return append(f"{before} {after}", splice.fact)
+
+
+def _by_predicate(splice: _Splice) -> str | None:
+    """Exchange the predicates where the memory's says nothing but what is contradicted, of the same subject."""
+    if not splice.one_subject or (_other_content(splice) and not splice.told.attribute.startswith("prefer:")):
+        return None
+    return _with_predicate(splice)
+
+
+def _other_content(splice: _Splice) -> frozenset[str]:
     """Return what the memory's clause says beyond the claim that is contradicted."""
+    told, held, target = splice.told, splice.held, splice.target
     rest = content(target.rest) - {token.lemma for token in target.rest if token.tag == "V"}
     lead = content([token for token in target.lead if token.tag != "RB"])
-    dropped = (
-        held.value if told.positive or held.value <= told.value or not told.value else told.value & held.value
-    )
+    dropped = held.value if told.positive or held.value <= told.value else told.value & held.value
     return (rest | lead) - dropped - frozenset({"old", "year"} if held.attribute == "age" else ())
 
 
+def _with_predicate(splice: _Splice) -> str:
+    predicate = _predicate_text(splice.fact, splice.source)
+    if any(token.tag == "CC" for token in splice.target.subject):
+        first, _, rest = predicate.partition(" ")
+        predicate = f"{_PLURAL.get(first, first)} {rest}".strip()
+    end = max(token.end for token in splice.target.tokens)
+    return splice.memory[: splice.target.group[0].start] + predicate + splice.memory[end:]
+
+
+_PLURAL = {"has": "have", "is": "are", "was": "were", "does": "do", "lives": "live", "works": "work"}
+
+
 def _predicate_text(fact: str, source: Clause) -> str:
-    """Return the fact's predicate, without the old value (`from Berlin`)."""
+    """Return the fact's predicate, with its fronted time, without the old value (`from X`, `instead of X`)."""
     text = fact[source.group[0].start : source.end]
     predicate = predicate_of(source, USER)
     for argument in predicate.arguments if predicate is not None else ():
-        if (
-            argument.preposition == "from"
-            and predicate is not None
-            and predicate.argument("to") is not None
-            and not is_time(argument)
-        ):
+        replaced = (
+            argument.preposition == "from" and predicate is not None and predicate.argument("to") is not None
+        )
+        if replaced and not is_time(argument):
             text = text.replace(fact[argument.whole_start : argument.end], "")
-    return re.sub(r"\s{2,}", " ", text).strip()
+    lead = " ".join(fact[token.start : token.end] for token in source.lead if token.tag != "PUNCT")
+    opening = lead[:1].lower() + lead[1:]
+    return re.sub(r"\s{2,}", " ", f"{text} {opening}").strip()
 
 
-def _with_predicate(memory: str, target: Clause, predicate: str) -> str:
-    end = max(token.end for token in target.tokens)
-    return memory[: target.group[0].start] + predicate + memory[end:]
-
-
-def _in_apposition(fact: str, memory: str, told: Claim, held: Claim) -> str:
-    if told.positive and told.end > told.start:
-        return memory[: held.start] + fact[told.start : told.end] + memory[held.end :]
-    before, after = (
-        memory[: held.start].rstrip().rstrip(",(").rstrip(),
-        memory[held.end :].lstrip().lstrip(",)").lstrip(),
-    )
-    return append(f"{before} {after}", fact)
-
-
-def _with_value(fact: str, memory: str, told: Claim, held: Claim) -> str:
-    """Put the new value in the old one's place, and the rest of what the fact says after it."""
-    whole = (
-        told.attribute.startswith("time:") and told.whole_start < told.start and held.whole_start < held.start
-    )
-    start, words = (
-        (held.whole_start, fact[told.whole_start : told.end])
-        if whole
-        else (held.start, fact[told.start : told.end])
-    )
-    if memory[held.start : held.end].endswith("-year-old"):
-        words = f"{next(iter(told.value - {'old', 'year'}), words)}-year-old"
-    result = memory[:start] + words + memory[held.end :]
-    more = _missing(fact, result, told)
-    place = start + len(words)
+def _by_value(splice: _Splice) -> str | None:
+    """Put the new values in the old ones' places, and what else the fact says after them."""
+    pairs = [(splice.told, splice.held), *splice.others]
+    pairs = [
+        (f, m)
+        for f, m in pairs
+        if f.positive and m.positive and f.attribute == m.attribute and f.end > f.start
+    ]
+    pairs = [pair for pair in pairs if not pair[0].attribute.startswith("do:") or len(pairs) == 1]
+    if not pairs or splice.said_in_verb:
+        return None
+    result, place = splice.memory, 0
+    for told, held in sorted(pairs, key=lambda pair: -pair[1].start):
+        start, words = _exchanged(splice, told, held)
+        place = (
+            max(place + len(words) - (held.end - start), start + len(words)) if place else start + len(words)
+        )
+        result = result[:start] + words + result[held.end :]
+    more = _missing(splice, result)
     return result[:place] + "".join(f" {extra}" for extra in more) + result[place:]
 
 
-def _missing(fact: str, result: str, told: Claim) -> list[str]:
-    """Return the arguments of the fact that the new memory does not say yet."""
+def _exchanged(splice: _Splice, told: Claim, held: Claim) -> tuple[int, str]:
+    """Return where the old value starts and the words that take its place."""
+    fact, memory = splice.fact, splice.memory
+    if memory[held.start : held.end].endswith("-year-old"):
+        return held.start, f"{next(iter(told.value - {'old', 'year'}))}-year-old"
+    opening = fact[told.whole_start : told.start].strip()
+    timed = told.attribute.startswith("time:") and held.whole_start < held.start
+    if timed and opening not in {"", "to", "from"}:
+        return held.whole_start, fact[told.whole_start : told.end]
+    return held.start, fact[told.start : told.end]
+
+
+def _missing(splice: _Splice, result: str) -> list[str]:
+    """Return the adjuncts of the fact that the new memory does not say yet."""
     held = words_of(result)
-    clauses = parse(fact)
-    predicate = predicate_of(clauses[told.clause], USER) if told.clause < len(clauses) else None
-    if predicate is None:
-        return []
-    missing = [a for a in predicate.arguments if a.preposition != "from" and a.lemmas - held - _TURNING]
-    return [_extra(fact, argument, told) for argument in missing if not _is_object(argument)]
+    predicate = predicate_of(splice.source, USER)
+    arguments = predicate.arguments if predicate is not None else ()
+    outdated = {"", "from", "instead", "than", ","}
+    missing = [a for a in arguments if a.preposition not in outdated and a.lemmas - held - _TURNING]
+    return [_extra(splice, argument) for argument in missing]
 
 
-def _is_object(argument: Argument) -> bool:
-    return argument.preposition == ""
-
-
-def _extra(fact: str, argument: Argument, told: Claim) -> str:
-    lasting = told.attribute in {
+def _extra(splice: _Splice, argument: Argument) -> str:
+    lasting = splice.told.attribute in {
         "residence",
         "employer",
         "occupation",
         "dwelling",
         "school",
         "partner",
-        "marital",
     }
-    words = fact[argument.start : argument.end]
-    return f"since {words}" if lasting and is_time(argument) else fact[argument.whole_start : argument.end]
+    words = splice.fact[argument.start : argument.end]
+    return (
+        f"since {words}"
+        if lasting and is_time(argument)
+        else splice.fact[argument.whole_start : argument.end]
+    )
 
 
-def _without_value(fact: str, memory: str, told: Claim, held: Claim, target: Clause) -> str:
-    """Take the contradicted words out of a clause that says more, and append the fact."""
-    listed = _without_item(memory, told, held, target)
-    if listed is not None:
-        return append(listed, fact)
-    removed = memory[: held.whole_start].rstrip() + memory[held.end :]
-    shrunk = parse(removed)
-    if held.clause < len(shrunk) and shrunk[held.clause].rest and held.whole_start < held.start:
-        return append(removed, fact)
-    return _with_predicate(memory, target, _predicate_text(fact, parse(fact)[told.clause]))
+def _by_negation(splice: _Splice) -> str | None:
+    """Deny the memory's clause as it stands where the fact denies it without details (`I'm not going`)."""
+    denied = any(token.tag == "NEG" for token in splice.source.group)
+    if not splice.one_subject or not denied or splice.told.value or splice.source.rest:
+        return None
+    group = splice.fact[splice.source.group[0].start : splice.source.group[-1].end]
+    return (
+        splice.memory[: splice.target.group[0].start] + group + splice.memory[splice.target.group[-1].end :]
+    )
 
 
-def _without_item(memory: str, told: Claim, held: Claim, target: Clause) -> str | None:
-    """Take one item out of a list such as `tea, coffee and chocolate`; nothing where it is in no list."""
-    tokens = [token for token in target.rest if held.start <= token.start < held.end]
-    items = _items(tokens)
-    kept = [item for item in items if not content(item) & told.value]
+def _by_item(splice: _Splice) -> str | None:
+    """Take one item out of a list such as `tea, coffee and chocolate`, and append the fact."""
+    held = splice.held
+    items = _items([token for token in splice.target.rest if held.start <= token.start < held.end])
+    kept = [item for item in items if not content(item) & splice.told.value]
     if len(items) < 2 or not kept or len(kept) == len(items):
         return None
-    words = [memory[item[0].start : item[-1].end] for item in kept]
+    words = [splice.memory[item[0].start : item[-1].end] for item in kept]
     text = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    return memory[: held.start] + text + memory[held.end :]
+    return append(splice.memory[: held.start] + text + splice.memory[held.end :], splice.fact)
+
+
+def _by_removal(splice: _Splice) -> str | None:
+    """Take a contradicted prepositional phrase out of a clause that says more, and append the fact."""
+    held, memory = splice.held, splice.memory
+    removed = memory[: held.whole_start].rstrip() + memory[held.end :]
+    shrunk = parse(removed)
+    if held.whole_start >= held.start or held.clause >= len(shrunk) or not shrunk[held.clause].rest:
+        return None
+    return append(removed, splice.fact)
+
+
+def _by_force(splice: _Splice) -> str:
+    """Let the fact stand for the clause: as its predicate, as the whole memory, or as a further sentence."""
+    if splice.one_subject and not splice.said_in_verb:
+        return _with_predicate(splice)
+    return splice.fact if splice.alone else append(splice.memory, splice.fact)
 
 
 def _items(tokens: Sequence[Token]) -> list[list[Token]]:

@@ -51,7 +51,7 @@ _OPENER = re.compile(
     re.IGNORECASE,
 )
 _NOTED = re.compile(
-    rf"{_STEP}\b(?:please )?(?:keep in mind|bear in mind|write (?:this|that|it) down|make a note|take note|note to self|"
+    rf"{_STEP}\b(?:please )?(?:note that|keep in mind|bear in mind|write (?:this|that|it) down|make a note|take note|note to self|"
     rf"for (?:future|your) reference|for the record|(?:do not|don't|dont) forget(?! to\b)|remember this)(?: that)?\b{_STEP}",
     re.IGNORECASE,
 )
@@ -241,7 +241,11 @@ def _inner(clause: Clause) -> Clause | None:
     """Return the clause inside a filler verb's, where there is one."""
     addressed = bool(clause.subject) and clause.subject[0].low == "you"
     speaker = not clause.subject or clause.subject[0].low == "i" or addressed or _expert(clause.subject)
-    if not clause.subject and clause.verbs and verb_lemma(clause.verbs[0].low) in {"tell", "say", "find", "hear", "see"}:
+    if (
+        not clause.subject
+        and clause.verbs
+        and verb_lemma(clause.verbs[0].low) in {"tell", "say", "find", "hear", "see"}
+    ):
         return None
     verbs = [number for number, token in enumerate(clause.tokens) if _is_filler(token)]
     if (
@@ -342,8 +346,12 @@ def _is_imperative(clause: Clause, shares: bool) -> bool:
     first = clause.verbs[0]
     low = first.low
     given = bool(clause.rest) and (clause.rest[0].tag in {"DT", "PRPO", "CD"})
-    bare = verb_form(low) == "VB" or (verb_form(low) == "VBD" and verb_lemma(low) == low and low != "quit" and given)
-    return low == "let" or (bare and low not in {"'s", "'m"} and low not in lx.LIKING | lx.DISLIKING - {"like"})
+    bare = verb_form(low) == "VB" or (
+        verb_form(low) == "VBD" and verb_lemma(low) == low and low != "quit" and given
+    )
+    return low == "let" or (
+        bare and low not in {"'s", "'m"} and low not in lx.LIKING | lx.DISLIKING - {"like"}
+    )
 
 
 def is_naming(clause: Clause) -> bool:
@@ -404,9 +412,16 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
         "be",
     }:
         return "it asks for something"
-    if next((verb_lemma(t.low) for t in clause.rest if t.tag == "V"), "") in {"ask", "say", "tell", "mention"}:
+    if next((verb_lemma(t.low) for t in clause.rest if t.tag == "V"), "") in {
+        "ask",
+        "say",
+        "tell",
+        "mention",
+    }:
         return "it remarks on the conversation"
-    if any(token.low in {"wrong", "right", "mistaken", "correct", "sure", "curious"} for token in clause.rest[:2]):
+    if any(
+        token.low in {"wrong", "right", "mistaken", "correct", "sure", "curious"} for token in clause.rest[:2]
+    ):
         return "it remarks on the conversation"
     addressed = any(token.low in {"you", "your"} for token in clause.rest)
     wanting = set(lemmas) & {"need", "want", "like", "love"}
@@ -518,7 +533,9 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
         known = lemmas & (_WORLDLY | _MASS_FACTS) or article or made
         return reason if known or subject[0].low in _PLURAL_WORLD else ""
     definite = subject[0].low in {"the", "this"} and len(subject) <= 4
-    placed = any(token.tag in {"NNP", "CD"} or token.low.rstrip("s") in lx.TIME_NOUNS for token in clause.rest)
+    placed = any(
+        token.tag in {"NNP", "CD"} or token.low.rstrip("s") in lx.TIME_NOUNS for token in clause.rest
+    )
     of = any(token.low == "of" for token in subject)
     return "" if definite and placed and not of else reason
 
