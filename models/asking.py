@@ -25,7 +25,7 @@ from models.tool_calls import call_tools
 from models.voices import Voice, line_of, script
 from prompts.prompt import Prompt
 
-__all__ = ["Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
+__all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
 
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)

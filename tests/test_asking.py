@@ -234,6 +234,20 @@ async def test_a_model_streams_its_text_and_nothing_else(double: OllamaDouble) -
     assert len(ids) == 1
 
 
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol:langchain_core._api.LangChainBetaWarning")
+async def test_the_events_of_a_run_carry_the_same_tokens(double: OllamaDouble) -> None:
+    async def reply(state: MessagesState) -> dict[str, list[BaseMessage]]:
+        answered = await ask(greet, NOTE, WHO)
+        return {"messages": [AIMessage(answered.value, id=answered.message_id)]}
+
+    graph = StateGraph(MessagesState).add_node("reply", reply).add_edge(START, "reply").compile()
+    double.chat.reply("<think>hm</think>Hello my dear friend.")
+    start: MessagesState = {"messages": [HumanMessage("hi")]}
+    run = await graph.astream_events(start, version="v3")
+    tokens = [token async for message in run.messages async for token in message.text]
+    assert tokens == ["Hello", " my", " dear", " friend."]
+
+
 async def test_background_text_does_not_reach_the_chat(double: OllamaDouble) -> None:
     double.chat.reply(GOOD, "A summary.")
     texts, final, _ = await streamed(WHO, "background")
