@@ -8,7 +8,7 @@ from prompts.language.entities import USER, Entity, canonical, entity_of, kind_o
 from prompts.language.grammar import Clause, parse, phrase_before
 from prompts.language.words import Token, verb_form, verb_lemma
 
-_TEXT_ONLY = {"PUNCT", "DT", "UH", "CC", "PRP$", "POS"}
+_TEXT_ONLY = {"NEG", "PUNCT", "DT", "UH", "CC", "PRP$", "POS"}
 _COPULAS = lx.bag("be become get turn remain stay seem look feel grow go")
 _NOT_CONTENT = lx.bag(
     "now currently anymore longer already just also still really very actually recently officially "
@@ -410,7 +410,7 @@ def _inner_clause(tokens: Sequence[Token], number: int, verb: int) -> Clause:
 
 def _of_predicate(predicate: Predicate) -> Iterator[Claim]:
     """Yield the claims of one clause: by general verb classes, then the plain predicate."""
-    special = list(_special(predicate))
+    special = [] if predicate.planned else list(_special(predicate))
     yield from special
     yield from _times(predicate)
     if not special or predicate.verb not in _COPULAS | {"have"}:
@@ -863,7 +863,7 @@ def _changing(predicate: Predicate) -> Iterator[Claim]:
         yield _claim(predicate, "any", source, positive=False, single=False)
     if instead is not None:
         yield _claim(predicate, "any", instead, positive=False, single=False)
-    if verb in {"cancel", "scrap", "call off"} and predicate.passive:
+    if verb in {"cancel", "scrap", "call off", "steal", "destroy", "demolish"} and predicate.passive:
         words = predicate.subject.modifiers | {predicate.subject.head}
         owner = _owner(predicate.subject.owner)
         yield _claim(predicate, "any", None, positive=False, single=False, value=words - {""}, subject=owner)

@@ -261,7 +261,7 @@ def _all_said(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> boo
     """Say whether every meaningful word of the fact is in the memory, about the same subject, as positive."""
     if not any(same_entity(f.subject, m.subject) and f.positive == m.positive for f in new for m in old):
         return False
-    if not all(f.positive for f in new) or not all(m.positive for m in old):
+    if len({claim.positive for claim in [*new, *old]}) > 1:
         return False
     weak = _WEAK if any(stand(f, m) == "same" for f in new for m in old) else frozenset()
     return words_of(fact) - weak <= words_of(memory)

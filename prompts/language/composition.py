@@ -28,6 +28,7 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_AT = {"in": "in", "at": "at", "to": "in", "from": "in", "near": "near", "on": "on"}
 _NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
 _LITTLE = frozenset(["boy", "girl", "one", "family", "team", "crew"])
 
@@ -59,13 +60,13 @@ def compose(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
     drafts = [draft for statement in reading.statements if (draft := writer.draft(statement)) is not None]
     drafts = _joined(_without_denials(drafts))
     facts = [Fact(draft.content, message[draft.start : draft.end], draft.episodic) for draft in drafts]
-    return facts or _of_fragment(message, preceding, time)
+    return _of_fragment(message, preceding, time, exact=bool(facts)) or facts
 
 
-def _of_fragment(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
-    """Read `Thursday, not Tuesday` as a correction of what the user said before."""
+def _of_fragment(message: str, preceding: Sequence[str], time: str, *, exact: bool) -> list[Fact]:
+    """Read `Thursday, not Tuesday` as a correction of what the user said before (`exact`: of these very words)."""
     found = corrected(message, preceding)
-    if found is None:
+    if found is None or (exact and not found.exact):
         return []
     facts = compose(found.said, preceding[: found.turn], time)
     return [Fact(fact.content, found.quote, fact.episodic) for fact in facts if found.value in fact.content]
@@ -226,7 +227,7 @@ class _Writer:
             word, agree = self._word(tokens, number, subject_is_user, agree)
             out.append(word)
             number += 1
-        return _spaced(out)
+        return _spaced(out).replace("willn't", "won't").replace("shalln't", "shan't")
 
     def _word(
         self, tokens: Sequence[Token], number: int, subject_is_user: bool, agree: bool
@@ -249,6 +250,8 @@ class _Writer:
             return f"the user's {low}", agree
         if low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}:
             return self._resolved(token), agree
+        if low == "there" and number:
+            return self._place(token), agree
         if agree and token.tag == "VF":
             return _third_person(token), False
         if low == "n't" and number and tokens[number - 1].low == "can":
@@ -256,6 +259,13 @@ class _Writer:
         if low == "'s" and token.tag == "VF":
             return _spelt_out(tokens[number + 1 :]), agree
         return {"'m": "is", "'re": "are", "'ve": "have", "'ll": "will"}.get(low, token.text), agree
+
+    def _place(self, token: Token) -> str:
+        """Return the place that `there` means."""
+        places = [
+            m for m in self.mentions if m.before in _AT and m.place <= token.start and m.genders == {"thing"}
+        ]
+        return f"{_AT[places[-1].before]} {places[-1].text}" if places else token.text
 
     def _resolved(self, token: Token) -> str:
         meant = antecedent(token.low, self.mentions, token.start)

@@ -34,6 +34,7 @@ class Mention:
     acquired: bool
     text: str = ""
     by_user: bool = True
+    before: str = ""  # the preposition
     place: int = -1  # where it ends in the message; -1 in earlier turns
 
 
@@ -79,7 +80,9 @@ def _mention(phrase: list[Token], before: str, subject: bool, acquired: bool) ->
     entity = entity_of(phrase)
     if entity.is_user or not (entity.name or entity.head):
         return None
-    return Mention(entity, tuple(phrase), genders_of(entity, before), subject, bool(before), acquired)
+    return Mention(
+        entity, tuple(phrase), genders_of(entity, before), subject, bool(before), acquired, before=before
+    )
 
 
 def genders_of(entity: Entity, before: str = "") -> frozenset[str]:

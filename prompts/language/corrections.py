@@ -25,12 +25,13 @@ _LIGHT = frozenset(
 
 @dataclass(frozen=True)
 class Corrected:
-    """An earlier turn as the user wants it to read; `value` is the new part, `quote` the words that ask for it."""
+    """An earlier turn as the user wants it to read; `value` is the new part, `quote` the words that ask for it, `exact` that the old words were named."""
 
     said: str
     value: str
     quote: str
     turn: int
+    exact: bool
 
 
 def corrected(message: str, preceding: Sequence[str]) -> Corrected | None:
@@ -47,9 +48,17 @@ def corrected(message: str, preceding: Sequence[str]) -> Corrected | None:
         place = _place(said, new, old) if speaker.strip().lower() == "user" else None
         if place is not None:
             return Corrected(
-                said[: place[0]].lstrip() + value + said[place[1] :], value, message.strip(_SIGNS), turn
+                said[: place[0]].lstrip() + value + said[place[1] :],
+                value,
+                message.strip(_SIGNS),
+                turn,
+                bool(old),
             )
     return None
+
+
+def _said(said: str, old: Sequence[Token]) -> bool:
+    return " ".join(token.text for token in old).lower() in said.lower()
 
 
 def _values(message: str, start: int) -> tuple[list[Token], list[Token]]:

@@ -47,6 +47,7 @@ class _State:
 
     finite: str = ""  # the finite verb seen in this clause
     noun: bool = False  # whether a subject could have been seen
+    main: bool = False  # whether the content verb after an auxiliary has been seen
     outer_open: bool = False  # a relative clause is open and its head has no verb yet
 
 
@@ -89,6 +90,7 @@ def tag(tokens: list[Token]) -> list[Token]:
 
 def _advance(state: _State, token: Token, done: list[Token]) -> None:
     previous = done[-2].tag if len(done) > 1 else ""
+    state.main = token.tag == "V" or (state.main and token.tag != "VF")
     if token.tag == "VF":
         relative, state.outer_open = state.outer_open, False
         saying = verb_lemma(token.low) in lx.SAYING
@@ -361,7 +363,12 @@ def _after_finite(
     token: Token, before: Token | None, form: str, pos: frozenset[str], state: _State, following: Token | None
 ) -> str:
     tag_before = before.tag if before is not None else ""
-    if state.finite in lx.DO | lx.MODALS and tag_before in {"PRP", "NN", "NNP"} and form == "VB":
+    if (
+        state.finite in lx.DO | lx.MODALS
+        and not state.main
+        and tag_before in {"PRP", "NN", "NNP"}
+        and form == "VB"
+    ):
         return "V"
     if tag_before in {"DT", "PRP$", "POS", "JJ", "CD"}:
         return "" if pos - {"VERB"} else "V" if form == "VBG" else ""
@@ -448,7 +455,8 @@ def _after_coordinator(
     past = verb_form(verb.low) in {"VBD", "VBN"} or verb.low in {"was", "were", "had", "did"}
     agrees = form == "VBD" and past if form != "VBZ" else verb.low.endswith("s")
     if form == "VB":
-        agrees = verb_form(verb.low) == "VB" and not _is_be(verb.low)
+        plain = any(earlier.low in {"i", "we", "they"} for earlier in done)
+        agrees = (verb_form(verb.low) == "VB" and not _is_be(verb.low)) or (plain and not _is_be(verb.low))
     adjacent = len(done) > 1 and done[-2].tag == "VF"
     continues = (
         following is not None and not _SIGN.match(following.text) and following.low not in lx.COORDINATORS
@@ -538,7 +546,8 @@ def _clause_follows(ahead: list[Token], coordinated: bool, by: str) -> bool:
     for number, token in enumerate(ahead):
         if token.tag == "VF":
             return (
-                words > 0
+                _lists_verbs(ahead, number)
+                or words > 0
                 or coordinated
                 or (number > 0 and ahead[0].tag in {"UH", "RB", "CC"})
                 or _inverted(ahead)
@@ -551,6 +560,20 @@ def _clause_follows(ahead: list[Token], coordinated: bool, by: str) -> bool:
             return _fronted(ahead[number:])
         words += token.tag in _NP_TAGS
     return False
+
+
+def _lists_verbs(ahead: list[Token], number: int) -> bool:
+    """Say whether a verb after a comma is one of several (`born in A, grew up in B and live in C`)."""
+    if (
+        verb_form(ahead[number].low) not in {"VBD", "VBZ"}
+        or parts_of_speech(ahead[number].low) != {"VERB"}
+        or number > 1
+    ):
+        return False
+    later = ahead[number + 1 :]
+    return any(
+        one.tag == "CC" and two.tag in {"VF", "RB"} for one, two in zip(later, later[1:], strict=False)
+    )
 
 
 def _parenthetical(ahead: list[Token], number: int) -> bool:

@@ -60,6 +60,7 @@ _FILLED = re.compile(
     r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]|(?<!\w)[:;]-?[)(DP](?!\w)",
     re.IGNORECASE,
 )
+_TAIL = re.compile(r",\s*(?:any|some)\b[^,?]{0,60}\?\s*$", re.IGNORECASE)
 _SUPPOSED = re.compile(
     r"\b(?:let's say|let us say|suppose|supposing|imagine|let's pretend|pretend|assume|assuming|what if|hypothetically|in theory|"
     r"if i were|if i was)\b",
@@ -157,11 +158,14 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
     asks = text[start:end].rstrip("\"')”’ ").endswith("?")
     supposed = _SUPPOSED.search(text, start, end) is not None
     start, noted = without_openers(text, start, end)
+    tail = _TAIL.search(text, start, end) if asks else None
+    asks, end = (False, tail.start()) if tail is not None else (asks, end)
     parsed = parse_sentence(text, start, end)
     found, subject = list[Statement](), tuple[Token, ...]()
     for number, whole in enumerate(parsed):
         clause, asked = _unwrapped(whole)
         shares = not clause.subject and number > 0 and bool(clause.group) and _coordinated(clause)
+        supposed = supposed or (number > 0 and _opens_if(parsed[number - 1]) and not _coordinated(clause))
         subject = subject if shares else clause.subject
         reason = found[-1].reason if shares and found else ""
         reason = "it is hypothetical" if supposed else reason
@@ -178,7 +182,23 @@ def _attached(clause: Clause) -> list[Statement]:
         if token.tag == "WH" and token.low in {"who", "which", "that"} and number:
             inner = _relative(clause.tokens, number)
             found += [Statement(inner, inner.subject)] if inner is not None else []
-    return found + _as_someone(clause)
+    return found + _as_someone(clause) + _asked_to_change(clause)
+
+
+def _asked_to_change(clause: Clause) -> list[Statement]:
+    """Read `update my shoe size to 43` as `my shoe size is 43`."""
+    words = [token for token in clause.tokens if token.tag not in {"UH", "CC", "PUNCT"}]
+    to = next((number for number, token in enumerate(words) if token.low == "to"), 0)
+    asked = bool(words) and verb_lemma(words[0].low) in {"update", "change", "correct", "set"}
+    if not asked or to < 3 or words[1].low not in {"my", "our"} or to + 1 >= len(words):
+        return []
+    value, subject = tuple(words[to + 1 :]), tuple(words[1:to])
+    if not any(token.tag in {"CD", "NNP"} or "@" in token.text for token in value):
+        return []
+    place = words[to].start
+    return [
+        Statement(Clause((*subject, *value), (), subject, (Token("is", place, place, "VF"),), value), subject)
+    ]
 
 
 def _relative(tokens: Sequence[Token], number: int) -> Clause | None:
@@ -204,8 +224,14 @@ def _as_someone(clause: Clause) -> list[Statement]:
     return [Statement(Clause(rest, (), subject, (Token("am", start, start, "VF"),), rest), subject)]
 
 
+def _opens_if(clause: Clause) -> bool:
+    return any(token.low in {"if", "unless"} for token in clause.tokens[:2])
+
+
 def _coordinated(clause: Clause) -> bool:
-    return any(token.tag == "CC" or token.low == "then" for token in clause.lead)
+    listed = all(token.tag in {"PUNCT", "RB"} for token in clause.lead) and clause.tokens[0].text == ","
+    joined = any(token.tag == "CC" or token.low == "then" for token in clause.lead)
+    return joined or (listed and bool(clause.verbs) and verb_form(clause.verbs[0].low) in {"VBD", "VBZ"})
 
 
 def _unwrapped(clause: Clause, depth: int = 4) -> tuple[Clause, bool]:
@@ -532,7 +558,7 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
         made = verb_lemma(clause.verbs[-1].low) in _MAKING and any(token.low == "by" for token in clause.rest)
         known = lemmas & (_WORLDLY | _MASS_FACTS) or article or made
         return reason if known or subject[0].low in _PLURAL_WORLD else ""
-    definite = subject[0].low in {"the", "this"} and len(subject) <= 4
+    definite = subject[0].low in {"the", "this"} and len(subject) <= 6
     placed = any(
         token.tag in {"NNP", "CD"} or token.low.rstrip("s") in lx.TIME_NOUNS for token in clause.rest
     )
