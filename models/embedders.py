@@ -35,7 +35,7 @@ class Bundled:
 
         self.name = f"bundled:{minilm.NAME}"
         self.dimension = minilm.DIMENSION
-        self._model = minilm.MiniLM(settings().home / "cache")
+        self._model = minilm.MiniLM(settings().cache)
         self._queries = ThreadPoolExecutor(1, "embed-queries")
         self._documents = ThreadPoolExecutor(1, "embed-documents")
 
@@ -68,7 +68,7 @@ async def open_embedder(spec: str) -> Embedder:
 
 def _bundled() -> Embedder:
     """Open MiniLM once, whoever asks at the same time."""
-    key = ("bundled", str(settings().home))
+    key = ("bundled", str(settings().cache))
     with _opening:
         if key not in _opened:
             _opened[key] = Bundled()

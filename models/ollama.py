@@ -60,7 +60,7 @@ class Speaker(ChatOllama):
             async for chunk in stream:
                 complete = complete or bool((chunk.generation_info or {}).get("done"))
                 if chunk.text and circle.sees(chunk.text):
-                    raise Endless("The reply repeats itself.", chunk.text)
+                    raise Endless("The reply repeats itself.", circle.tail)
                 if speech:
                     chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
                 if chunk.text or complete or _calls(chunk):

@@ -58,7 +58,10 @@ def read(raw: str, answer: type[A]) -> A:
 
 def _one_object(raw: str) -> Json:
     """Find the JSON object in a reply; more than one, unless they are the same, is ambiguous."""
-    found = objects(raw if raw.lstrip().startswith("{") else without_thought(raw))
+    try:
+        found = objects(raw if raw.lstrip().startswith("{") else without_thought(raw))
+    except Unusable as unusable:
+        raise Unusable(str(unusable), raw) from unusable
     if not found:
         cut = " It looks cut off." if "{" in raw else ""
         raise Unusable(f"The reply is not a complete JSON object.{cut}", raw)
@@ -70,15 +73,27 @@ def _one_object(raw: str) -> Json:
 def objects(text: str) -> list[Json]:
     """Return the outermost complete JSON objects of a text; none at all where one of them is cut off."""
     clean = TRAILING_COMMA.sub(lambda match: match[1] or "", text)
-    decoder, found, start = json.JSONDecoder(), [], JSON_START.search(clean)
+    found, start = [], JSON_START.search(clean)
     while start is not None:
         try:
-            value, end = decoder.raw_decode(clean, start.start())
-        except json.JSONDecodeError:
+            value, end = LENIENT.raw_decode(clean, start.start())
+        except (json.JSONDecodeError, RecursionError):
             return []
         found.append(value)
         start = JSON_START.search(clean, end)
     return found
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> Json:
+    """Refuse an object that says two things of one field, of which a parser would keep the last."""
+    found: Json = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise Unusable(f"The field {name!r} is given twice, with different values.")
+    return found
+
+
+LENIENT = json.JSONDecoder(strict=False, object_pairs_hook=_each_once)  # line breaks within strings pass
 
 
 def without_thought(text: str) -> str:
@@ -210,7 +225,7 @@ class Monotony:
     """Notice when a stream goes round in circles."""
 
     def __init__(self) -> None:
-        self._tail = ""
+        self.tail = ""
         self._last = ""
         self._same = 0
 
@@ -218,12 +233,12 @@ class Monotony:
         """Take the next token, and tell whether the reply has become endless."""
         self._same = self._same + 1 if token == self._last else 1
         self._last = token
-        self._tail = (self._tail + token)[-LONGEST_CYCLE * CYCLES :]
+        self.tail = (self.tail + token)[-LONGEST_CYCLE * CYCLES :]
         return self._same >= SAME_TOKENS or any(map(self._circles, range(1, LONGEST_CYCLE + 1)))
 
     def _circles(self, period: int) -> bool:
         """Tell whether the text ends in ten or more repetitions of its last characters."""
-        end = self._tail[-max(CYCLE_CHARS, period * CYCLES) :]
+        end = self.tail[-max(CYCLE_CHARS, period * CYCLES) :]
         return len(end) >= max(CYCLE_CHARS, period * CYCLES) and end[period:] == end[:-period]
 
 

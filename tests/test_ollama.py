@@ -103,6 +103,7 @@ MENDED_AT_ONCE = {
     "case and spaces of an enum": '{"reason": "", "route": " Store\\n", "names": [], "quote": ""}',
     "thought with tags": f'<think>{{maybe}} {{"route": 1}}</think>\n{GOOD}',
     "thought without opening tag": f'Let me see {{"route": "discard"}}\n</think>\n\n{GOOD}',
+    "line breaks in strings": '{"reason": "one\ntwo\t", "route": "store", "names": [], "quote": ""}',
     "the same object twice": f"{GOOD}\n{GOOD}",
 }
 
@@ -126,6 +127,10 @@ ASKED_AGAIN = {
         "Missing field in place: city",
     ),
     "two objects": (f'{GOOD} or {{"route": "discard"}}', "more than one JSON object"),
+    "a field twice": (
+        '{"reason": "", "route": "store", "names": [], "quote": "", "route": "discard"}',
+        "The field 'route' is given twice",
+    ),
     "no object": ("I would store it.", "not a complete JSON object"),
     "a list": ("[]", "not a complete JSON object"),
     "check": ('{"reason": "r", "route": "store", "names": [], "quote": "Bonn"}', "quote 'Bonn' is not in"),
@@ -148,7 +153,9 @@ async def test_what_is_wrong_is_shown_and_asked_again(
     assert second["options"]["temperature"] > first["options"]["temperature"]
 
 
-@pytest.mark.parametrize("reply", ["", "   \n", "{}", "[]", "null", '{"route": ""}'])
+@pytest.mark.parametrize(
+    "reply", ["".join(f'{{"a{n}": ' for n in range(1010)), "", "   \n", "{}", "[]", "null", '{"route": ""}']
+)
 async def test_no_reply_becomes_a_silent_default(double: OllamaDouble, reply: str) -> None:
     double.chat.reply(reply, reply, reply)
     with pytest.raises(BadAnswer, match="in 3 attempts") as failure:
@@ -196,6 +203,13 @@ async def test_endless_repetition_is_ended_by_us_and_drawn_anew(
     assert second["options"]["seed"] != first["options"]["seed"]
     assert second["options"]["temperature"] > 0
     assert len(second["messages"]) == 2
+
+
+async def test_an_endless_reply_is_carried_by_the_error(double: OllamaDouble) -> None:
+    double.chat.reply(*[Reply(["Well: "] + ["la "] * 100)] * 3)
+    with pytest.raises(BadAnswer, match="repeats itself") as failure:
+        await ask(greet, NOTE, WHO)
+    assert failure.value.raw.startswith("Well: la la la")
 
 
 async def test_a_stream_that_is_given_up_is_closed(double: OllamaDouble) -> None:
