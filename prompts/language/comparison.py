@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from prompts.language import lexicon as lx
-from prompts.language.claims import Claim, claims_of, content
+from prompts.language.attributes import Claim
+from prompts.language.claims import claims_of
 from prompts.language.entities import Entity, kind_of, same_entity
 from prompts.language.grammar import parse
+from prompts.language.predicates import content
 
 Relation = Literal["conflict", "addition", "duplicate", "unrelated"]
 Stand = Literal["conflict", "same", ""]

@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from prompts.language import lexicon as lx
-from prompts.language.claims import Claim, claims_of
+from prompts.language.attributes import Claim
+from prompts.language.claims import claims_of
 from prompts.language.coreference import PRONOUNS, Mention, antecedent, mentions_of
 from prompts.language.corrections import corrected
 from prompts.language.dates import absolute, parse_time
 from prompts.language.entities import USER, Entity, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
-from prompts.language.statements import Statement, is_naming, read
+from prompts.language.relevance import is_naming
+from prompts.language.statements import Statement, read
 from prompts.language.words import Token, inflect, verb_form, verb_lemma
 
 CONTEXT = 12

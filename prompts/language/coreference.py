@@ -55,7 +55,7 @@ def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
     """Return the noun phrases, each with the preposition before it."""
     found, current, before = list[tuple[str, list[Token]]](), list[Token](), ""
     for number, token in enumerate(tokens):
-        called = _joins_names(tokens, number) or token.low in {"named", "called"} and bool(current)
+        called = _joins_names(tokens, number) or (token.low in {"named", "called"} and bool(current))
         timed = token.low in _TIME_OPENERS
         starts_anew = (token.tag in {"PRP$", "DT"} or timed) and any(t.tag in {"NN", "NNP"} for t in current)
         if (token.tag in _PHRASE or called) and not starts_anew:

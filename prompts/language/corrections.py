@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from prompts.language import lexicon as lx
-from prompts.language.grammar import tag
 from prompts.language.statements import without_openers
+from prompts.language.tagging import tag
 from prompts.language.words import Token, tokenize
 
 LONGEST_FRAGMENT = 200

@@ -1,8 +1,8 @@
 """Entities and relations of a memory, as flat strings for search and display."""
 
-from prompts.language.claims import predicate_of
 from prompts.language.entities import USER
 from prompts.language.grammar import Clause, parse
+from prompts.language.predicates import predicate_of
 from prompts.language.words import Token
 
 

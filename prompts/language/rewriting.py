@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
-from prompts.language.claims import Argument, Claim, content, is_time, predicate_of
+from prompts.language.attributes import Claim
 from prompts.language.comparison import compare, enriches, words_of
 from prompts.language.entities import USER, Entity, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
+from prompts.language.predicates import Argument, content, is_time, predicate_of
 from prompts.language.words import Token, inflect, verb_form, verb_lemma
 
 _TURNING = lx.bag(
