@@ -1,0 +1,240 @@
+"""Compare the ledger with the engines under and beside it: writing, searching, recall, memory, reopening.
+
+Each engine at each size runs in a process of its own. The embedding is not part of any time. Latencies
+are of single queries, one after another; a slow engine is asked fewer of them, which the table says.
+"""
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from evals import engine_corpus
+from evals.engine_corpus import NEIGHBOUR, OWN, QUERIES, REAL, Corpus
+from evals.engine_sides import SIDES, OurLedger, Side
+from evals.report import Journal, Progress, Report, Row, open_journal, table
+from mneme.settings import settings
+from models.embedders import open_embedder
+
+LIMIT = 10
+PATIENCE = 20.0
+"""Seconds that one engine may spend on one kind of query."""
+HNSW_UP_TO = 20_000
+TARGETS = {20_000: 5.0, 100_000: 10.0}
+"""Milliseconds at the 95th percentile that a user's search in the ledger may take, by records."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure; `out` gets the raw results."""
+
+    out: Path
+    sizes: tuple[int, ...] = (1_000, 20_000, 100_000)
+    sides: tuple[str, ...] = tuple(SIDES)
+    embedder: str = ""
+    fresh: bool = False
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Measure every engine at every size, and report them together."""
+    embedder = await open_embedder(options.embedder or settings().embedder)
+    configuration: Row = {"embedder": embedder.name, "queries": QUERIES, "limit": LIMIT}
+    journal = open_journal(options.out, "engine", configuration, fresh=options.fresh)
+    cases = [(side, size) for size in options.sizes for side in options.sides if _is_measured(side, size)]
+    waiting = [case for case in cases if _name(*case) not in journal]
+    for number, (side, size) in enumerate(waiting):
+        corpus = await engine_corpus.make(size, embedder, options.out)
+        journal.add(_name(side, size), await asyncio.to_thread(_alone, side, corpus))
+        progress(number + 1, len(waiting), _name(side, size))
+    rows = [journal[_name(*case)] for case in cases]
+    return report(rows, journal, embedder.name)
+
+
+def _is_measured(side: str, size: int) -> bool:
+    return side != "Qdrant Edge, HNSW" or size <= HNSW_UP_TO
+
+
+def _name(side: str, size: int) -> str:
+    return f"{side} at {size}"
+
+
+def _alone(side: str, corpus: Path) -> Row:
+    """Measure in a fresh process, so that the memory is this engine's only."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(measure, side, corpus).result()
+
+
+def measure(side: str, corpus: Path) -> Row:
+    """Measure one engine with one corpus, in this process."""
+    return asyncio.run(measure_async(side, corpus))
+
+
+async def measure_async(side: str, corpus: Path) -> Row:
+    """Measure one engine with one corpus, in a folder of its own that is removed again."""
+    with TemporaryDirectory(prefix="mneme-engine-") as folder:
+        return await _measure(side, engine_corpus.load(corpus), Path(folder) / "store")
+
+
+async def _measure(name: str, corpus: Corpus, folder: Path) -> Row:
+    side = SIDES[name](corpus, folder)
+    before = _resident()
+    await side.open()
+    insert = await _seconds(side.insert)
+    row: Row = {"side": name, "records": len(corpus.texts), "insert_s": insert}
+    row |= await _searched(side, corpus, own=True)
+    row |= await _searched(side, corpus, own=False)
+    row |= {"memory_mb": (_resident() - before) / 2**20}
+    if isinstance(side, OurLedger):
+        row |= await _neighbour(side, corpus)
+    if side.persistent:
+        row |= await _reopened(side, corpus, folder)
+    await side.close()
+    return row
+
+
+async def _searched(side: Side, corpus: Corpus, *, own: bool) -> Row:
+    """Ask each query once, as long as patience lasts; compare with the truth."""
+    kind, truth = ("own" if own else "all"), corpus.truth(LIMIT, own=own)
+    took, recalls = [], []
+    began = time.perf_counter()
+    for query in _asked(began):
+        user = corpus.askers[query] if own else None
+        start = time.perf_counter()
+        found = await side.search(query, user, LIMIT)
+        took.append(time.perf_counter() - start)
+        recalls.append(len(truth[query].intersection(found)) / len(truth[query]))
+    recall = float(np.mean(recalls)) if side.by_cosine else None  # the truth is by cosine
+    return _latency(kind, took) | {f"{kind}_recall": recall, f"{kind}_n": len(took)}
+
+
+async def _neighbour(side: Side, corpus: Corpus) -> Row:
+    """Search the records of the user who has the same number of them at every size."""
+    assert corpus.users.count(NEIGHBOUR) == min(OWN, len(corpus.users))
+    took = []
+    for query in _asked(time.perf_counter()):
+        start = time.perf_counter()
+        await side.search(query, NEIGHBOUR, LIMIT)
+        took.append(time.perf_counter() - start)
+    return _latency("neighbour", took)
+
+
+async def _reopened(side: Side, corpus: Corpus, folder: Path) -> Row:
+    """Close, open again, and answer a first query."""
+    await side.close()
+    disk = _on_disk(folder)
+
+    async def open_and_ask() -> None:
+        await side.open()
+        await side.search(0, corpus.askers[0], LIMIT)
+
+    return {"disk_mb": disk / 2**20, "reopen_s": await _seconds(open_and_ask)}
+
+
+def _on_disk(folder: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def _asked(began: float) -> Iterable[int]:
+    for query in range(QUERIES):
+        if time.perf_counter() - began > PATIENCE:
+            return
+        yield query
+
+
+def _latency(kind: str, took: list[float]) -> Row:
+    return {f"{kind}_p{q}_ms": float(np.percentile(took, q)) * 1000 for q in (50, 95)}
+
+
+async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+    start = time.perf_counter()
+    await work()
+    return time.perf_counter() - start
+
+
+def _resident() -> int:
+    """Return the bytes of memory that this process holds now (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def report(rows: list[Row], journal: Journal, embedder: str) -> Report:
+    """Lay out what was measured, size by size, and hold it against the targets."""
+    columns = (
+        ("insert s", "insert_s"),
+        ("own p50 ms", "own_p50_ms"),
+        ("own p95", "own_p95_ms"),
+        ("recall", "own_recall"),
+        ("asked", "own_n"),
+        ("all p50 ms", "all_p50_ms"),
+        ("all p95", "all_p95_ms"),
+        ("recall", "all_recall"),
+        ("asked", "all_n"),
+        ("memory MB", "memory_mb"),
+        ("disk MB", "disk_mb"),
+        ("reopen s", "reopen_s"),
+    )
+    tables = [
+        table(
+            f"{size} records of {engine_corpus.USERS} users, top {LIMIT}: a user's own records, and all",
+            ["engine", *(title for title, _ in columns)],
+            [
+                [row["side"], *(row.get(field) for _, field in columns)]
+                for row in rows
+                if row["records"] == size
+            ],
+        )
+        for size in sorted({row["records"] for row in rows})
+    ]
+    notes = [
+        f"Vectors of {embedder}; beyond {REAL} records they are those of the first {REAL}, moved a little.",
+        "“Qdrant Edge, same content” keeps vectors, BM25 and provenance as the ledger does, without history.",
+        "The ledger compares exactly within a namespace; it builds no HNSW graph.",
+    ]
+    targets = judged(rows)
+    tables.append(table("Targets", ["target", "measured", "reached"], targets, figures=False))
+    summary = {
+        "rows": rows,
+        "targets": [dict(zip(("target", "measured", "reached"), t, strict=True)) for t in targets],
+    }
+    return Report("engine", "no model", journal.path, rows, summary, tables, [], notes)
+
+
+def judged(rows: list[Row]) -> list[tuple[str, str, str]]:
+    """Hold the ledger against its targets; what was not measured is left out."""
+    at = {(row["side"], row["records"]): row for row in rows}
+    verdicts = []
+    for size in sorted({row["records"] for row in rows}):
+        ours, raw = at.get(("ledger", size)), at.get(("Qdrant Edge", size))
+        same = at.get(("Qdrant Edge, same content", size))
+        if ours and size in TARGETS:
+            verdicts.append(_verdict(f"own p95 at {size} under (ms)", ours["own_p95_ms"], TARGETS[size]))
+            verdicts.append(_verdict(f"missed of recall at {size} under", 1 - ours["own_recall"], 0.02))
+        if ours and raw and size in TARGETS:
+            ratio = ours["own_p95_ms"] / raw["own_p95_ms"]
+            verdicts.append(_verdict(f"own p95 at {size} against raw Edge under (×)", ratio, 4.0))
+        if ours and same and size in TARGETS:
+            ratio = ours["insert_s"] / same["insert_s"]
+            verdicts.append(
+                _verdict(f"writing {size} against the same without history under (×)", ratio, 2.0)
+            )
+    return [*verdicts, *_growth([row for row in rows if row["side"] == "ledger"])]
+
+
+def _growth(ours: list[Row]) -> list[tuple[str, str, str]]:
+    """Compare the user with a constant number of records among few and among many others."""
+    if len(ours) < 2:
+        return []
+    few, many = (pick(ours, key=lambda row: int(row["records"])) for pick in (min, max))
+    ratio = many["neighbour_p50_ms"] / few["neighbour_p50_ms"]
+    what = f"{OWN} own records among {many['records']} against among {few['records']} under (×)"
+    return [_verdict(what, ratio, 1.5)]
+
+
+def _verdict(what: str, measured: float, bound: float) -> tuple[str, str, str]:
+    return f"{what} {bound:g}", f"{measured:.3g}", "yes" if measured < bound else "no"

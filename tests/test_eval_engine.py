@@ -1,0 +1,81 @@
+"""The comparison of engines: every side finds what there is to find, and a run can be resumed."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from embedding import WordEmbedder
+
+from evals import engine, engine_corpus
+from evals.engine_sides import SIDES
+
+
+@pytest.fixture
+async def corpus(tmp_path: Path, embedder: WordEmbedder) -> Path:
+    return await engine_corpus.make(600, embedder, tmp_path)
+
+
+@pytest.mark.parametrize("side", SIDES)
+async def test_every_side_is_measured_and_finds_the_truth(
+    side: str, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "PATIENCE", 0.3)
+    row = await engine.measure_async(side, corpus)
+    assert row["records"] == 600
+    assert row["own_n"] >= 1
+    assert 0 < row["own_p50_ms"] <= row["own_p95_ms"]
+    for kind in ("own_recall", "all_recall"):
+        assert (row[kind] is None) if "hybrid" in side else (row[kind] > 0.98)
+
+
+async def test_beyond_the_real_sentences_vectors_are_moved_a_little(
+    tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_corpus, "REAL", 300)
+    corpus = engine_corpus.load(await engine_corpus.make(700, embedder, tmp_path))
+    assert len(set(corpus.texts)) == 700
+    assert np.allclose(np.linalg.norm(corpus.vectors, axis=1), 1, atol=1e-5)
+    likeness = (corpus.vectors[300:600] * corpus.vectors[:300]).sum(axis=1)
+    assert 0.8 < likeness.min() < likeness.max() < 0.9999
+    assert corpus.users.count(engine_corpus.NEIGHBOUR) == engine_corpus.OWN
+
+
+def test_sentences_are_many_and_different() -> None:
+    made = engine_corpus.sentences(5000, random.Random(0))
+    assert len(set(made)) == 5000
+
+
+def test_targets_are_judged_by_the_figures() -> None:
+    base = {"own_recall": 1.0, "neighbour_p50_ms": 1.0}
+    rows = [
+        base | {"side": "ledger", "records": 1000, "own_p95_ms": 1.0, "insert_s": 1.0},
+        base
+        | {"side": "ledger", "records": 20_000, "own_p95_ms": 6.0, "insert_s": 1.0, "neighbour_p50_ms": 4.0},
+        {"side": "Qdrant Edge", "records": 20_000, "own_p95_ms": 2.0, "insert_s": 0.6},
+        {"side": "Qdrant Edge, same content", "records": 20_000, "own_p95_ms": 2.0, "insert_s": 0.6},
+    ]
+    assert [reached for _, _, reached in engine.judged(rows)] == [
+        "no",
+        "yes",
+        "yes",
+        "yes",
+        "for information",
+        "no",
+    ]
+
+
+async def test_a_run_is_reported_and_resumed(tmp_path: Path, embedder: WordEmbedder) -> None:
+    async def open_embedder(spec: str) -> WordEmbedder:
+        return embedder
+
+    options = engine.Options(tmp_path, sizes=(300,), sides=("ledger", "numpy floor"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "open_embedder", open_embedder)
+        done: list[str] = []
+        first = await engine.run(options, lambda number, of, what: done.append(what))
+        again = await engine.run(options, lambda number, of, what: done.append(what))
+    assert done == ["ledger at 300", "numpy floor at 300"]
+    assert first.rows == again.rows
+    assert [table.title for table in first.tables][-1] == "Targets"
+    assert first.raw.exists()
