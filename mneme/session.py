@@ -51,11 +51,13 @@ class Session:
 
     async def conversation(self, name: str) -> RunnableConfig:
         """Return the config of this user's conversation of that name."""
-        return await self._on_thread(thread_id(f"chat/{self.memories.user}/{name}"))
+        return await self._on_thread(thread_id(f"chat/{self.memories.user}/{name}"), "chatbot")
 
     async def background(self) -> RunnableConfig:
         """Return the config of the thread on which this user's messages are remembered."""
-        return await self._on_thread(memory_thread(self.memories.user)) | {"recursion_limit": LONG}
+        return await self._on_thread(memory_thread(self.memories.user), "remember") | {
+            "recursion_limit": LONG
+        }
 
     async def left_at(self, graph: Graph, config: RunnableConfig) -> tuple[Sequence[str], dict[str, Any]]:
         """Return the steps that a thread has still to do, and its values."""
@@ -65,10 +67,11 @@ class Session:
         state = await graph.aget_state(config)
         return state.next, state.values
 
-    async def _on_thread(self, thread: str) -> RunnableConfig:
+    async def _on_thread(self, thread: str, graph: str) -> RunnableConfig:
+        """Return a thread's config; a server that was killed may not know the thread any more."""
         if self.server is not None:
-            await self.server.threads.create(thread_id=thread, if_exists="do_nothing")
-        return {"configurable": {"thread_id": thread}}
+            await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
+        return {"configurable": {"thread_id": thread}, "metadata": {"owner": self.memories.user}}
 
 
 @asynccontextmanager

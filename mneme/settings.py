@@ -4,7 +4,7 @@ import asyncio
 from functools import lru_cache
 from pathlib import Path
 
-from platformdirs import user_data_path
+from platformdirs import user_cache_path, user_data_path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -18,7 +18,11 @@ class Settings(BaseSettings):
 
     home: Path = Field(
         default_factory=lambda: user_data_path("mneme"),
-        description="Folder that holds the ledger, the checkpoints and the caches.",
+        description="Folder that holds the ledger and the checkpoints.",
+    )
+    cache: Path = Field(
+        default_factory=lambda: user_cache_path("mneme"),
+        description="Folder of what can be made again: the exported embedder.",
     )
     ledger: str = Field("", description="Ledger: a folder, or a Qdrant URL. Default: HOME/ledger.")
     ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")

