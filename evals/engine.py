@@ -223,6 +223,10 @@ def judged(rows: list[Row]) -> list[tuple[str, str, str]]:
             verdicts.append(
                 _verdict(f"writing {size} against the same without history under (×)", ratio, 2.0)
             )
+        if ours and raw and size in TARGETS:
+            ratio = ours["insert_s"] / raw["insert_s"]
+            what = f"writing {size} against a bare vector, user and text (×)"
+            verdicts.append((what, f"{ratio:.3g}", "for information"))
     return [*verdicts, *_growth([row for row in rows if row["side"] == "ledger"])]
 
 
