@@ -1,7 +1,12 @@
 """A light analysis of English, enough for the rules of the memory agent and the chatbot.
 
-Read in this order: `words` (tokens, lemmas, inflection), `lexicon` (closed word classes), `grammar` (tags,
-sentences, clauses), `claims` (who is said to be or do what), `comparison` (how two claims stand to one
-another), `rewriting`, and for incoming messages `salience`, `composition` and `dates`. Everything is
-deterministic and linear in the length of the text; nothing is downloaded.
+Everything is deterministic and linear in the length of the text; nothing is downloaded. Read in this order:
+
+- `lexicon` closed word classes, `words` tokens and inflection, `tagging` parts of speech, `grammar` clauses;
+- `entities` who a phrase means, `predicates` a clause as verb and arguments, `attributes` what it says of its
+  subject, `claims` all that a text says;
+- `comparison` how a fact stands to a memory, `rewriting` the memory brought up to date;
+- for messages: `relevance` what is worth keeping, `statements` what is stated, `coreference` whom pronouns
+  mean, `dates`, `corrections` by fragments, `composition` the memories that result;
+- `relations` and `answering` for display and replies.
 """

@@ -75,7 +75,7 @@ def _listed(memories: Sequence[str]) -> str:
 
 
 def _to_user(memory: str) -> str:
-    """Say a memory to the person it is about: `The user's sister …` → `Your sister …`, `The user lives` → `You live`."""
+    """Say a memory to the person it is about: `The user's sister lives` → `Your sister lives`."""
     out, position = "", 0
     tokens = [token for clause in parse(memory) for token in clause.tokens]
     address = _address(tokens)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from prompts.language import lexicon as lx
 from prompts.language.entities import USER, Entity, canonical, entity_of, kind_of
@@ -12,7 +13,8 @@ _COPULAS = lx.bag("be become get turn remain stay seem look feel grow go")
 
 
 _UNITS = {
-    "kg": "weight", "kilo": "weight", "kilogram": "weight", "lb": "weight", "lbs": "weight", "pound": "weight",
+    "kg": "weight", "kilo": "weight", "kilogram": "weight", "lb": "weight", "lbs": "weight",
+    "pound": "weight",
     "stone": "weight", "cm": "height", "foot": "height", "ft": "height", "meter": "height", "metre": "height",
 }  # fmt: skip
 
@@ -30,7 +32,8 @@ _RESIDING = frozenset(["live", "reside", "stay", "dwell", "base", "settle"])
 class Claim:
     """One attribute of one subject. `single`: two different values exclude one another.
 
-    `start` and `end` are the place of the value in the text (`whole_start` with its preposition), `clause` that of the clause in the parse;
+    `start` and `end` are the place of the value in the text (`whole_start` with its
+    preposition), `clause` that of the clause in the parse;
     `apposition` says that the value stands in an apposition rather than in the predicate.
     """
 
@@ -81,17 +84,13 @@ def _tensed(predicate: Predicate, attribute: str) -> str:
     return f"past:{attribute}" if over and not attribute.startswith("time:") else attribute
 
 
-def _claim(
-    predicate: Predicate, attribute: str, argument: Argument | None, *, single: bool = True, positive: bool | None = None,
-    profile: bool = False, subject: Entity | None = None, value: frozenset[str] | None = None,
-) -> Claim:  # fmt: skip
+def _claim(predicate: Predicate, attribute: str, argument: Argument | None, **changes: Any) -> Claim:
+    """Claim an attribute with an argument's words as its single value; `changes` are further fields."""
     place = argument if argument is not None else Argument("", predicate.clause.group)
-    words = value if value is not None else (argument.lemmas if argument is not None else frozenset())
-    return Claim(
-        subject or predicate.subject, _tensed(predicate, attribute), words,
-        predicate.positive if positive is None else positive, single, profile, place.start, place.end,
-        whole_start=place.whole_start,
-    )  # fmt: skip
+    words = argument.lemmas if argument is not None else frozenset[str]()
+    claim = Claim(predicate.subject, _tensed(predicate, attribute), words, predicate.positive, single=True)
+    spot = replace(claim, start=place.start, end=place.end, whole_start=place.whole_start)
+    return replace(spot, **changes)
 
 
 def _special(predicate: Predicate) -> Iterator[Claim]:
@@ -221,35 +220,17 @@ def _owner(key: str) -> Entity:
 
 def _attribute(subject: Entity, complement: Argument, others: Sequence[Argument]) -> tuple[str, bool]:
     """Return which attribute a complement gives, and whether it can have one value only."""
-    lemmas, tokens = complement.lemmas, complement.tokens
-    if _is_age(subject, tokens):
-        return "age", True
-    if any("'" in token.low and token.tag == "CD" for token in tokens):
-        return "height", True
-    if any(token.tag == "CD" for token in tokens) and lemmas & _UNITS.keys():
-        return next(_UNITS[unit] for unit in sorted(lemmas) if unit in _UNITS), True
-    common = frozenset(canonical(token.lemma) for token in tokens if token.tag != "NNP")
-    for name, members in lx.VALUE_CLASSES.items():
-        if (common if name != "religion" else lemmas) & members and not (
-            name == "colour" and kind_of(lemmas)
-        ):
-            return name, True
-    if (
-        kind_of(lemmas)
-        or lemmas & lx.ANIMALS
-        or (subject.head in lx.ANIMALS and tokens[0].low in {"a", "an"})
-    ):
-        return "kind", True
-    if _is_profession(tokens):
-        return "occupation", True
+    exclusive = _measure(subject, complement) or _value_class(complement) or _kind(subject, complement)
+    if exclusive:
+        return exclusive, True
+    tokens = complement.tokens
     person = subject.is_user or subject.head in lx.PEOPLE or (bool(subject.name) and not subject.head)
     if all(token.tag in {"NNP", "CC"} for token in tokens):
         return ("name" if person or subject.head in lx.ANIMALS or not subject.head else "is"), True
     if tokens[0].tag in {"DT", "PRP$"}:
         return ("is-a" if person else "is"), not person
-    if tokens[0].tag == "CD" or (not person and tokens[-1].tag in {"NN", "NNP", "CD"} and subject.owner):
-        return "is", True
-    return "state", False
+    of_owned = not person and tokens[-1].tag in {"NN", "NNP", "CD"} and bool(subject.owner)
+    return ("is", True) if tokens[0].tag == "CD" or of_owned else ("state", False)
 
 
 def _is_age(subject: Entity, tokens: Sequence[Token]) -> bool:
@@ -560,3 +541,32 @@ def _changing_to(predicate: Predicate) -> Iterator[Claim]:
     ):
         owner, attribute = _functional(subject, "is")
         yield _claim(predicate, attribute, target, subject=owner, profile=True)
+
+
+def _measure(subject: Entity, complement: Argument) -> str:
+    """Return age, height or weight where a complement measures one of them."""
+    figures = [token for token in complement.tokens if token.tag == "CD"]
+    if _is_age(subject, complement.tokens):
+        return "age"
+    if any("'" in token.low for token in figures):
+        return "height"
+    return next((_UNITS[unit] for unit in sorted(complement.lemmas) if unit in _UNITS), "") if figures else ""
+
+
+def _value_class(complement: Argument) -> str:
+    """Return the class of values that exclude one another to which a complement belongs."""
+    common = frozenset(canonical(token.lemma) for token in complement.tokens if token.tag != "NNP")
+    for name, members in lx.VALUE_CLASSES.items():
+        words = complement.lemmas if name == "religion" else common
+        if words & members and not (name == "colour" and kind_of(complement.lemmas)):
+            return name
+    return ""
+
+
+def _kind(subject: Entity, complement: Argument) -> str:
+    """Return kind for an animal or breed, occupation for a profession."""
+    lemmas = complement.lemmas
+    animal = subject.head in lx.ANIMALS and complement.tokens[0].low in {"a", "an"}
+    if animal or kind_of(lemmas) or lemmas & lx.ANIMALS:
+        return "kind"
+    return "occupation" if _is_profession(complement.tokens) else ""

@@ -16,7 +16,8 @@ Relation = Literal["conflict", "addition", "duplicate", "unrelated"]
 Stand = Literal["conflict", "same", ""]
 
 _REPLACING = re.compile(
-    r"\b(?:now|instead|switched|changed|actually|correction|i meant|i mean|sorry|replaced|rather than|new|not|no longer|"
+    r"\b(?:now|instead|switched|changed|actually|correction|i meant|i mean|sorry|replaced|rather than|new|"
+    r"not|no longer|"
     r"anymore|upgraded|swapped|these days|nowadays|moved on)\b",
     re.IGNORECASE,
 )

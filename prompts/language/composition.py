@@ -30,6 +30,10 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_SPELT = {
+    "me": "the user", "us": "the user", "myself": "themselves", "ourselves": "themselves",
+    "'m": "is", "'re": "are", "'ve": "have", "'ll": "will",
+}  # fmt: skip
 _AT = {"in": "in", "at": "at", "to": "in", "from": "in", "near": "near", "on": "on"}
 _NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
 _LITTLE = frozenset(["boy", "girl", "one", "family", "team", "crew"])
@@ -66,7 +70,7 @@ def compose(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
 
 
 def _of_fragment(message: str, preceding: Sequence[str], time: str, *, exact: bool) -> list[Fact]:
-    """Read `Thursday, not Tuesday` as a correction of what the user said before (`exact`: of these very words)."""
+    """Read `Thursday, not Tuesday` as a correction of what was said before (`exact`: of these very words)."""
     found = corrected(message, preceding)
     if found is None or (exact and not found.exact):
         return []
@@ -234,33 +238,38 @@ class _Writer:
     def _word(
         self, tokens: Sequence[Token], number: int, subject_is_user: bool, agree: bool
     ) -> tuple[str, bool]:
+        """Return a token's third-person word, and whether the next verb still has to agree with the user."""
         token, low = tokens[number], tokens[number].low
         if low in {"i", "we"} and token.tag == "PRP":
             return "the user", True
-        if low in {"me", "us"}:
-            return "the user", agree
         if low in {"my", "our"} and token.tag == "PRP$":
             return ("their" if subject_is_user and _is_thing(tokens, number) else "the user's"), agree
+        if low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}:
+            return self._resolved(token), agree
+        if agree and token.tag == "VF":
+            return _third_person(token), False
+        return self._plain_word(tokens, number), agree
+
+    def _plain_word(self, tokens: Sequence[Token], number: int) -> str:
+        """Return the word for a token that is no pronoun before a noun or verb."""
+        token, low = tokens[number], tokens[number].low
+        before = tokens[number - 1] if number else None
         if low in {"mine", "ours"}:
             heads = [
                 mention.entity.head for mention in self.mentions if mention.subject and mention.entity.head
             ]
-            return f"the user's {heads[-1] if heads else 'own'}", agree
-        if low in {"myself", "ourselves"}:
-            return "themselves", agree
-        if low in lx.BARE_KIN and (number == 0 or tokens[number - 1].tag not in {"DT", "PRP$", "POS", "JJ"}):
-            return f"the user's {low}", agree
-        if low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}:
-            return self._resolved(token), agree
-        if low == "there" and number:
-            return self._place(token), agree
-        if agree and token.tag == "VF":
-            return _third_person(token), False
-        if low == "n't" and number and tokens[number - 1].low == "can":
-            return "not", agree
+            return f"the user's {heads[-1] if heads else 'own'}"
+        if low in lx.BARE_KIN and (before is None or before.tag not in {"DT", "PRP$", "POS", "JJ"}):
+            return f"the user's {low}"
+        if low == "there" and before is not None:
+            return self._place(token)
         if low == "'s" and token.tag == "VF":
-            return _spelt_out(tokens[number + 1 :]), agree
-        return {"'m": "is", "'re": "are", "'ve": "have", "'ll": "will"}.get(low, token.text), agree
+            return _spelt_out(tokens[number + 1 :])
+        return (
+            "not"
+            if low == "n't" and before is not None and before.low == "can"
+            else _SPELT.get(low, token.text)
+        )
 
     def _place(self, token: Token) -> str:
         """Return the place that `there` means."""
@@ -436,9 +445,12 @@ def _without_denials(drafts: list[_Draft]) -> list[_Draft]:
     """Drop `is not a` where the same message says `is b` of the same attribute."""
     said = [claims_of(draft.content) for draft in drafts]
     return [
-        draft for number, draft in enumerate(drafts)
-        if not _replaced(said[number], [claim for n, found in enumerate(said) if n != number for claim in found])
-    ]  # fmt: skip
+        draft
+        for number, draft in enumerate(drafts)
+        if not _replaced(
+            said[number], [claim for found in said[:number] + said[number + 1 :] for claim in found]
+        )
+    ]
 
 
 def _replaced(claims: list[Claim], others: list[Claim]) -> bool:

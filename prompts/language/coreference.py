@@ -87,20 +87,19 @@ def _mention(phrase: list[Token], before: str, subject: bool, acquired: bool) ->
 
 def genders_of(entity: Entity, before: str = "") -> frozenset[str]:
     """Return by which pronouns something can be meant: male, female, thing, many."""
-    if entity.plural:
-        return frozenset({"many"})
-    if entity.head in lx.MALE:
-        return frozenset({"male", "many"}) if entity.head not in lx.FEMALE else frozenset({"male", "female"})
-    if entity.head in lx.FEMALE:
-        return frozenset({"female", "many"})
-    if entity.head in lx.ANIMALS:
-        return frozenset({"male", "female", "thing"})
     first = entity.name.split()[0] if entity.name else ""
-    if not entity.head and before not in _PLACE and first:
-        return _of_name(first)
-    if entity.head in lx.PEOPLE | lx.PROFESSIONS:
-        return _of_name(first) if first else frozenset({"male", "female", "many"})
-    return frozenset({"thing"})
+    person = entity.head in lx.PEOPLE | lx.PROFESSIONS
+    bare_name = bool(first) and not entity.head and before not in _PLACE
+    cases = (
+        (entity.plural, {"many"}),
+        (entity.head in lx.MALE & lx.FEMALE, {"male", "female"}),
+        (entity.head in lx.MALE, {"male", "many"}),
+        (entity.head in lx.FEMALE, {"female", "many"}),
+        (entity.head in lx.ANIMALS, {"male", "female", "thing"}),
+        (bare_name or (person and bool(first)), _of_name(first)),
+        (person, {"male", "female", "many"}),
+    )
+    return frozenset(next((genders for fits, genders in cases if fits), {"thing"}))
 
 
 def _of_name(first: str) -> frozenset[str]:

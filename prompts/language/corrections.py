@@ -25,7 +25,10 @@ _LIGHT = frozenset(
 
 @dataclass(frozen=True)
 class Corrected:
-    """An earlier turn as the user wants it to read; `value` is the new part, `quote` the words that ask for it, `exact` that the old words were named."""
+    """An earlier turn as the user wants it to read.
+
+    `value` is the new part, `quote` the words that ask for it, `exact` that they name the old part.
+    """
 
     said: str
     value: str
@@ -86,7 +89,7 @@ def _core(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _place(said: str, new: Sequence[Token], old: Sequence[Token]) -> tuple[int, int] | None:
-    """Return where the old value stands in what was said: the words denied, or the last of the new one's type."""
+    """Return where the old value stands: the words denied, or the last of the new one's type."""
     words = " ".join(token.text for token in old)
     at = said.lower().rfind(words.lower()) if words else -1
     if at >= 0:
@@ -99,7 +102,7 @@ def _place(said: str, new: Sequence[Token], old: Sequence[Token]) -> tuple[int, 
 
 
 def _alike(one: Token, other: Token) -> bool:
-    """Say whether two words are values of one type: weekdays, months, numbers, colours, names, or spellings."""
+    """Say whether two words are of one type: weekdays, months, numbers, colours, names, spellings."""
     if one.low == other.low:
         return False
     for members in (lx.WEEKDAYS, lx.MONTHS, *lx.VALUE_CLASSES.values()):

@@ -20,7 +20,7 @@ def parse_time(time: str) -> date | None:
 
 
 def absolute(tokens: Sequence[Token], number: int, today: date) -> tuple[str, int] | None:
-    """Return the absolute words for the relative date that starts at a token, and how many tokens it takes."""
+    """Return the absolute words for the relative date at a token, and how many tokens it takes."""
     low = tokens[number].low
     following = tokens[number + 1].low if number + 1 < len(tokens) else ""
     if low in _DAY_WORDS:

@@ -23,17 +23,18 @@ COLLOQUIAL = {
 }  # fmt: skip
 
 ITS_IS = bag(
-    "a an the on at in not actually my your called named really been just now all so very for from to too going "
-    "gonna been also still always never about like 1 2 3"
+    "a an the on at in not actually my your called named really been just now all so very for from to too "
+    "going gonna been also still always never about like 1 2 3"
 )
 """Words before which `its` can only be `it's`."""
 
 ITS_OBJECTS = bag("me us you him them my our a the")
 
 BARE_NOUNS = bag(
-    "coffee tea water music yoga meat milk bread sugar work school life love time money traffic food weather rain snow "
-    "history math science art nature sleep exercise health news cheese chocolate wine beer rice fruit pizza pasta "
-    "chess tennis football soccer golf fish chicken beef pork salt god man woman"
+    "coffee tea water music yoga meat milk bread sugar work school life love time money traffic food "
+    "weather rain snow history math science art nature sleep exercise health news cheese chocolate wine "
+    "beer rice fruit pizza pasta chess tennis football soccer golf fish chicken beef pork salt god man "
+    "woman"
 )
 """Nouns that need no determiner in the singular, so that a capital at the start does not make them names."""
 
@@ -65,7 +66,9 @@ IRREGULAR_PARTS_OF_SPEECH = {
 NUMBER_WORDS = {
     word: str(number)
     for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+         "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+         "twenty"]
     )
 } | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80",
      "ninety": "90", "hundred": "100", "dozen": "12"}  # fmt: skip
@@ -117,59 +120,62 @@ TIME_NOUNS = (
 
 KIN = bag(
     "mother mom mum mommy mummy father dad daddy sister brother sibling son daughter child kid baby wife "
-    "husband spouse partner girlfriend boyfriend fiance fiancee fiancé fiancée uncle aunt cousin niece nephew "
-    "grandmother grandma granny grandfather grandpa grandson granddaughter grandchild twin stepmother "
-    "stepfather stepson stepdaughter stepbrother stepsister godmother godfather parent grandparent ex "
-    "mother-in-law father-in-law sister-in-law brother-in-law son-in-law daughter-in-law"
+    "husband spouse partner girlfriend boyfriend fiance fiancee fiancé fiancée uncle aunt cousin niece "
+    "nephew grandmother grandma granny grandfather grandpa grandson granddaughter grandchild twin "
+    "stepmother stepfather stepson stepdaughter stepbrother stepsister godmother godfather parent "
+    "grandparent ex mother-in-law father-in-law sister-in-law brother-in-law son-in-law daughter-in-law"
 )
 PEOPLE = KIN | bag(
-    "friend roommate flatmate housemate neighbour neighbor boss manager colleague coworker co-worker teacher "
-    "professor doctor dentist therapist coach landlord landlady mentor assistant student tutor nanny babysitter "
-    "gp vet psychiatrist client buddy mate bestie supervisor classmate teammate tenant"
+    "friend roommate flatmate housemate neighbour neighbor boss manager colleague coworker co-worker "
+    "teacher professor doctor dentist therapist coach landlord landlady mentor assistant student tutor "
+    "nanny babysitter gp vet psychiatrist client buddy mate bestie supervisor classmate teammate tenant"
 )
 ANIMALS = bag(
-    "dog puppy pup cat kitten bird parrot parakeet budgie canary hamster rabbit bunny horse pony fish goldfish "
-    "turtle tortoise snake lizard gecko ferret mouse rat hen chicken duck goat sheep cow pig pet hedgehog iguana "
-    "cockatiel chinchilla donkey axolotl guinea-pig"
+    "dog puppy pup cat kitten bird parrot parakeet budgie canary hamster rabbit bunny horse pony fish "
+    "goldfish turtle tortoise snake lizard gecko ferret mouse rat hen chicken duck goat sheep cow pig pet "
+    "hedgehog iguana cockatiel chinchilla donkey axolotl guinea-pig"
 )
 BREEDS = {
     "dog": bag(
-        "retriever labrador lab poodle terrier spaniel shepherd collie beagle bulldog dachshund husky corgi pug "
-        "chihuahua rottweiler boxer dalmatian mastiff hound greyhound whippet schnauzer pinscher setter pointer "
-        "malinois samoyed akita shiba maltese shih-tzu pomeranian labradoodle cockapoo goldendoodle doodle mutt "
-        "bernese weimaraner vizsla mongrel purebred"
+        "retriever labrador lab poodle terrier spaniel shepherd collie beagle bulldog dachshund husky "
+        "corgi pug chihuahua rottweiler boxer dalmatian mastiff hound greyhound whippet schnauzer "
+        "pinscher setter pointer malinois samoyed akita shiba maltese shih-tzu pomeranian labradoodle "
+        "cockapoo goldendoodle doodle mutt bernese weimaraner vizsla mongrel purebred"
     ),
     "cat": bag("siamese persian tabby sphynx ragdoll bengal shorthair longhair birman calico tortoiseshell"),
     "bird": bag("cockatoo macaw budgerigar cockatiel finch"),
     "horse": bag("mare stallion gelding arabian thoroughbred"),
 }
 MALE = bag(
-    "father dad daddy brother son husband boyfriend uncle nephew grandfather grandpa grandson stepfather stepson "
-    "fiance fiancé godfather stepbrother landlord man boy guy father-in-law brother-in-law son-in-law"
+    "father dad daddy brother son husband boyfriend uncle nephew grandfather grandpa grandson stepfather "
+    "stepson fiance fiancé godfather stepbrother landlord man boy guy father-in-law brother-in-law son- "
+    "in-law"
 )
 FEMALE = bag(
-    "mother mom mum mommy sister daughter wife girlfriend aunt niece grandmother grandma granny granddaughter "
-    "stepmother stepdaughter fiancee fiancée godmother stepsister landlady woman girl lady mother-in-law "
-    "sister-in-law daughter-in-law"
+    "mother mom mum mommy sister daughter wife girlfriend aunt niece grandmother grandma granny "
+    "granddaughter stepmother stepdaughter fiancee fiancée godmother stepsister landlady woman girl lady "
+    "mother-in-law sister-in-law daughter-in-law"
 )
 FIRST_NAMES = {
     "male": bag(
-        "james john robert michael david william richard joseph thomas tom charles christopher chris daniel dan "
-        "matthew matt anthony tony mark donald steven steve paul andrew andy joshua josh kenneth ken kevin brian "
-        "george timothy tim ronald jason edward ed jeffrey jeff ryan jacob jake gary nicholas nick eric jonathan "
-        "jon stephen larry justin scott brandon benjamin ben samuel gregory greg alexander frank patrick "
-        "raymond jack dennis jerry tyler aaron jose adam nathan henry peter zachary kyle noah liam oliver leo lucas "
-        "oscar max hugo felix theo ethan mason logan owen omar ahmed ali mohammed ivan luis carlos diego juan marco "
-        "luca pedro raj arjun kenji hiroshi wei erik lars sven bob bill jim joe mike rob ravi amir hassan viktor"
+        "james john robert michael david william richard joseph thomas tom charles christopher chris "
+        "daniel dan matthew matt anthony tony mark donald steven steve paul andrew andy joshua josh "
+        "kenneth ken kevin brian george timothy tim ronald jason edward ed jeffrey jeff ryan jacob jake "
+        "gary nicholas nick eric jonathan jon stephen larry justin scott brandon benjamin ben samuel "
+        "gregory greg alexander frank patrick raymond jack dennis jerry tyler aaron jose adam nathan "
+        "henry peter zachary kyle noah liam oliver leo lucas oscar max hugo felix theo ethan mason logan "
+        "owen omar ahmed ali mohammed ivan luis carlos diego juan marco luca pedro raj arjun kenji "
+        "hiroshi wei erik lars sven bob bill jim joe mike rob ravi amir hassan viktor"
     ),
     "female": bag(
-        "mary patricia jennifer jen linda elizabeth liz barbara susan sue jessica jess sarah sara karen lisa nancy "
-        "betty margaret sandra ashley kimberly kim emily donna michelle carol amanda melissa deborah stephanie "
-        "rebecca becca laura helen sharon cynthia kathleen amy angela shirley anna ann anne brenda pamela emma nicole "
-        "katherine kate katie samantha christine catherine virginia debra rachel carolyn janet maria heather diane "
-        "julie joyce victoria kelly christina lauren joan evelyn olivia judith megan cheryl andrea hannah martha "
-        "jacqueline frances gloria teresa sophia sophie grace amber alice lea lena mia zoe chloe ella lily ava nora "
-        "clara ines elena nina priya aisha fatima yuki mei ingrid astrid julia isabella camila rosa eva nadia"
+        "mary patricia jennifer jen linda elizabeth liz barbara susan sue jessica jess sarah sara karen "
+        "lisa nancy betty margaret sandra ashley kimberly kim emily donna michelle carol amanda melissa "
+        "deborah stephanie rebecca becca laura helen sharon cynthia kathleen amy angela shirley anna ann "
+        "anne brenda pamela emma nicole katherine kate katie samantha christine catherine virginia debra "
+        "rachel carolyn janet maria heather diane julie joyce victoria kelly christina lauren joan evelyn "
+        "olivia judith megan cheryl andrea hannah martha jacqueline frances gloria teresa sophia sophie "
+        "grace amber alice lea lena mia zoe chloe ella lily ava nora clara ines elena nina priya aisha "
+        "fatima yuki mei ingrid astrid julia isabella camila rosa eva nadia"
     ),
 }
 SYNONYMS = {
@@ -179,16 +185,19 @@ SYNONYMS = {
     "kitten": "cat", "kitty": "cat", "bunny": "rabbit", "kid": "child", "flat": "apartment",
     "automobile": "car", "doc": "doctor", "physician": "doctor", "bike": "bicycle", "cycle": "bicycle",
     "phone": "telephone", "cellphone": "telephone", "mobile": "telephone", "favorite": "favourite",
-    "color": "colour", "neighbor": "neighbour", "manager": "boss", "supervisor": "boss", "flatmate": "roommate",
-    "housemate": "roommate", "coworker": "colleague", "co-worker": "colleague", "buddy": "friend", "pal": "friend",
+    "color": "colour", "neighbor": "neighbour", "manager": "boss", "supervisor": "boss",
+    "flatmate": "roommate",
+    "housemate": "roommate", "coworker": "colleague", "co-worker": "colleague", "buddy": "friend",
+    "pal": "friend",
     "mate": "friend", "bestie": "friend", "job": "work", "employment": "work", "position": "work",
-    "profession": "occupation", "meeting": "meeting", "appt": "appointment", "movie": "film",
-    "soccer": "football", "vacation": "holiday", "trip": "trip", "nut": "nut", "uni": "university",
+    "profession": "occupation", "appt": "appointment", "movie": "film",
+    "soccer": "football", "vacation": "holiday", "uni": "university",
     "college": "university", "birthdate": "birthday", "lab": "labrador", "folk": "parent", "fiancé": "fiance",
-    "fiancée": "fiancee", "surname": "surname", "tv": "television", "bicycle": "bicycle", "wedding": "wedding",
-    "physiotherapist": "physio", "gluten-free": "gluten-free", "veggie": "vegetarian", "dr.": "doctor",
-    "programmer": "developer", "coder": "developer", "attorney": "lawyer", "gym": "gym", "exam": "exam",
-    "test": "exam", "seafood": "seafood", "tomatoe": "tomato",
+    "fiancée": "fiancee", "tv": "television", 
+
+    "physiotherapist": "physio", "veggie": "vegetarian", "dr.": "doctor",
+    "programmer": "developer", "coder": "developer", "attorney": "lawyer", "exam": "exam",
+    "test": "exam", 
 }  # fmt: skip
 
 # --- what excludes what -------------------------------------------------------------------------------
@@ -199,8 +208,9 @@ VALUE_CLASSES = {
     "handedness": bag("left-handed right-handed ambidextrous"),
     "life": bag("alive dead deceased"),
     "colour": bag(
-        "red blue green yellow orange purple violet pink brown black white grey gray beige turquoise teal maroon "
-        "navy silver gold golden cream magenta cyan ginger blonde blond brunette lilac lavender indigo"
+        "red blue green yellow orange purple violet pink brown black white grey gray beige turquoise teal "
+        "maroon navy silver gold golden cream magenta cyan ginger blonde blond brunette lilac lavender "
+        "indigo"
     ),
     "religion": bag(
         "christian catholic protestant muslim jewish hindu buddhist atheist agnostic mormon sikh orthodox"
@@ -219,20 +229,25 @@ VALUE_CLASSES = {
 }
 PROFESSION_SUFFIXES = ("er", "or", "ist", "ian", "eer", "man", "woman", "wright", "ess", "ant", "ect", "yst")
 PROFESSIONS = bag(
-    "nurse cook chef pilot vet student intern freelancer lawyer doctor teacher judge coach clerk architect analyst "
-    "consultant assistant accountant surgeon attorney barista paramedic mechanic plumber waiter waitress guard "
-    "scientist engineer developer designer manager director ceo cto founder entrepreneur contractor professor "
-    "carpenter apprentice trainee cashier secretary diplomat soldier principal dean scribe actor athlete model "
-    "monk priest pastor nun executive official agent rep representative specialist technician lead head "
-    "dermatologist economist"
+    "nurse cook chef pilot vet student intern freelancer lawyer doctor teacher judge coach clerk "
+    "architect analyst consultant assistant accountant surgeon attorney barista paramedic mechanic "
+    "plumber waiter waitress guard scientist engineer developer designer manager director ceo cto founder "
+    "entrepreneur contractor professor carpenter apprentice trainee cashier secretary diplomat soldier "
+    "principal dean scribe actor athlete model monk priest pastor nun executive official agent rep "
+    "representative specialist technician lead head dermatologist economist"
 )
 NOT_PROFESSIONS = (
-    PEOPLE - bag("teacher professor doctor dentist therapist coach landlord landlady tutor nanny babysitter vet student")
-    | bag("retriever terrier spaniel setter pointer boxer rottweiler pinscher shepherd schnauzer lover fan drinker "
-             "eater person owner reader player beginner runner hiker swimmer smoker non-smoker member vegetarian "
-             "pescatarian italian canadian brazilian australian american german russian winner learner sleeper riser "
-             "meat-eater morning introvert extrovert river winter summer paper number homeowner renter dinner gamer "
-             "survivor newcomer foreigner teenager supporter believer")
+    PEOPLE - bag(
+        "teacher professor doctor dentist therapist coach landlord landlady tutor nanny babysitter vet "
+        "student"
+    )
+    | bag(
+        "retriever terrier spaniel setter pointer boxer rottweiler pinscher shepherd schnauzer lover fan "
+        "drinker eater person owner reader player beginner runner hiker swimmer smoker non-smoker member "
+        "vegetarian pescatarian italian canadian brazilian australian american german russian winner "
+        "learner sleeper riser meat-eater morning introvert extrovert river winter summer paper number "
+        "homeowner renter dinner gamer survivor newcomer foreigner teenager supporter believer"
+    )
 )  # fmt: skip
 ANTONYM_VERBS = {
     "like": "hate", "love": "hate", "enjoy": "hate", "adore": "hate", "prefer": "hate",
@@ -240,8 +255,8 @@ ANTONYM_VERBS = {
 LIKING = bag("like love enjoy adore prefer fancy dig")
 DISLIKING = bag("hate dislike loathe detest despise")
 SAYING = bag(
-    "think guess believe suppose know mean say tell hear find hope wish forget remember realize realise mention notice "
-    "feel swear promise note remind assume bet figure"
+    "think guess believe suppose know mean say tell hear find hope wish forget remember realize realise "
+    "mention notice feel swear promise note remind assume bet figure"
 )
 STATES = bag("live reside stay work study attend be date own have drive use like love hate speak play weigh")
 INTRANSITIVE_PERFECT = bag(
@@ -253,8 +268,8 @@ CEASING = frozenset({"give up", "cut out", "drop out"}) | bag(
 )
 LOSING = bag("rid sell lose ditch donate dump return cancel scrap")
 MEAT = bag(
-    "meat steak chicken beef pork bacon ham lamb burger sausage turkey ribs salami barbecue duck veal hamburger "
-    "brisket pepperoni"
+    "meat steak chicken beef pork bacon ham lamb burger sausage turkey ribs salami barbecue duck veal "
+    "hamburger brisket pepperoni"
 )
 FISH = bag("fish seafood salmon tuna sushi shrimp prawn cod lobster crab oyster sashimi")
 DAIRY = bag("cheese milk butter yogurt yoghurt egg cream ice-cream honey dairy")

@@ -33,7 +33,8 @@ _FLEETING = lx.bag(
 
 
 _MOMENT = re.compile(
-    r"\b(?:right now|at the moment|just now|today|tonight|this (?:morning|afternoon|evening|minute|second))\b",
+    r"\b(?:right now|at the moment|just now|today|tonight|"
+    r"this (?:morning|afternoon|evening|minute|second))\b",
     re.IGNORECASE,
 )
 
@@ -80,29 +81,25 @@ _AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast br
 _ARTEFACTS = lx.bag("table chart image picture photo code script version translation paragraph outline")
 
 
+_SEEKING = lx.bag("need want have like look love seek get be")
+_FINDING_OUT = lx.bag("know ask hear see understand order find figure discuss")
+_TRUTH = lx.bag("wrong right mistaken correct sure curious")
 _PLURAL_WORLD = lx.bag("scientists experts researchers people everyone many most")
 
 
 def unfit(clause: Clause, subject: Sequence[Token], shares: bool, asked: bool, asks: bool) -> str:
     """Say why a clause is nothing to keep; nothing where it is."""
-    if asks or _is_question(clause, shares):
-        return "it asks a question"
-    if not clause.group:
-        return "it states nothing lasting about the user or their world"
-    if _is_imperative(clause, shares):
-        return "it asks the assistant to do something"
-    if _is_hypothetical(clause):
-        return "it is hypothetical"
-    if asked:
-        return ""
-    advised = any(token.low in {"should", "ought"} for token in clause.rest)
-    if advised and verb_lemma(clause.verbs[-1].low) in lx.SAYING if clause.verbs else False:
-        return "it is somebody's advice"
-    for judge in (_vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world):
-        reason = judge(clause, subject)
-        if reason:
-            return reason
-    return ""
+    forms = (
+        (asks or _is_question(clause, shares), "it asks a question"),
+        (not clause.group, NOTHING),
+        (_is_imperative(clause, shares), "it asks the assistant to do something"),
+        (_is_hypothetical(clause), "it is hypothetical"),
+    )
+    reason = next((reason for holds, reason in forms if holds), "")
+    if reason or asked:
+        return reason
+    judged = (judge(clause, subject) for judge in _JUDGES)
+    return next((reason for reason in judged if reason), "")
 
 
 def _words_of(clause: Clause) -> list[Token]:
@@ -192,42 +189,13 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise requests and remarks on the conversation that are made as statements."""
     if subject and subject[0].low not in {"i", "we"}:
         return ""
-    rest = {token.lemma for token in clause.rest}
-    lemmas = [verb_lemma(token.low) for token in clause.verbs]
-    if rest & (_ASKED_FOR | _ARTEFACTS) and set(lemmas) & {
-        "need",
-        "want",
-        "have",
-        "like",
-        "look",
-        "love",
-        "seek",
-        "get",
-        "be",
-    }:
+    if _asks_for(clause):
         return "it asks for something"
-    if next((verb_lemma(t.low) for t in clause.rest if t.tag == "V"), "") in {
-        "ask",
-        "say",
-        "tell",
-        "mention",
-    }:
-        return "it remarks on the conversation"
-    if any(
-        token.low in {"wrong", "right", "mistaken", "correct", "sure", "curious"} for token in clause.rest[:2]
-    ):
-        return "it remarks on the conversation"
-    addressed = any(token.low in {"you", "your"} for token in clause.rest)
-    wanting = set(lemmas) & {"need", "want", "like", "love"}
-    next_verb = next((verb_lemma(token.low) for token in clause.rest if token.tag == "V"), "")
-    if wanting and (
-        addressed
-        or next_verb in {"know", "ask", "hear", "see", "understand", "order", "find", "figure", "discuss"}
-    ):
-        return "it asks for something"
-    if any(token.low in {"'d", "would"} for token in clause.group) and not next_verb:
-        return "it asks for something"
-    return "it remarks on the conversation" if lemmas and lemmas[-1] in _TALKING and next_verb == "" else ""
+    next_verb = _next_verb(clause)
+    about_truth = any(token.low in _TRUTH for token in clause.rest[:2])
+    said = bool(clause.verbs) and verb_lemma(clause.verbs[-1].low) in _TALKING and not next_verb
+    remark = about_truth or said or next_verb in {"ask", "say", "tell", "mention"}
+    return "it remarks on the conversation" if remark else ""
 
 
 def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
@@ -333,3 +301,31 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
     )
     of = any(token.low == "of" for token in subject)
     return "" if definite and placed and not of else reason
+
+
+def _about_advice(clause: Clause, subject: Sequence[Token]) -> str:
+    advised = any(token.low in {"should", "ought"} for token in clause.rest)
+    saying = bool(clause.verbs) and verb_lemma(clause.verbs[-1].low) in lx.SAYING
+    return "it is somebody's advice" if advised and saying else ""
+
+
+def _asks_for(clause: Clause) -> bool:
+    """Recognise `I need a recipe`, `I want you to …`, `I'd like a …`."""
+    lemmas = {verb_lemma(token.low) for token in clause.verbs}
+    if {token.lemma for token in clause.rest} & (_ASKED_FOR | _ARTEFACTS) and lemmas & _SEEKING:
+        return True
+    addressed = any(token.low in {"you", "your"} for token in clause.rest)
+    wanting = lemmas & {"need", "want", "like", "love"}
+    next_verb = _next_verb(clause)
+    if wanting and (addressed or next_verb in _FINDING_OUT):
+        return True
+    return any(token.low in {"'d", "would"} for token in clause.group) and not next_verb
+
+
+def _next_verb(clause: Clause) -> str:
+    return next((verb_lemma(token.low) for token in clause.rest if token.tag == "V"), "")
+
+
+_JUDGES = (
+    _about_advice, _vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world,
+)  # fmt: skip

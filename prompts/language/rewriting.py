@@ -139,7 +139,7 @@ def _spliced(fact: str, memory: str, clashes: Sequence[tuple[Claim, Claim]]) -> 
 
 
 def _best(clashes: Sequence[tuple[Claim, Claim]]) -> tuple[Claim, Claim]:
-    """Prefer a clash of two values over one with a denial, and a special attribute over the plain predicate."""
+    """Prefer a clash of two values over a denial, and a special attribute over the plain predicate."""
     return max(
         clashes,
         key=lambda pair: (pair[0].positive and pair[0].attribute == pair[1].attribute,
@@ -171,7 +171,7 @@ def _by_apposition(splice: _Splice) -> str | None:
 
 
 def _by_predicate(splice: _Splice) -> str | None:
-    """Exchange the predicates where the memory's says nothing but what is contradicted, of the same subject."""
+    """Exchange the predicates where the memory's says only what is contradicted, of the same subject."""
     if not splice.one_subject or (_other_content(splice) and not splice.told.attribute.startswith("prefer:")):
         return None
     return _with_predicate(splice)
@@ -199,7 +199,7 @@ _PLURAL = {"has": "have", "is": "are", "was": "were", "does": "do", "lives": "li
 
 
 def _predicate_text(fact: str, source: Clause) -> str:
-    """Return the fact's predicate, with its fronted time, without the old value (`from X`, `instead of X`)."""
+    """Return the fact's predicate, with its fronted time, without the old value (`from X`)."""
     text = fact[source.group[0].start : source.end]
     predicate = predicate_of(source, USER)
     for argument in predicate.arguments if predicate is not None else ():

@@ -19,11 +19,15 @@ _STEP = r"[\s,!.:;…—–*-]*"
 
 
 _OPENER = re.compile(
-    rf"(?:{_STEP}\b(?:oh|wait|hang on|hold on|no(?! longer| more| one|body)|nope|hey|hi|hiya|hello|ok|okay|yeah|yes|yep|yup|"
-    r"btw|by the way|sorry|sry|apologies|oops|whoops|my bad|my mistake|ugh|omg|lol|lmao|haha+|well|hmm+|um+|uh+|erm|anyways?|"
-    r"fyi|(?:quick |big |small |little |just a )?(?:update|news|correction|typo|reminder)|good news|bad news|guess what|"
+    rf"(?:{_STEP}\b(?:oh|wait|hang on|hold on|no(?! longer| more| one|body)|nope|hey|hi|"
+    r"hiya|hello|ok|okay|yeah|yes|yep|yup|"
+    r"btw|by the way|sorry|sry|apologies|oops|whoops|my bad|my mistake|ugh|omg|lol|lmao|"
+    r"haha+|well|hmm+|um+|uh+|erm|anyways?|"
+    r"fyi|(?:quick |big |small |little |just a )?(?:update|news|correction|typo|reminder)|"
+    r"good news|bad news|guess what|"
     r"scratch that|tbh|to be honest|honestly|actually|just so you know|heads up|so|fun fact|long story short|"
-    r"(?:as|like) (?:i|you) (?:said|mentioned|know)|turns out(?: that)?|it turns out(?: that)?|(?:i|what i) mean(?:t)?(?: was| is)?(?: to say)?(?: that)?|"
+    r"(?:as|like) (?:i|you) (?:said|mentioned|know)|turns out(?: that)?|it turns out(?: that)?|"
+    r"(?:i|what i) mean(?:t)?(?: was| is)?(?: to say)?(?: that)?|"
     r"you(?:'ve| have)? got (?:it|that) wrong|that(?:'s| is| was) (?:wrong|not right|not true|incorrect)|"
     r"(?:please )?be advised that|please note that|i misspoke|in fact|also|"
     r"i(?: would|'d)? (?:like|want|wanted) to (?:inform|tell|let) you(?: know)?(?: that)?)(?![\w'’-]))+"
@@ -33,8 +37,10 @@ _OPENER = re.compile(
 
 
 _NOTED = re.compile(
-    rf"{_STEP}\b(?:please )?(?:note that|keep in mind|bear in mind|write (?:this|that|it) down|make a note|take note|note to self|"
-    rf"for (?:future|your) reference|for the record|(?:do not|don't|dont) forget(?! to\b)|remember this)(?: that)?\b{_STEP}",
+    rf"{_STEP}\b(?:please )?(?:note that|keep in mind|bear in mind|write (?:this|that|it) down|"
+    rf"make a note|take note|note to self|"
+    rf"for (?:future|your) reference|for the record|(?:do not|don't|dont) forget(?! to\b)|"
+    rf"remember this)(?: that)?\b{_STEP}",
     re.IGNORECASE,
 )
 
@@ -50,7 +56,8 @@ _TAIL = re.compile(r",\s*(?:any|some)\b[^,?]{0,60}\?\s*$", re.IGNORECASE)
 
 
 _SUPPOSED = re.compile(
-    r"\b(?:let's say|let us say|suppose|supposing|imagine|let's pretend|pretend|assume|assuming|what if|hypothetically|in theory|"
+    r"\b(?:let's say|let us say|suppose|supposing|imagine|let's pretend|"
+    r"pretend|assume|assuming|what if|hypothetically|in theory|"
     r"if i were|if i was)\b",
     re.IGNORECASE,
 )
@@ -214,7 +221,7 @@ def _coordinated(clause: Clause) -> bool:
 
 
 def _unwrapped(clause: Clause, depth: int = 4) -> tuple[Clause, bool]:
-    """Take a fact out of `remember that …`, `I think …`, `I wanted to say that …`; deny it after `forget that`."""
+    """Take a fact out of `remember that …`, `I think …`, `I'm told that …`; deny it after `forget that`."""
     inner = _inner(clause) if depth else None
     if inner is None:
         return clause, False

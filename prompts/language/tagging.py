@@ -23,8 +23,12 @@ _CLOSED = {
     **dict.fromkeys(lx.SUBJECT_PRONOUNS, "PRP"),
     **dict.fromkeys(lx.POSSESSIVES, "PRP$"),
     **dict.fromkeys(lx.NEGATORS, "NEG"),
-    **dict.fromkeys(["something", "everything", "nothing", "anything", "someone", "everyone", "nobody", "anyone", "mine", "yours"], "NN"),
-    **dict.fromkeys(["yes", "yeah", "yep", "no", "nope", "oh", "hey", "hi", "hello", "wow", "ugh", "please", "thanks", "sorry", "well", "okay", "ok", "hmm"], "UH"),
+    **dict.fromkeys(
+        lx.bag("something everything nothing anything someone everyone nobody anyone mine yours"), "NN"
+    ),
+    **dict.fromkeys(
+        lx.bag("yes yeah yep no nope oh hey hi hello wow ugh please thanks sorry well okay ok hmm"), "UH"
+    ),
     "all": "DT", "so": "CC", "no": "DT", "no.": "UH", "well": "RB", "there": "RB", "like": "IN",
 }  # fmt: skip
 
@@ -49,20 +53,6 @@ class _State:
     noun: bool = False  # whether a subject could have been seen
     main: bool = False  # whether the content verb after an auxiliary has been seen
     outer_open: bool = False  # a relative clause is open and its head has no verb yet
-
-
-def tag(tokens: list[Token]) -> list[Token]:
-    """Give every token of a sentence its tag, left to right."""
-    state, done = _State(), list[Token]()
-    for number, token in enumerate(tokens):
-        following = tokens[number + 1] if number + 1 < len(tokens) else None
-        after = tokens[number + 2] if number + 2 < len(tokens) else None
-        found = _tag_of(token, done, following, after, state)
-        if found == "VF" and done and _mistaken_verb(done[-1], token):
-            done[-1] = done[-1].tagged("NN")
-        done.append(token.tagged(found))
-        _advance(state, done[-1], done)
-    return done
 
 
 def _advance(state: _State, token: Token, done: list[Token]) -> None:
@@ -91,35 +81,6 @@ def _mistaken_verb(previous: Token, finite: Token) -> bool:
     return previous.tag == "VF" and auxiliary and "NOUN" in parts_of_speech(previous.low)
 
 
-def _tag_of(
-    token: Token, done: list[Token], following: Token | None, after: Token | None, state: _State
-) -> str:
-    low, previous = token.low, done[-1] if done else None
-    if low in {"'s", "'"}:
-        return _clitic_s(low, done, following, after)
-    if SIGN.match(token.text) and low not in {"'m", "'re", "'ve", "'ll", "'d"}:
-        return "PUNCT"
-    if low[0].isdigit() or low[0] in "$€£":
-        return "CD"
-    special = _special(token, previous, following, after, state)
-    if special:
-        return special
-    if low in lx.NUMBER_WORDS:
-        return "CD"
-    if low in _CLOSED and not _capital_inside(token, previous):
-        return _CLOSED[low]
-    return _open(token, done, following, state)
-
-
-def _clitic_s(low: str, done: list[Token], following: Token | None, after: Token | None) -> str:
-    previous = done[-1] if done else None
-    if previous is None or low == "'":
-        return "POS" if previous is not None and previous.tag in NOUNISH else "PUNCT"
-    if previous.tag not in NOUNISH or following is None:
-        return "VF"
-    return "POS" if _heads_noun(following, after) else "VF"
-
-
 def _heads_noun(token: Token, after: Token | None) -> bool:
     """Say whether a noun phrase without determiner starts here."""
     low, pos = token.low, parts_of_speech(token.low)
@@ -136,39 +97,6 @@ def _heads_noun(token: Token, after: Token | None) -> bool:
     ):
         return "VERB" not in pos and low not in lx.VALUE_CLASSES["diet"] and not low.endswith(("ic", "ed"))
     return True
-
-
-def _special(
-    token: Token, previous: Token | None, following: Token | None, after: Token | None, state: _State
-) -> str:
-    """Tag the function words whose tag depends on their neighbours; nothing for others."""
-    low, before = token.low, previous.tag if previous else ""
-    if low == "to":
-        return _to(previous, following)
-    if low == "her":
-        return "PRP$" if following is not None and _nounish(following) else "PRPO"
-    if low == "that":
-        return _that(before, following)
-    if low == "no" and following is not None and following.low in {"longer", "more"}:
-        return "NEG"
-    if low in {"wow", "sorry", "hi", "hey", "please", "thanks"} and before not in {"", "PUNCT", "UH", "CC"}:
-        return "JJ" if low == "sorry" else "NN"
-    if low == "one" and before in {"JJ", "DT"}:
-        return "NN"
-    if low in {"no", "well", "ok", "okay", "right"} and (
-        following is None or following.text in ",.!" or previous is None
-    ):
-        return "UH" if low != "no" or following is None or following.text in ",.!" else "DT"
-    if (
-        low in {"since", "until", "till", "before", "after", "as", "like", "once", "cause"}
-        and following is not None
-    ):
-        return _preposition_or_clause(low, previous, following, state)
-    if low in {"so", "plus"} and following is not None and low == "so":
-        return "RB" if before == "VF" or following.low in {"much", "many", "far"} else "CC"
-    if low in lx.BE | lx.HAVE | lx.DO | lx.MODALS | {"'d"}:
-        return _auxiliary(token, before, following)
-    return ""
 
 
 def _to(previous: Token | None, following: Token | None) -> str:
@@ -196,43 +124,8 @@ def _that(before: str, following: Token | None) -> str:
     return "DT" if "NOUN" in pos or "ADJ" in pos else "PRP"
 
 
-def _preposition_or_clause(low: str, previous: Token | None, following: Token, state: _State) -> str:
-    if low == "like":
-        before = previous.tag if previous else ""
-        verbal = before in {"PRP", "TO", "NEG", "RB"} or (
-            before in {"NNP", "NN", "VF"} and _does(previous, state)
-        )
-        return ("V" if state.finite else "VF") if verbal and not _is_be(state.finite) else "IN"
-    clause = following.low in lx.SUBJECT_PRONOUNS or (following.low in lx.POSSESSIVES and low not in {"as"})
-    return "SUB" if clause and (low != "until" or following.low in lx.SUBJECT_PRONOUNS) else "IN"
-
-
-def _does(previous: Token | None, state: _State) -> bool:
-    assert previous is not None
-    return not state.finite or previous.low in lx.DO | lx.MODALS
-
-
 def _is_be(word: str) -> bool:
     return word in lx.BE | {"'s"}
-
-
-def _auxiliary(token: Token, before: str, following: Token | None) -> str:
-    low = token.low
-    if low in {"can", "will", "may", "might", "must"} and before in {"DT", "PRP$", "IN", "JJ"}:
-        return "NNP" if token.text[0].isupper() else "NN"
-    if low in {"will", "may"} and token.text[0].isupper() and before not in {"", "PUNCT"}:
-        return "NNP"
-    if low == "been" and before in {"", "PUNCT"}:
-        return "VF"
-    if low in {"be", "been", "being", "having"}:
-        return "V"
-    if low in {"have", "do"} and before in {"TO", "NEG"}:
-        return "V"
-    return "VF"
-
-
-def _capital_inside(token: Token, previous: Token | None) -> bool:
-    return token.text[0].isupper() and token.low != "i" and previous is not None and previous.tag != "PUNCT"
 
 
 def _nounish(token: Token) -> bool:
@@ -243,25 +136,6 @@ def _nounish(token: Token) -> bool:
         return low in {"own", "favourite"}
     pos = parts_of_speech(low)
     return not pos or bool(pos & {"NOUN", "ADJ"})
-
-
-def _open(token: Token, done: list[Token], following: Token | None, state: _State) -> str:
-    low, previous = token.low, done[-1] if done else None
-    before = previous.tag if previous else ""
-    pos = parts_of_speech(low)
-    if _is_name(token, before, pos, previous, following):
-        return "NNP"
-    if not pos:
-        return _unknown(token, before, state)
-    if "VERB" in pos:
-        verbal = _verbal(token, done, following, state, pos)
-        if verbal:
-            return verbal
-    if pos == {"ADV"} or ("ADV" in pos and low.endswith("ly")):
-        return "RB"
-    if before == "PRP$" and pos == {"ADJ"} and (following is None or not _nounish(following)):
-        return "NN"
-    return _noun_or_adjective(pos, following)
 
 
 def _noun_or_adjective(pos: frozenset[str], following: Token | None) -> str:
@@ -275,60 +149,12 @@ def _noun_or_adjective(pos: frozenset[str], following: Token | None) -> str:
     return "NN" if verbal else "JJ"
 
 
-def _is_name(
-    token: Token, before: str, pos: frozenset[str], previous: Token | None, following: Token | None
-) -> bool:
-    low, capital = token.low, token.text[0].isupper()
-    if low in lx.WEEKDAYS | lx.MONTHS and (
-        capital or low not in {"sun", "sat", "may", "mar", "wed", "march"}
-    ):
-        return True
-    inner = token.text[1:] != token.text[1:].lower() and not token.text.isupper()
-    if (capital and before not in {"", "PUNCT", "UH"}) or inner:
-        return True
-    first = low in lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
-    if capital and low not in lx.BARE_NOUNS and pos and following is not None:
-        if _after_name(following, plural=low.endswith("s")):
-            return True
-    if capital:
-        return (
-            not pos
-            or first
-            or (following is not None and following.text[0].isupper() and following.text != "I")
-        )
-    kin = previous is not None and previous.low in lx.PEOPLE | lx.ANIMALS | {"named", "called"}
-    return (first and not pos & {"VERB", "ADJ"}) or (kin and not pos and not low.endswith(("ed", "ing")))
-
-
 def _after_name(following: Token, plural: bool) -> bool:
     """Say whether what follows a bare word shows it to be a name: a singular verb."""
     if following.low in {"is", "was", "has", "does", "'s"}:
         return True
     finite = parts_of_speech(following.low) >= {"VERB"} and verb_form(following.low) == "VBZ"
     return not plural and (finite or following.low in {",", "("})
-
-
-def _unknown(token: Token, before: str, state: _State) -> str:
-    low = token.low
-    if low.endswith("ing") and len(low) > 5:
-        return "V"
-    if low.endswith("ed") and len(low) > 4:
-        return "VF" if not state.finite and before in {"PRP", "NN", "NNP"} else "V"
-    return "RB" if low.endswith("ly") else "NN"
-
-
-def _verbal(
-    token: Token, done: list[Token], following: Token | None, state: _State, pos: frozenset[str]
-) -> str:
-    """Return VF or V where a word that can be a verb is one here; nothing where it is not."""
-    form, before = verb_form(token.low), _before_adverbs(done)
-    if before is not None and before.tag == "TO":
-        return "V"
-    if before is not None and before.tag == "VF" and before.low in lx.MODALS | lx.DO | {"'d", "let"}:
-        return "V"
-    if state.finite:
-        return _after_finite(token, before, form, pos, state, following)
-    return _as_finite(token, done, following, state, form, pos)
 
 
 def _before_adverbs(done: list[Token]) -> Token | None:
@@ -338,110 +164,13 @@ def _before_adverbs(done: list[Token]) -> Token | None:
     return None
 
 
-def _after_finite(
-    token: Token, before: Token | None, form: str, pos: frozenset[str], state: _State, following: Token | None
-) -> str:
-    tag_before = before.tag if before is not None else ""
-    if (
-        state.finite in lx.DO | lx.MODALS
-        and not state.main
-        and tag_before in {"PRP", "NN", "NNP"}
-        and form == "VB"
-    ):
-        return "V"
-    if tag_before in {"DT", "PRP$", "POS", "JJ", "CD"}:
-        return "" if pos - {"VERB"} else "V" if form == "VBG" else ""
-    if form == "VBG":
-        return "" if tag_before == "IN" and _joins_noun(following) and "NOUN" in pos else "V"
-    if form in {"VBD", "VBN"} and tag_before in {"VF", "V", "NN", "NNP", "PRP"}:
-        return "V" if "ADJ" not in pos or tag_before != "VF" or not _is_be(state.finite) else "V"
-    if (
-        tag_before in {"VF", "V"}
-        and _is_perfect(state.finite)
-        and token.low in {"put", "quit", "cut", "set", "become"}
-    ):
-        return "V"
-    return "V" if pos == {"VERB"} else ""
-
-
-def _joins_noun(following: Token | None) -> bool:
-    return following is not None and following.low not in _CLOSED and not SIGN.match(following.text)
-
-
 def _is_perfect(word: str) -> bool:
     return word in lx.HAVE | {"'s", "'d"}
-
-
-def _as_finite(
-    token: Token, done: list[Token], following: Token | None, state: _State, form: str, pos: frozenset[str]
-) -> str:
-    previous = _before_adverbs(done)
-    before = previous.tag if previous is not None else ""
-    if form == "VBG":
-        return "V" if "NOUN" not in pos or before not in _OPENS_NOUN else ""
-    if before in {"PRP", "WH"}:
-        return "VF"
-    if before in _OPENS_NOUN:
-        return "" if pos - {"VERB"} or before == "POS" else "V"
-    if before in {"NN", "NNP"} or (before == "PUNCT" and state.noun):
-        return _after_noun(done, previous, following, form, pos)
-    if before == "CC":
-        return _after_coordinator(token, done, following, form, pos)
-    return "VF" if before in {"", "PUNCT", "UH"} and _opens_sentence(form, pos, following) else ""
-
-
-def _after_noun(
-    done: list[Token],
-    previous: Token | None,
-    following: Token | None,
-    form: str,
-    pos: frozenset[str],
-) -> str:
-    assert previous is not None
-    if form in {"VBZ", "VBD", "VBN"}:
-        ambiguous = form == "VBZ" and "NOUN" in pos and (previous.tag == "PUNCT" and following is None)
-        return "" if ambiguous else "VF"
-    plural = (
-        previous.low.endswith("s")
-        or previous.low
-        in {
-            "people",
-            "children",
-            "family",
-            "men",
-            "women",
-        }
-        or _coordinated(done)
-    )
-    if "NOUN" not in pos and "ADJ" not in pos:
-        return "VF"
-    return "VF" if plural and following is not None and not SIGN.match(following.text) else ""
 
 
 def _coordinated(done: list[Token]) -> bool:
     """Say whether the noun phrase before is the last of several (`me and Jason`)."""
     return any(token.tag == "CC" for token in done[-4:-1])
-
-
-def _after_coordinator(
-    token: Token, done: list[Token], following: Token | None, form: str, pos: frozenset[str]
-) -> str:
-    verb = next((earlier for earlier in reversed(done[-40:]) if earlier.tag == "VF"), None)
-    if verb is None:
-        return ""
-    if "NOUN" not in pos and "ADJ" not in pos:
-        return "V" if form == "VB" and _before_conjunct(done).tag == "V" else "VF"
-    past = verb_form(verb.low) in {"VBD", "VBN"} or verb.low in {"was", "were", "had", "did"}
-    agrees = form == "VBD" and past if form != "VBZ" else verb.low.endswith("s")
-    if form == "VB":
-        plain = any(earlier.low in {"i", "we", "they"} for earlier in done)
-        agrees = (verb_form(verb.low) == "VB" and not _is_be(verb.low)) or (plain and not _is_be(verb.low))
-    adjacent = len(done) > 1 and done[-2].tag == "VF"
-    continues = (
-        following is not None and not SIGN.match(following.text) and following.low not in lx.COORDINATORS
-    )
-    continues = continues and (form != "VB" or following is None or following.low in _CLOSED)
-    return "VF" if agrees and (adjacent or continues) else ""
 
 
 def _before_conjunct(done: list[Token]) -> Token:
@@ -451,11 +180,314 @@ def _before_conjunct(done: list[Token]) -> Token:
     return done[-1]
 
 
-def _opens_sentence(form: str, pos: frozenset[str], following: Token | None) -> bool:
-    if following is None or SIGN.match(following.text):
-        return pos == {"VERB"}
-    if following.low in lx.BE | lx.HAVE | lx.MODALS | {"'s"}:
+@dataclass(frozen=True)
+class _Here:
+    """A word among its neighbours: what was tagged before it, what follows, and the clause so far."""
+
+    token: Token
+    done: list[Token]
+    following: Token | None
+    after: Token | None
+    state: _State
+
+    @property
+    def low(self) -> str:
+        return self.token.low
+
+    @property
+    def previous(self) -> Token | None:
+        return self.done[-1] if self.done else None
+
+    @property
+    def before(self) -> str:
+        """Return the tag of the word before; nothing at the start."""
+        return self.done[-1].tag if self.done else ""
+
+    @property
+    def subject_side(self) -> Token | None:
+        """Return the word before, adverbs aside."""
+        return next(
+            (token for token in reversed(self.done[-4:]) if token.tag not in {"RB", "NEG", "UH"}), None
+        )
+
+    @property
+    def next_low(self) -> str:
+        return self.following.low if self.following is not None else ""
+
+    @property
+    def ends_here(self) -> bool:
+        return self.following is None or bool(SIGN.match(self.following.text))
+
+    @property
+    def pos(self) -> frozenset[str]:
+        return parts_of_speech(self.token.low)
+
+    @property
+    def form(self) -> str:
+        return verb_form(self.token.low)
+
+
+def tag(tokens: list[Token]) -> list[Token]:
+    """Give every token of a sentence its tag, left to right."""
+    state, done = _State(), list[Token]()
+    for number, token in enumerate(tokens):
+        following = tokens[number + 1] if number + 1 < len(tokens) else None
+        after = tokens[number + 2] if number + 2 < len(tokens) else None
+        here = _Here(token, done, following, after, state)
+        found = next(tagged for rule in _RULES if (tagged := rule(here)))
+        if found == "VF" and done and _mistaken_verb(done[-1], token):
+            done[-1] = done[-1].tagged("NN")
+        done.append(token.tagged(found))
+        _advance(state, done[-1], done)
+    return done
+
+
+def _sign_or_figure(here: _Here) -> str:
+    if here.low in {"'s", "'"}:
+        return _clitic_s(here)
+    if SIGN.match(here.token.text) and here.low not in {"'m", "'re", "'ve", "'ll", "'d"}:
+        return "PUNCT"
+    return "CD" if here.low[0].isdigit() or here.low[0] in "$€£" else ""
+
+
+def _clitic_s(here: _Here) -> str:
+    if here.previous is None or here.low == "'":
+        return "POS" if here.before in NOUNISH else "PUNCT"
+    if here.before not in NOUNISH or here.following is None:
+        return "VF"
+    return "POS" if _heads_noun(here.following, here.after) else "VF"
+
+
+def _function_word(here: _Here) -> str:
+    """Tag the function words whose tag depends on their neighbours."""
+    low = here.low
+    if low == "to":
+        return _to(here.previous, here.following)
+    if low == "her":
+        return "PRP$" if here.following is not None and _nounish(here.following) else "PRPO"
+    if low == "that":
+        return _that(here.before, here.following)
+    if low == "so":
+        return "RB" if here.before == "VF" or here.next_low in {"much", "many", "far"} else "CC"
+    return "NN" if low == "one" and here.before in {"JJ", "DT"} else ""
+
+
+def _interjection(here: _Here) -> str:
+    """Tell `no, …` from `no dog` and `no longer`, and `sorry, …` from `I am sorry`."""
+    low, inside = here.low, here.before not in {"", "PUNCT", "UH", "CC"}
+    if low == "no" and here.next_low in {"longer", "more"}:
+        return "NEG"
+    if low in {"wow", "sorry", "hi", "hey", "please", "thanks"} and inside:
+        return "JJ" if low == "sorry" else "NN"
+    stops = here.following is None or here.following.text in ",.!"
+    if low in {"well", "ok", "okay", "right"} and (stops or here.previous is None):
+        return "UH"
+    return "UH" if low == "no" and stops else ""
+
+
+_CLAUSE_OR_PHRASE = frozenset(["since", "until", "till", "before", "after", "as", "once", "cause"])
+
+
+def _preposition_or_clause(here: _Here) -> str:
+    """Tell `since May` from `since I moved`, and `like tea` from `I like tea`."""
+    if here.following is None:
+        return ""
+    if here.low == "like":
+        return _like(here)
+    if here.low not in _CLAUSE_OR_PHRASE:
+        return ""
+    clause = here.next_low in lx.SUBJECT_PRONOUNS or (
+        here.next_low in lx.POSSESSIVES and here.low not in {"as", "until"}
+    )
+    return "SUB" if clause else "IN"
+
+
+def _like(here: _Here) -> str:
+    named = here.before in {"NNP", "NN", "VF"} and (
+        not here.state.finite or (here.previous is not None and here.previous.low in lx.DO | lx.MODALS)
+    )
+    verbal = here.before in {"PRP", "TO", "NEG", "RB"} or named
+    if not verbal or _is_be(here.state.finite):
+        return "IN"
+    return "V" if here.state.finite else "VF"
+
+
+def _auxiliary(here: _Here) -> str:
+    low, before = here.low, here.before
+    if low not in lx.BE | lx.HAVE | lx.DO | lx.MODALS | {"'d"}:
+        return ""
+    if low in {"can", "will", "may", "might", "must"} and before in {"DT", "PRP$", "IN", "JJ"}:
+        return "NNP" if here.token.text[0].isupper() else "NN"
+    if low in {"will", "may"} and here.token.text[0].isupper() and before not in {"", "PUNCT"}:
+        return "NNP"
+    bare = low in {"be", "being", "having"} or (low in {"have", "do"} and before in {"TO", "NEG"})
+    return "V" if bare or (low == "been" and before not in {"", "PUNCT"}) else "VF"
+
+
+def _closed(here: _Here) -> str:
+    if here.low in lx.NUMBER_WORDS:
+        return "CD"
+    capital = here.token.text[0].isupper() and here.low != "i" and here.before not in {"", "PUNCT"}
+    return "" if capital else _CLOSED.get(here.low, "")
+
+
+def _name(here: _Here) -> str:
+    named = _is_calendar(here) or _is_capital_inside(here) or _is_opening_name(here) or _is_small_name(here)
+    return "NNP" if named else ""
+
+
+def _is_calendar(here: _Here) -> bool:
+    small = here.low not in {"sun", "sat", "may", "mar", "wed", "march"}
+    return here.low in lx.WEEKDAYS | lx.MONTHS and (here.token.text[0].isupper() or small)
+
+
+def _is_capital_inside(here: _Here) -> bool:
+    """Say whether a capital stands where no sentence starts, or inside the word (`iPhone`)."""
+    text = here.token.text
+    inner = text[1:] != text[1:].lower() and not text.isupper()
+    return inner or (text[0].isupper() and here.before not in {"", "PUNCT", "UH"})
+
+
+def _is_opening_name(here: _Here) -> bool:
+    """Say whether a capital that opens a sentence is a name's."""
+    if not here.token.text[0].isupper():
         return False
-    if "NOUN" not in pos and "ADJ" not in pos:
+    if not here.pos or here.low in _FIRST_NAMES:
         return True
-    return following.low in _CLOSED and following.low not in lx.COORDINATORS
+    if here.following is None:
+        return False
+    verb_follows = _after_name(here.following, plural=here.low.endswith("s"))
+    goes_on = here.following.text[0].isupper() and here.following.text != "I"
+    return goes_on or (verb_follows and here.low not in lx.BARE_NOUNS)
+
+
+def _is_small_name(here: _Here) -> bool:
+    """Say whether a word without capital is a name: a first name, or unknown after `sister` or `named`."""
+    kin = here.previous is not None and here.previous.low in lx.PEOPLE | lx.ANIMALS | {"named", "called"}
+    known = here.low in _FIRST_NAMES and not here.pos & {"VERB", "ADJ"}
+    return known or (kin and not here.pos and not here.low.endswith(("ed", "ing")))
+
+
+def _unknown(here: _Here) -> str:
+    """Guess the tag of a word that no dictionary has, by its ending."""
+    low = here.low
+    if here.pos:
+        return ""
+    if low.endswith("ing") and len(low) > 5:
+        return "V"
+    if low.endswith("ed") and len(low) > 4:
+        return "VF" if not here.state.finite and here.before in {"PRP", "NN", "NNP"} else "V"
+    return "RB" if low.endswith("ly") else "NN"
+
+
+def _verb(here: _Here) -> str:
+    """Return VF or V where a word that can be a verb is one here."""
+    if "VERB" not in here.pos:
+        return ""
+    before = here.subject_side
+    framed = before is not None and before.tag == "VF" and before.low in lx.MODALS | lx.DO | {"'d", "let"}
+    if framed or (before is not None and before.tag == "TO"):
+        return "V"
+    return _after_finite(here) if here.state.finite else _as_finite(here)
+
+
+def _after_finite(here: _Here) -> str:
+    """Return V where a word is a further verb of a clause that has its finite verb."""
+    before = here.subject_side.tag if here.subject_side is not None else ""
+    inverted = here.state.finite in lx.DO | lx.MODALS and not here.state.main
+    if before in {"DT", "PRP$", "POS", "JJ", "CD"}:
+        return "V" if here.pos == {"VERB"} and here.form == "VBG" else ""
+    if here.form == "VBG":
+        return (
+            ""
+            if before == "IN" and not here.ends_here and here.next_low not in _CLOSED and "NOUN" in here.pos
+            else "V"
+        )
+    participle = here.form in {"VBD", "VBN"} and before in {"VF", "V", "NN", "NNP", "PRP"}
+    question = inverted and before in {"PRP", "NN", "NNP"} and here.form == "VB"
+    perfect = before in {"VF", "V"} and here.state.finite in lx.HAVE | {"'s", "'d"} and here.low == "become"
+    return "V" if participle or question or perfect or here.pos == {"VERB"} else ""
+
+
+def _as_finite(here: _Here) -> str:
+    """Return VF where a word is the finite verb that the clause still lacks."""
+    before = here.subject_side.tag if here.subject_side is not None else ""
+    if here.form == "VBG":
+        return "V" if "NOUN" not in here.pos or before not in _OPENS_NOUN else ""
+    if before in _OPENS_NOUN:
+        return "V" if here.pos == {"VERB"} and before != "POS" else ""
+    finite = before in {"PRP", "WH"}
+    finite = finite or (
+        _follows_noun(here) if before in {"NN", "NNP"} or (before == "PUNCT" and here.state.noun) else False
+    )
+    if before == "CC":
+        return _after_coordinator(here)
+    opens = before in {"", "UH"} or (before == "PUNCT" and not here.state.noun)
+    return "VF" if finite or (opens and _opens_sentence(here)) else ""
+
+
+def _follows_noun(here: _Here) -> bool:
+    """Say whether a word after a noun is its verb: an inflected one, or a bare one after a plural."""
+    previous = here.subject_side
+    if previous is None:
+        return False
+    if here.form in {"VBZ", "VBD", "VBN"}:
+        return not (
+            here.form == "VBZ" and "NOUN" in here.pos and previous.tag == "PUNCT" and here.following is None
+        )
+    plural = previous.low.endswith("s") or previous.low in _PLURALS or _coordinated(here.done)
+    return here.pos == {"VERB"} or (plural and not here.ends_here)
+
+
+_PLURALS = frozenset(["people", "children", "family", "men", "women"])
+_FIRST_NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
+
+
+def _after_coordinator(here: _Here) -> str:
+    """Return VF or V where a word after `and` is a verb that goes with the one before, not a further noun."""
+    verb = next((earlier for earlier in reversed(here.done[-40:]) if earlier.tag == "VF"), None)
+    if verb is None:
+        return ""
+    if not here.pos & {"NOUN", "ADJ"}:
+        return "V" if here.form == "VB" and _before_conjunct(here.done).tag == "V" else "VF"
+    adjacent = len(here.done) > 1 and here.done[-2].tag == "VF"
+    continues = not here.ends_here and here.next_low not in lx.COORDINATORS
+    continues = continues and (here.form != "VB" or here.next_low in _CLOSED)
+    return "VF" if _agrees(here, verb) and (adjacent or continues) else ""
+
+
+def _agrees(here: _Here, verb: Token) -> bool:
+    """Say whether a verb form can share the subject of an earlier verb."""
+    if here.form == "VBZ":
+        return verb.low.endswith("s")
+    if here.form != "VB":
+        return verb_form(verb.low) in {"VBD", "VBN"} or verb.low in {"was", "were", "had", "did"}
+    plain = any(earlier.low in {"i", "we", "they"} for earlier in here.done)
+    return not _is_be(verb.low) and (plain or verb_form(verb.low) == "VB")
+
+
+def _opens_sentence(here: _Here) -> bool:
+    """Say whether a verb can open the sentence: a request, or a statement without `I`."""
+    if here.ends_here:
+        return here.pos == {"VERB"}
+    if here.next_low in lx.BE | lx.HAVE | lx.MODALS | {"'s"}:
+        return False
+    return not here.pos & {"NOUN", "ADJ"} or (
+        here.next_low in _CLOSED and here.next_low not in lx.COORDINATORS
+    )
+
+
+def _other(here: _Here) -> str:
+    """Tag what is left: adverb, adjective or noun."""
+    if here.pos == {"ADV"} or ("ADV" in here.pos and here.low.endswith("ly")):
+        return "RB"
+    alone = here.following is None or not _nounish(here.following)
+    if here.before == "PRP$" and here.pos == {"ADJ"} and alone:
+        return "NN"
+    return _noun_or_adjective(here.pos, here.following)
+
+
+_RULES = (
+    _sign_or_figure, _function_word, _interjection, _preposition_or_clause, _auxiliary, _closed,
+    _name, _unknown, _verb, _other,
+)  # fmt: skip
