@@ -51,8 +51,23 @@ class Terminal:
         await show_notice(*self.talk.roles)
         if not self.as_json:
             console.print(f"[dim]{HELP}[/]")
+        try:
+            await self._go_on()
+        except MnemeError as error:
+            print_error(error, self.as_json)
+        self.talk.remember()
+
+    async def _go_on(self) -> None:
+        if not (words := await self.talk.left_unanswered()):
+            return
+        if not self.as_json:
+            console.print(f"[dim]answering what you said last:[/] {escape(words)}", soft_wrap=True)
         async for piece in self.talk.resume():
             self._say(piece)
+        if self.as_json:
+            print_json({"message": words, "reply": self.talk.reply})
+        else:
+            console.print()
 
     async def take(self, line: str) -> bool:
         """Answer a line or obey a command; return whether to go on."""
@@ -76,13 +91,11 @@ class Terminal:
 
     async def _answer(self, words: str) -> None:
         message_id = uuid4().hex
-        pieces = []
         async for piece in self.talk.say(words, message_id):
             self._say(piece)
-            pieces.append(piece)
         self.open.append(message_id)
         if self.as_json:
-            print_json({"message_id": message_id, "message": words, "reply": "".join(pieces)})
+            print_json({"message_id": message_id, "message": words, "reply": self.talk.reply})
         else:
             console.print()
         await self._report(wait=False)

@@ -79,9 +79,7 @@ async def _turn(talk: Talk, message: str, as_json: bool) -> None:
     message_id, started = uuid4().hex, time.perf_counter()
     if not as_json:
         console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
-    pieces = []
     async for piece in talk.say(message, message_id):
-        pieces.append(piece)
         if not as_json:
             console.print(escape(piece), end="", soft_wrap=True)
     replied = time.perf_counter() - started
@@ -89,7 +87,7 @@ async def _turn(talk: Talk, message: str, as_json: bool) -> None:
     remembered = time.perf_counter() - started
     done = await told(outcome, talk.session.memories) if outcome else {"kept": await talk.failures()}
     if as_json:
-        print_json({"message": message, "reply": "".join(pieces), "seconds": replied, "memory": done})
+        print_json({"message": message, "reply": talk.reply, "seconds": replied, "memory": done})
         return
     model = outcome.model if outcome else "nobody"
     console.print(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
 from rich.markup import escape
 
 from mneme.errors import NotFound
@@ -31,28 +31,42 @@ class Talk:
         self.roles: tuple[str, ...] = tuple(context.values())
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
+        self.reply = ""
 
     async def say(self, text: str, message_id: str) -> AsyncIterator[str]:
         """Say something; yield the reply piece by piece, then let the memory agent work."""
         message = {"role": "user", "content": text, "id": message_id}
+        self.reply = ""
         async for piece in self._reply({"messages": [message]}):
             yield piece
         self.remember()
 
-    async def resume(self) -> AsyncIterator[str]:
-        """Yield the rest of a turn that a killed process left behind, and remember what waits."""
+    async def left_unanswered(self) -> str:
+        """Return the message whose turn a killed process or an error left unfinished; empty where none is."""
         conversation = await self.session.conversation(self._thread)
-        steps, _ = await self.session.left_at(self.session.chatbot, conversation)
-        if steps:
-            async for piece in self._reply(None):
-                yield piece
-        self.remember()
+        steps, values = await self.session.left_at(self.session.chatbot, conversation)
+        spoken = convert_to_messages(values.get("messages", []))
+        said = [message.text for message in spoken if message.type == "human"]
+        return said[-1] if steps and said else ""
+
+    async def resume(self) -> AsyncIterator[str]:
+        """Yield the rest of the unfinished turn."""
+        async for piece in self._reply(None):
+            yield piece
 
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
+        """Yield what streams; an attempt that broke off is followed by a new line and the next attempt."""
         config = await self.session.conversation(self._thread)
         chunks = self.session.chatbot.astream(given, config, context=self._context, stream_mode="messages")
+        message_id = ""
         async for chunk, _ in cast(AsyncIterator[tuple[Any, Any]], chunks):
-            yield chunk.text if isinstance(chunk, BaseMessage) else str(chunk["content"])
+            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+            if message_id not in {"", part["id"]}:
+                self.reply = ""
+                yield "\n"
+            message_id = part["id"]
+            self.reply += str(part["content"])
+            yield str(part["content"])
 
     def remember(self) -> None:
         """Let the memory agent work in the background, unless the server does."""
