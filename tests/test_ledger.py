@@ -11,7 +11,7 @@ import pytest
 from embedding import WordEmbedder
 
 from mneme.errors import BadInput, Conflict, NotFound
-from stores.engine import Ranking
+from stores.engine import Mode, Ranking
 from stores.ledger import Ledger, open_ledger
 from stores.records import Change, Source, Version, Write, record_id
 
@@ -20,7 +20,7 @@ SAID = Change(reason="the user said so", actor="memory agent", source=Source(thr
 
 
 async def put(ledger: Ledger, text: str, namespace: tuple[str, ...] = ALICE, **more: Any) -> Version:
-    value = {"content": text, **more.pop("value", {})}
+    value: dict[str, Any] = {"content": text, **more.pop("value", {})}
     return await ledger.insert(namespace, value, text=text, change=SAID, **more)
 
 
@@ -212,7 +212,7 @@ class TestReplays:
 
     async def test_a_replayed_update_returns_what_it_wrote_then(self, ledger: Ledger) -> None:
         made = await put(ledger, "Max")
-        change = {"value": {}, "text": "changed", "change": SAID, "idempotency_key": "task 8"}
+        change: dict[str, Any] = {"value": {}, "text": "changed", "change": SAID, "idempotency_key": "task 8"}
         done = await ledger.update(ALICE, made.key, expected_version=1, **change)
         assert await ledger.update(ALICE, made.key, expected_version=1, **change) == done
         assert await ledger.update(ALICE, made.key, expected_version=2, **change) == done
@@ -261,7 +261,8 @@ class TestSearch:
     async def test_the_three_modes_find_and_say_their_parts(self, ledger: Ledger) -> None:
         for text in ("Max is a Labrador mix", "The user drinks green tea", "Anna plays the violin"):
             await put(ledger, text)
-        for mode, parts in (("dense", {"dense"}), ("bm25", {"bm25"}), ("hybrid", {"dense", "bm25"})):
+        wanted: dict[Mode, set[str]] = {"dense": {"dense"}, "bm25": {"bm25"}, "hybrid": {"dense", "bm25"}}
+        for mode, parts in wanted.items():
             hits = await ledger.search(ALICE, "which tea is drunk?", mode=mode)
             assert hits[0].version.text == "The user drinks green tea"
             assert set(hits[0].parts) == parts
@@ -347,7 +348,9 @@ class TestSearch:
             ({}, {0, 1, 2, 3, 4}),
         ],
     )
-    async def test_a_filter_keeps_what_passes(self, ledger: Ledger, wanted: dict[str, Any], found: set[int]) -> None:
+    async def test_a_filter_keeps_what_passes(
+        self, ledger: Ledger, wanted: dict[str, Any], found: set[int]
+    ) -> None:
         for n in range(5):
             value: dict[str, Any] = {
                 "n": n,

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ TRICKY = [
 ]
 
 
-def memory(content: str, **more: str) -> Memory:
-    return Memory(content=content, quote=content, message_id="m1", thread="t1", **more)  # type: ignore[arg-type]
+def memory(content: str, **more: Any) -> Memory:
+    return Memory(content=content, quote=content, message_id="m1", thread="t1", **more)
 
 
 @pytest.fixture
