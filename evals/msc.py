@@ -250,4 +250,5 @@ def _notes(summaries: dict[str, Any], agent: Identity) -> list[str]:
     ]
     if not agent.is_model:
         notes.append("Answered by rules: no language model took part, and these figures stand for none.")
+        notes.append("The versions share their rules, so how they differ here says little about models.")
     return notes
