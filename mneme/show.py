@@ -35,8 +35,7 @@ def print_error(error: MnemeError, as_json: bool = False) -> None:
         print(json.dumps(error_as_json(error)), file=sys.stderr, flush=True)
         return
     errors.print(f"mneme: {escape(str(error))}", soft_wrap=True)
-    if error.hint:
-        errors.print(f"  {escape(error.hint)}", soft_wrap=True)
+    errors.print(f"  {escape(error.hint or 'See `mneme --help`.')}", soft_wrap=True)
 
 
 def print_outcome(outcome: Mapping[str, Any]) -> None:

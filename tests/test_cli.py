@@ -1,0 +1,144 @@
+"""The command line as a user meets it: results, errors in one line, and quick starts."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def mneme(tmp_path: Path) -> Run:
+    """Run `mneme` in a home of its own, with no model anywhere."""
+    environment = {
+        **os.environ,
+        "MNEME_HOME": str(tmp_path / "home"),
+        "MNEME_OLLAMA_URL": "http://127.0.0.1:9",
+        "LANGSMITH_TRACING": "false",
+    }
+
+    def run(*words: str, stdin: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "mneme", *words],
+            env=environment | more,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+def failed(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
+    """Assert that a command failed in one line and a hint, naming these words."""
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-2].startswith("mneme: "), done.stderr
+    assert done.stderr.splitlines()[-1].startswith("  "), "there is a hint"
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run, tmp_path: Path) -> None:
+    chat = mneme("chat", stdin="I live in Austin.\nI moved to Denver.\n/memories\n/quit\n")
+    assert chat.returncode == 0, chat.stderr
+    assert "Denver" in chat.stdout
+    (line,) = mneme("memories", "list", "--json").stdout.splitlines()
+    key = json.loads(line)["key"]
+    assert "Denver" in mneme("memories", "search", "Denver").stdout
+    assert len(mneme("memories", "history", key[:6], "--json").stdout.splitlines()) == 2
+    assert "Austin" in mneme("memories", "diff", key[:6], "1", "2").stdout
+    assert "Austin" in mneme("memories", "rollback", key[:6], "1").stdout
+    assert "Denver" in mneme("memories", "undo").stdout
+    exported = tmp_path / "exported.jsonl"
+    assert mneme("memories", "export", str(exported)).returncode == 0
+    assert len(exported.read_text().splitlines()) == 4
+    forgotten = mneme("memories", "forget", key[:6], "--yes")
+    assert "forgotten: 1" in forgotten.stdout
+    assert mneme("memories", "list", "--json").stdout == ""
+    assert "Denver" not in mneme("memories", "as-of", "2100-01-01").stdout
+
+
+def test_a_broken_file_is_remembered_as_far_as_it_goes(mneme: Run, tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.write_text('{"role": "user", "content": "I live in Austin."}\n{broken\n')
+    done = mneme("remember", str(file))
+    assert done.returncode == 1
+    assert "line 2" in done.stderr
+    assert "Austin" in mneme("memories", "list").stdout
+
+
+def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, tmp_path: Path) -> None:
+    not_a_ledger = tmp_path / "photos"
+    not_a_ledger.mkdir()
+    (not_a_ledger / "cat.jpg").write_bytes(b"\xff\xd8")
+    failed(mneme("memories", "show", "zz"), "zz")
+    failed(mneme("memories", "list", "--user", ""), "user")
+    failed(mneme("memories", "search", " "), "empty")
+    failed(mneme("memories", "as-of", "yesterday"), "yesterday")
+    failed(mneme("memories", "forget"), "what to forget")
+    failed(mneme("memories", "import", str(tmp_path / "nowhere")), "nowhere")
+    failed(mneme("graph", "nonsense"), "nonsense", "chatbot")
+    failed(mneme("remember", str(tmp_path)), "Cannot read")
+    failed(mneme("users", "add", "ann"), "MNEME_AUTH")
+    failed(mneme("memories", "list", MNEME_LEDGER=str(not_a_ledger)), "photos")
+    failed(mneme("memories", "list", MNEME_EMBEDDER="word2vec"), "word2vec")
+    assert list(not_a_ledger.iterdir()) == [not_a_ledger / "cat.jpg"]
+
+
+def test_errors_are_json_where_results_are(mneme: Run) -> None:
+    done = mneme("memories", "show", "zz", "--json")
+    assert json.loads(done.stderr)["error"] == "NotFound"
+
+
+def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:
+    talk = "hello\n/nonsense\nI live in Austin.\n"
+    done = mneme("chat", "--chatbot", "ollama:absent", stdin=talk)
+    assert done.returncode == 0
+    assert "No Ollama answers" in done.stderr
+    assert "/nonsense" in done.stderr
+    huge = mneme("chat", "--thread", "other", stdin="word " * 20_000 + "\nI have a cat.\n")
+    assert "window holds" in huge.stderr
+    assert "cat" in mneme("memories", "list").stdout
+
+
+def test_users_get_keys_and_lose_them(mneme: Run, tmp_path: Path) -> None:
+    file = {"MNEME_AUTH": str(tmp_path / "users.json")}
+    key = json.loads(mneme("users", "add", "ann", "--json", **file).stdout)["key"]
+    assert key and key not in (tmp_path / "users.json").read_text()
+    assert "ann" in mneme("users", "list", **file).stdout
+    assert mneme("users", "remove", "ann", **file).returncode == 0
+    assert mneme("users", "list", "--json", **file).stdout == ""
+
+
+def test_doctor_says_whether_the_system_can_run(mneme: Run, tmp_path: Path) -> None:
+    well = mneme("doctor", "--json")
+    findings = {json.loads(line)["what"]: json.loads(line) for line in well.stdout.splitlines()}
+    assert well.returncode == 0
+    assert findings["Ollama"]["mend"] == "Start it: ollama serve"
+    assert "384" in findings["embedder"]["detail"]
+    ill = mneme("doctor", MNEME_CHECKPOINTS=str(tmp_path))
+    assert ill.returncode == 1
+    assert "FAILED" in ill.stdout
+
+
+def test_quick_commands_load_nothing_heavy() -> None:
+    code = (
+        "import sys, mneme.cli, mneme.memories, models.embedders;"
+        "print([each for each in ('torch', 'sentence_transformers', 'langgraph.graph', 'qdrant_client')"
+        " if each in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_every_graph_can_be_drawn(mneme: Run) -> None:
+    for name in ("chatbot", "memory_agent", "memory_agent_v1", "memory_agent_v2", "remember"):
+        assert "graph TD" in mneme("graph", name).stdout
