@@ -1,6 +1,7 @@
 """The engines that are compared, each behind the same five verbs."""
 
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -179,6 +180,7 @@ class ClientLocal:
         self._client: AsyncQdrantClient
 
     async def open(self) -> None:
+        warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)  # it is measured
         self._client = AsyncQdrantClient(":memory:")
         size = self._corpus.vectors.shape[1]
         config = models.VectorParams(size=size, distance=models.Distance.COSINE)

@@ -66,6 +66,7 @@ class Ledger:
     def __init__(self, engine: Engine, embedder: Embedder) -> None:
         self._engine, self._embedder = engine, embedder
         self._clock = Clock()
+        self._closed = False
 
     async def insert(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -282,7 +283,10 @@ class Ledger:
 
     @until_settled
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
-        """Erase a record and its whole history from the disk. Raises NotFound."""
+        """Erase a record and its whole history from the disk. Raises NotFound.
+
+        On the embedded engine that is a rewrite of the store: some seconds for 20,000 records.
+        """
         head = await self._head(namespace, key)
         return (await self.forget_records([head], reason=reason, actor=actor))[0]
 
@@ -348,7 +352,10 @@ class Ledger:
         return await self._engine.info()
 
     async def close(self) -> None:
-        await self._engine.close()
+        """Flush and let go; a second time does nothing."""
+        if not self._closed:
+            self._closed = True
+            await self._engine.close()
 
     async def _one(self, **fields: Any) -> Version:
         return (await self.write([make_write(**fields)]))[0]

@@ -21,7 +21,7 @@ LEDGER = uuid.UUID("6d6e656d-652d-5c6c-a564-6765722d7631")  # root of every id; 
 LONGEST_PART = 256
 DEEPEST_NAMESPACE = 16
 DEEPEST_VALUE = 64
-LARGEST_VALUE = 8 * 1024 * 1024  # the embedded engine's write-ahead log refuses entries over 32 MiB
+LARGEST_VALUE = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 

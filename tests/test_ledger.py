@@ -89,7 +89,8 @@ class TestVersions:
         deep: Any = 1
         for _ in range(100):
             deep = [deep]
-        for value in ({"x": "y" * 9_000_000}, {"x": deep}):
+        refused: list[dict[str, Any]] = [{"x": "y" * 9_000_000}, {"x": deep}]
+        for value in refused:
             with pytest.raises(BadInput):
                 await ledger.insert(ALICE, value, text="", change=SAID)
 

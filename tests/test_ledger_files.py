@@ -86,6 +86,7 @@ class TestOwnership:
         first, second = [await open_ledger(str(tmp_path / "ledger"), embedder) for _ in range(2)]
         made = await put(first, "tea")
         await first.close()
+        await first.close()  # counts once
         assert await second.get(ALICE, made.key) == made
         await second.close()
         third = await open_ledger(str(tmp_path / "x" / ".." / "ledger"), embedder)
