@@ -288,3 +288,68 @@ def list_users(as_json: Json = False) -> None:
     from mneme import accounts
 
     _run(accounts.list_(as_json))
+
+
+Out = Annotated[Path, typer.Option("--out", help="Folder of raw results and plots.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew instead of going on.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", envvar="MNEME_DATA", help="The benchmark's file or folder.")
+]
+RUNS = Path("runs")
+
+
+@evaluate.command()
+def msc(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="A set of labelled messages, JSON Lines.")
+    ] = None,
+    chatbot: Chatbot = "auto",
+    memory_agent: MemoryAgent = "auto",
+    versions: Annotated[
+        list[int] | None, typer.Option("--version", help="Version of the memory agent: 1, 2, 3; repeatable.")
+    ] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Run the paper's table 1, and labelled messages upon memories scored per operation."""
+    from mneme.evaluations import evaluate as run
+
+    roles = {"chatbot": chatbot, "memory_agent": memory_agent, "versions": versions}
+    _run(run("msc", roles | {"data": data, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command()
+def engine(
+    sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of records; repeatable.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Compare the ledger with the engines under and beside it."""
+    from mneme.evaluations import evaluate as run
+
+    _run(run("engine", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command()
+def locomo(
+    data: Data = None, chatbot: Chatbot = "auto", out: Out = RUNS, fresh: Fresh = False, as_json: Json = False
+) -> None:
+    """Measure evidence recall on LoCoMo, and answers where a language model gives them."""
+    from mneme.evaluations import evaluate as run
+
+    _run(run("locomo", {"data": data, "chatbot": chatbot, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command()
+def latency(
+    trials: Annotated[int | None, typer.Option("--trials", help="Chats at each load.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the time to the first token under background load, against a stand-in for Ollama."""
+    from mneme.evaluations import evaluate as run
+
+    _run(run("latency", {"trials": trials, "out": out, "fresh": fresh}, as_json))
