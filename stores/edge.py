@@ -390,14 +390,14 @@ def _legs(query: Query) -> list[tuple[str, Any, edge.SearchParams]]:
     if query.mode != "bm25" and query.dense is not None:
         legs.append((DENSE, list(query.dense), EXACT))
     if query.mode != "dense" and query.words is not None and query.words.indices:
-        corpus = edge.IdfParams(_filter(Where(query.where.scopes)))
+        corpus = edge.IdfParams(_filter(Where(query.where.scopes)) if query.where.scopes else None)
         vector = edge.SparseVector(query.words.indices, query.words.values)
         legs.append((SPARSE, vector, edge.SearchParams(exact=True, idf=corpus)))
     return legs
 
 
 def _request(query: Query) -> edge.QueryRequest:
-    wanted = _filter(query.where)
+    wanted = _filter(query.where) if any(query.where) else None  # an empty filter costs a full pass
     common: dict[str, Any] = {
         "offset": query.offset,
         "with_payload": EVENT,
@@ -447,11 +447,11 @@ def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str,
 
 def _filter(where: Where) -> edge.Filter:
     below = [edge.FieldCondition("scope", match=edge.MatchPrefix(scope)) for scope in where.scopes]
-    scopes = below[0] if len(below) == 1 else edge.Filter(should=[*below])
+    scopes = below if len(below) < 2 else [edge.Filter(should=[*below])]
     negative = [condition for condition in where.conditions if condition.operator == "ne"]
     positive = [condition for condition in where.conditions if condition.operator != "ne"]
     return edge.Filter(
-        must=[scopes, *map(_condition, positive)],
+        must=[*scopes, *map(_condition, positive)],
         must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
     )
 

@@ -84,7 +84,11 @@ class Condition(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Which points are meant: those below one of the scopes, that pass every condition."""
+    """Which points are meant: those below one of the scopes, that pass every condition.
+
+    Without scopes all points are meant: a search does without where it looks everywhere, since live
+    heads alone have vectors.
+    """
 
     scopes: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()

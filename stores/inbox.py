@@ -91,7 +91,10 @@ class Inbox:
         return [user_of(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
 
     async def close(self, user: str, message_id: str, outcome: Outcome) -> bool:
-        """Put the outcome in place of the message; return False where it is closed or forgotten already."""
+        """Put the outcome in place of the message; return False where it is closed or forgotten already.
+
+        Here a unit of work ends: everything about the message survives a power cut from now on.
+        """
         namespace = user_namespace(user, "inbox")
         head = await self._ledger.get(namespace, message_id)
         if head is None or not head.live:
@@ -109,6 +112,7 @@ class Inbox:
             await self._ledger.write([write])
         except (Conflict, NotFound):  # somebody else closed it, or it was forgotten, a moment ago
             return False
+        await self._ledger.flush()
         return True
 
     async def outcome(self, user: str, message_id: str) -> Outcome | None:

@@ -263,7 +263,7 @@ class Ledger:
         dense = None if mode == "bm25" else await self._embedder.embed_query(query)
         words = None if mode == "dense" else words_asked(query)
         days = self._clock.now().timestamp() / 86_400
-        where = _where(prefix, conditions(filter))
+        where = _where(prefix, conditions(filter)) if prefix else Where((), conditions(filter))
         found = await self._engine.search(
             Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
         )

@@ -551,9 +551,10 @@ def _legs(query: Query) -> list[Leg]:
     if query.mode != "bm25" and query.dense is not None:
         legs.append(Leg(DENSE, list(query.dense), None))
     if query.mode != "dense" and query.words is not None and query.words.indices:
-        corpus = models.IdfCorpusParams(corpus=_filter(Where(query.where.scopes)))
         vector = models.SparseVector(indices=query.words.indices, values=query.words.values)
-        legs.append(Leg(SPARSE, vector, models.SearchParams(idf=corpus)))
+        corpus = models.IdfCorpusParams(corpus=_filter(Where(query.where.scopes)))
+        params = models.SearchParams(idf=corpus) if query.where.scopes else None
+        legs.append(Leg(SPARSE, vector, params))
     return legs
 
 
@@ -608,11 +609,11 @@ def _filter(where: Where) -> models.Filter:
     below = [
         models.FieldCondition(key="scope", match=models.MatchPrefix(prefix=scope)) for scope in where.scopes
     ]
-    scopes = below[0] if len(below) == 1 else models.Filter(should=[*below])
+    scopes = below if len(below) < 2 else [models.Filter(should=[*below])]
     negative = [condition for condition in where.conditions if condition.operator == "ne"]
     positive = [condition for condition in where.conditions if condition.operator != "ne"]
     return models.Filter(
-        must=[scopes, *map(_condition, positive)],
+        must=[*scopes, *map(_condition, positive)],
         must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
     )
 
