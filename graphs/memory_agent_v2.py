@@ -21,22 +21,22 @@ from nodes.memory_operations import Task, discard, insert_memory, update_memory
 
 builder = StateGraph(State, context_schema=MemoryContext, input_schema=Message, output_schema=Outcome)
 builder.add_node(receive)
-builder.add_node(route)
+builder.add_node("message_router", route)
 builder.add_node(compose)
 builder.add_node(find_similar)
-builder.add_node(route_upserts)
+builder.add_node("upsert_router", route_upserts)
 builder.add_node(insert_memory, input_schema=Task)
 builder.add_node(update_memory, input_schema=Task)
 builder.add_node(discard, input_schema=Task)
 builder.add_node(settle)
 
 builder.add_edge(START, "receive")
-builder.add_conditional_edges("receive", is_settled, {True: END, False: "route"})
-builder.add_conditional_edges("route", worth_storing, ["compose", "settle"])
+builder.add_conditional_edges("receive", is_settled, {True: END, False: "message_router"})
+builder.add_conditional_edges("message_router", worth_storing, ["compose", "settle"])
 builder.add_edge("compose", "find_similar")
-builder.add_edge("find_similar", "route_upserts")
+builder.add_edge("find_similar", "upsert_router")
 builder.add_conditional_edges(
-    "route_upserts", each_decision, ["insert_memory", "update_memory", "discard", "settle"]
+    "upsert_router", each_decision, ["insert_memory", "update_memory", "discard", "settle"]
 )
 builder.add_edge("insert_memory", "settle")
 builder.add_edge("update_memory", "settle")

@@ -185,7 +185,7 @@ def each_pair(state: State) -> list[Send] | Literal["weigh"]:
         for number, similar in enumerate(state["similar"])
         for memory in similar
     ]
-    return [Send("check", check) for check in checks] or "weigh"
+    return [Send("conflict_router", check) for check in checks] or "weigh"
 
 
 async def check(state: Check, runtime: Context) -> Update:
