@@ -13,8 +13,11 @@ CHANGE = Change(reason="to be killed", actor="writer")
 NAMESPACE = ("users", "writer")
 
 
-async def main(location: str, seed: int) -> None:
-    """Insert, update and retire at random, in batches; print key and version once acknowledged."""
+async def main(location: str, seed: int, forgetting: float) -> None:
+    """Insert, update, retire and forget at random; print key and version once acknowledged.
+
+    Before a record is forgotten, its key and `?` are printed, and afterwards its key and 0.
+    """
     chance = random.Random(seed)
     ledger = await open_ledger(location, WordEmbedder(dimension=8))
     versions: dict[str, int] = {}
@@ -26,6 +29,11 @@ async def main(location: str, seed: int) -> None:
             print(version.key, version.version, flush=True)
         if chance.random() < 0.05:
             await ledger.flush()
+        if chance.random() < forgetting:
+            key, _ = versions.popitem()
+            print(key, "?", flush=True)
+            await ledger.forget(NAMESPACE, key, reason="to be forgotten", actor="writer")
+            print(key, 0, flush=True)
 
 
 def write(chance: random.Random, versions: dict[str, int]) -> Write:
@@ -49,4 +57,4 @@ def write(chance: random.Random, versions: dict[str, int]) -> Write:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))

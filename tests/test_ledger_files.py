@@ -31,10 +31,10 @@ async def put(ledger: Ledger, text: str, **more: str) -> Version:
     return await ledger.insert(ALICE, {"content": text}, text=text, change=SAID, **more)
 
 
-def start_writer(location: Path, seed: int = 0) -> subprocess.Popen[str]:
+def start_writer(location: Path, seed: int = 0, forgetting: float = 0) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": f"{HERE.parent}:{HERE}"}
     return subprocess.Popen(
-        [sys.executable, str(HERE / "ledger_writer.py"), str(location), str(seed)],
+        [sys.executable, str(HERE / "ledger_writer.py"), str(location), str(seed), str(forgetting)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -246,22 +246,40 @@ class TestEmbedders:
 
 class TestSuddenDeath:
     async def test_thirty_kills_lose_nothing_that_was_acknowledged(self, tmp_path: Path) -> None:
-        chance = random.Random(7)
-        acknowledged: dict[str, int] = {}
-        for kill in range(30):
-            writer = start_writer(tmp_path / "ledger", seed=kill)
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "open\n"
-            await asyncio.sleep(chance.uniform(0, 0.25))
-            writer.send_signal(signal.SIGKILL)
-            for line in writer.communicate()[0].splitlines(keepends=True):
-                if line.endswith("\n"):
-                    key, version = line.split()
-                    acknowledged[key] = int(version)
+        acknowledged = await self.killed(tmp_path / "ledger", kills=30, longest=0.25)
         ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
-        await self.check(ledger, acknowledged)
+        await self.check(ledger, {key: int(version) for key, version in acknowledged.items()})
         await ledger.close()
         assert len(acknowledged) > 300
+
+    async def test_kills_while_forgetting_forget_whole_records_and_no_others(self, tmp_path: Path) -> None:
+        acknowledged = await self.killed(tmp_path / "ledger", kills=8, longest=0.8, forgetting=0.3)
+        forgotten = {key for key, version in acknowledged.items() if version == "0"}
+        kept = {key: int(version) for key, version in acknowledged.items() if version not in "0?"}
+        ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
+        await self.check(ledger, kept)
+        left = {json.loads(line)["key"] async for line in ledger.export()}
+        await ledger.close()
+        assert forgotten
+        assert not forgotten & left
+        assert not [key for key in forgotten if files_with(tmp_path, key)]
+        assert len(names_in(tmp_path / "ledger", "generation-*")) == 1
+
+    async def killed(
+        self, location: Path, kills: int, longest: float, forgetting: float = 0
+    ) -> dict[str, str]:
+        """Kill one writer after another; return the last word on each key that was acknowledged."""
+        chance = random.Random(7)
+        acknowledged: dict[str, str] = {}
+        for kill in range(kills):
+            writer = start_writer(location, kill, forgetting)
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "open\n"
+            await asyncio.sleep(chance.uniform(0, longest))
+            writer.send_signal(signal.SIGKILL)
+            lines = writer.communicate()[0].splitlines(keepends=True)
+            acknowledged |= dict(line.split() for line in lines if line.endswith("\n"))
+        return acknowledged
 
     async def check(self, ledger: Ledger, acknowledged: dict[str, int]) -> None:
         """Hold every acknowledged version against history, current view, search index and counts."""
