@@ -25,6 +25,8 @@ _FUNCTIONAL = {
 }  # fmt: skip
 
 
+_VARYING = lx.bag("change go rise drop increase fall switch climb jump")
+_VARIED = lx.bag("raise lower cut reduce set bump increase change update")
 _RESIDING = frozenset(["live", "reside", "stay", "dwell", "base", "settle"])
 
 
@@ -62,12 +64,11 @@ def claims_of_predicate(predicate: Predicate) -> Iterator[Claim]:
 def _plain(predicate: Predicate) -> Claim:
     """Claim that the subject does this to that."""
     attribute = f"do:{predicate.verb}"
-    value = frozenset[str]().union(
-        *(argument.lemmas for argument in predicate.arguments if not is_time(argument))
-    )
+    said = [argument for argument in predicate.arguments if argument.preposition != ","]
+    value = frozenset[str]().union(*(argument.lemmas for argument in said if not is_time(argument)))
     if not value:
-        value = frozenset[str]().union(*(argument.lemmas for argument in predicate.arguments))
-    tokens = [token for argument in predicate.arguments if not is_time(argument) for token in argument.tokens]
+        value = frozenset[str]().union(*(argument.lemmas for argument in said))
+    tokens = [token for argument in said if not is_time(argument) for token in argument.tokens]
     start = tokens[0].start if tokens else predicate.clause.group[-1].start
     end = tokens[-1].end if tokens else predicate.clause.end
     if predicate.planned:
@@ -136,7 +137,7 @@ def _being(predicate: Predicate) -> Iterator[Claim]:
     if complement is not None and not is_time(complement):
         for claim in described(predicate.subject, complement, predicate.positive, predicate.arguments[1:]):
             yield replace(claim, attribute=_tensed(predicate, claim.attribute))
-    place = predicate.argument("in", "at", "from", "near", "outside")
+    place = predicate.argument("in", "at", "from", "near", "outside", "on")
     if (
         place is not None
         and predicate.subject.head == "work"
@@ -331,6 +332,9 @@ def _working(predicate: Predicate) -> Iterator[Claim]:
     verb = predicate.verb
     employer = predicate.argument("at", "for", "with")
     role = predicate.argument("as")
+    load = frozenset[str]().union(*(a.lemmas for a in predicate.arguments)) & lx.VALUE_CLASSES["workload"]
+    if verb == "work" and load:
+        yield _claim(predicate, "workload", None, value=load)
     if verb in {"work", "employ", "intern"} and not predicate.planned:
         if employer is not None and not is_time(employer) and _is_employer(employer):
             yield _claim(predicate, "employer", employer)
@@ -384,6 +388,8 @@ def _leaving_work(predicate: Predicate, job: bool) -> Iterator[Claim]:
 
 def _studying(predicate: Predicate) -> Iterator[Claim]:
     verb, thing = predicate.verb, predicate.object
+    if verb == "graduate" and not predicate.planned:
+        yield _claim(predicate, "occupation", None, positive=False, value=frozenset({"student"}))
     school = predicate.argument("at", "from") if verb in {"study", "graduate", "enrol", "enroll"} else None
     if verb == "attend" and thing is not None and not is_time(thing):
         school = thing
@@ -438,7 +444,8 @@ def _liking(predicate: Predicate) -> Iterator[Claim]:
 
 
 def _dying(predicate: Predicate) -> Iterator[Claim]:
-    if predicate.verb in {"die", "pass away"}:
+    passed = predicate.verb == "pass" and not predicate.arguments and not predicate.passive
+    if predicate.verb in {"die", "pass away"} or (passed and not predicate.subject.is_user):
         yield _claim(predicate, "life", None, value=frozenset({"dead"}))
 
 
@@ -529,16 +536,15 @@ def _has_name(place: Argument) -> bool:
 
 
 def _changing_to(predicate: Predicate) -> Iterator[Claim]:
-    """Read `X has changed to Y`, `X went up to Y`."""
+    """Read `X has changed to Y`, `X went up to Y`, `X was raised to Y`, and of places `X moved to Y`."""
     verb, target = predicate.verb.split()[0], predicate.argument("to", "into")
     subject = predicate.subject
     thing = not (subject.is_user or subject.name or _is_somebody(subject))
-    if (
-        thing
-        and verb in {"change", "go", "rise", "drop", "increase", "fall", "switch"}
-        and target is not None
-        and not is_time(target)
-    ):
+    if not thing or target is None or is_time(target):
+        return
+    if verb in {"move", "relocate"} and not predicate.planned:
+        yield _claim(predicate, "place", target)
+    elif verb in _VARYING or (predicate.passive and verb in _VARIED):
         owner, attribute = _functional(subject, "is")
         yield _claim(predicate, attribute, target, subject=owner, profile=True)
 

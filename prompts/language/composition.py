@@ -143,7 +143,7 @@ class _Writer:
 
     def _start(self, clause: Clause) -> int:
         kept = [t for t in clause.tokens if t.tag not in {"CC", "PUNCT", "UH"} and t.low not in _LEFT_OUT]
-        return kept[0].start if kept else clause.start
+        return min((token.start for token in kept), default=clause.start)
 
     def _subject(self, statement: Statement) -> tuple[Entity | None, str]:
         tokens = statement.subject
@@ -185,9 +185,9 @@ class _Writer:
         adjunct = [t for t in clause.lead if t.tag not in {"CC", "UH"} and t.low not in _LEFT_OUT]
         while adjunct and adjunct[0].tag == "PUNCT":
             adjunct = adjunct[1:]
-        if not any(token.tag in {"IN", "SUB", "NN", "NNP", "RB"} for token in adjunct) or not _opens_adjunct(
-            adjunct
-        ):
+        if not any(
+            token.tag in {"IN", "SUB", "NN", "NNP", "RB", "V"} for token in adjunct
+        ) or not _opens_adjunct(adjunct):
             return ""
         return self._words(adjunct, subject_is_user=False).rstrip(" ,") + ", "
 
@@ -245,7 +245,8 @@ class _Writer:
         if low in {"my", "our"} and token.tag == "PRP$":
             return ("their" if subject_is_user and _is_thing(tokens, number) else "the user's"), agree
         if low in PRONOUNS and token.tag in {"PRP", "PRPO", "PRP$"}:
-            return self._resolved(token), agree
+            named = number + 1 < len(tokens) and tokens[number + 1].low == "name"
+            return self._resolved(token, nameless=named), agree
         if agree and token.tag == "VF":
             return _third_person(token), False
         return self._plain_word(tokens, number), agree
@@ -278,12 +279,16 @@ class _Writer:
         ]
         return f"{_AT[places[-1].before]} {places[-1].text}" if places else token.text
 
-    def _resolved(self, token: Token) -> str:
+    def _resolved(self, token: Token, *, nameless: bool = False) -> str:
+        """Return the words for a pronoun; without a name before `name` itself (`his name is …`)."""
         meant = antecedent(token.low, self.mentions, token.start)
         possessive = token.tag == "PRP$" or token.low == "his"
         if meant is None or (possessive and same_entity(meant.entity, self.subject)):
             return token.text
-        return f"{meant.text}'s" if possessive else meant.text
+        words = meant.text
+        if nameless and meant.entity.name and meant.entity.head:
+            words = " ".join(word for word in words.split() if word.lower() not in meant.entity.name.split())
+        return f"{words}'s" if possessive else words
 
 
 def _is_thing(tokens: Sequence[Token], number: int) -> bool:
@@ -373,6 +378,8 @@ def _without_tail(tokens: list[Token]) -> list[Token]:
 
 def _opens_adjunct(tokens: Sequence[Token]) -> bool:
     first = tokens[0]
+    if first.low in {"being", "as"}:
+        return True
     time = any(token.low.rstrip("s") in lx.TIME_NOUNS or token.tag == "CD" for token in tokens)
     return time and first.tag in {"IN", "SUB", "NN", "NNP", "DT", "JJ", "CD", "RB"}
 

@@ -14,7 +14,7 @@ LONGEST_FRAGMENT = 200
 """Characters that an elliptical correction may have."""
 
 _CORRECTING = re.compile(
-    r"\b(?:no|not|sorry|sry|meant|mean|typo|correction|actually|wait|oops|rather|wrong)\b|^\s*\*",
+    r"\b(?:no|nope|nah|not|sorry|sry|meant|mean|typo|correction|actually|wait|oops|rather|wrong)\b|^\s*\*",
     re.IGNORECASE,
 )
 _SIGNS = ".,!?:;* \n-—"

@@ -42,11 +42,11 @@ class Clause:
 
     @property
     def start(self) -> int:
-        return self.tokens[0].start
+        return min(token.start for token in self.tokens)
 
     @property
     def end(self) -> int:
-        return self.tokens[-1].end
+        return max(token.end for token in self.tokens)
 
 
 def sentences(text: str) -> list[tuple[int, int]]:

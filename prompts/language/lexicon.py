@@ -31,10 +31,11 @@ ITS_IS = bag(
 ITS_OBJECTS = bag("me us you him them my our a the")
 
 BARE_NOUNS = bag(
-    "coffee tea water music yoga meat milk bread sugar work school life love time money traffic food "
-    "weather rain snow history math science art nature sleep exercise health news cheese chocolate wine "
-    "beer rice fruit pizza pasta chess tennis football soccer golf fish chicken beef pork salt god man "
-    "woman"
+    "coffee tea water music yoga meat milk bread sugar work school life love time money traffic food oil "
+    "gold silver iron wood sand glass paper plastic metal air fire light sound energy gravity blood honey "
+    "butter garlic sunlight electricity oxygen steel cotton wool weather rain snow history math science "
+    "art nature sleep exercise health news cheese chocolate wine beer rice fruit pizza pasta chess tennis "
+    "football soccer golf fish chicken beef pork salt god man woman"
 )
 """Nouns that need no determiner in the singular, so that a capital at the start does not make them names."""
 
@@ -179,6 +180,7 @@ FIRST_NAMES = {
     ),
 }
 SYNONYMS = {
+    "dr": "doctor",
     "mom": "mother", "mum": "mother", "mommy": "mother", "mama": "mother", "dad": "father", "daddy": "father",
     "papa": "father", "spouse": "partner", "grandma": "grandmother", "granny": "grandmother",
     "nana": "grandmother", "grandpa": "grandfather", "granddad": "grandfather", "puppy": "dog", "pup": "dog",
@@ -217,6 +219,7 @@ VALUE_CLASSES = {
     ),
     "size": bag("small big large tiny huge medium"),
     "height": bag("tall short"),
+    "workload": bag("part-time full-time"),
     "employment": bag("employed unemployed retired self-employed freelance jobless laid-off"),
     "drinking": bag("sober teetotal teetotaler"),
     "smoking": bag("smoker non-smoker nonsmoker"),
@@ -266,7 +269,9 @@ BEGINNING = bag("start begin take resume commence")
 CEASING = frozenset({"give up", "cut out", "drop out"}) | bag(
     "stop quit cease finish end drop abandon discontinue"
 )
-LOSING = bag("rid sell lose ditch donate dump return cancel scrap")
+LOSING = frozenset({"give away", "throw away", "throw out", "trade in", "hand back"}) | bag(
+    "delete remove rid sell lose ditch donate dump return cancel scrap"
+)
 MEAT = bag(
     "meat steak chicken beef pork bacon ham lamb burger sausage turkey ribs salami barbecue duck veal "
     "hamburger brisket pepperoni"

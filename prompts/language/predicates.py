@@ -12,8 +12,8 @@ _TEXT_ONLY = {"NEG", "PUNCT", "DT", "UH", "CC", "PRP$", "POS"}
 
 
 _NOT_CONTENT = lx.bag(
-    "now currently anymore longer already just also still really very actually recently officially "
-    "finally instead nowadays too these days"
+    "originally mostly now currently anymore longer already just also still really very actually recently "
+    "officially finally instead nowadays too these days"
 )  # fmt: skip
 
 
@@ -21,7 +21,21 @@ _PARTICLES = frozenset(["up", "down", "out", "off", "away", "back", "over", "on"
 
 
 _PARTICLE_VERBS = frozenset(
-    ["give up", "take up", "pick up", "call off", "cut out", "put down", "drop out", "break up", "pass away"]
+    [
+        "give away",
+        "throw away",
+        "throw out",
+        "trade in",
+        "give up",
+        "take up",
+        "pick up",
+        "call off",
+        "cut out",
+        "put down",
+        "drop out",
+        "break up",
+        "pass away",
+    ]
 )
 
 

@@ -9,7 +9,7 @@ from prompts.language.grammar import Clause
 from prompts.language.words import Token, verb_form, verb_lemma
 
 _TALKING = lx.bag(
-    "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear need "
+    "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear "
     "think know mean hear say tell mention hope try look wish mix confuse misspeak misremember mistake"
 )
 
@@ -81,8 +81,9 @@ _AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast br
 _ARTEFACTS = lx.bag("table chart image picture photo code script version translation paragraph outline")
 
 
+_MUDDLED = frozenset(["mix", "mixed", "misspoke", "misremembered", "confused", "muddled"])
 _SEEKING = lx.bag("need want have like look love seek get be")
-_FINDING_OUT = lx.bag("know ask hear see understand order find figure discuss")
+_FINDING_OUT = lx.bag("know ask hear see understand order find figure discuss book reserve")
 _TRUTH = lx.bag("wrong right mistaken correct sure curious")
 _PLURAL_WORLD = lx.bag("scientists experts researchers people everyone many most")
 
@@ -194,7 +195,8 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
     next_verb = _next_verb(clause)
     about_truth = any(token.low in _TRUTH for token in clause.rest[:2])
     said = bool(clause.verbs) and verb_lemma(clause.verbs[-1].low) in _TALKING and not next_verb
-    remark = about_truth or said or next_verb in {"ask", "say", "tell", "mention"}
+    muddled = any(t.low in _MUDDLED for t in [*clause.verbs, *clause.rest])
+    remark = muddled or about_truth or said or next_verb in {"ask", "say", "tell", "mention"}
     return "it remarks on the conversation" if remark else ""
 
 
@@ -221,6 +223,7 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
         return reason
     progressive = verb_form(main.low) == "VBG"
     ailing = verb_lemma(main.low) == "have" and any(token.low in _AILMENTS for token in clause.rest[:3])
+    ailing = ailing and not _lasting(clause)
     if ailing or (progressive and any(token.low in _FLEETING for token in clause.rest[:1])):
         return reason
     if (state or progressive) and _MOMENT.search(text):
@@ -259,7 +262,20 @@ def _main_verb(clause: Clause) -> Token:
 def _lasting(clause: Clause) -> bool:
     lows = {token.low for token in clause.tokens}
     return bool(
-        lows & {"always", "usually", "often", "allergic", "of", "anymore", "never", "about", "every", "years"}
+        lows
+        & {
+            "always",
+            "usually",
+            "often",
+            "allergic",
+            "of",
+            "anymore",
+            "never",
+            "about",
+            "since",
+            "every",
+            "years",
+        }
     )
 
 
@@ -292,7 +308,10 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
     if name:
         lemmas = {token.lemma for token in [*clause.rest, *subject]}
         article = subject[0].low == "the" and name[0].low not in lx.TIME_NOUNS
-        made = verb_lemma(clause.verbs[-1].low) in _MAKING and any(token.low == "by" for token in clause.rest)
+        work = any(token.low == "by" or token.tag == "NNP" for token in clause.rest)
+        made = (
+            work and verb_lemma(clause.verbs[-1].low) in _MAKING and verb_form(clause.verbs[-1].low) == "VBD"
+        )
         known = lemmas & (_WORLDLY | _MASS_FACTS) or article or made
         return reason if known or subject[0].low in _PLURAL_WORLD else ""
     definite = subject[0].low in {"the", "this"} and len(subject) <= 6

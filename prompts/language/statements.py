@@ -25,7 +25,8 @@ _OPENER = re.compile(
     r"haha+|well|hmm+|um+|uh+|erm|anyways?|"
     r"fyi|(?:quick |big |small |little |just a )?(?:update|news|correction|typo|reminder)|"
     r"good news|bad news|guess what|"
-    r"scratch that|tbh|to be honest|honestly|actually|just so you know|heads up|so|fun fact|long story short|"
+    r"scratch that|tbh|to be honest|honestly|actually|just so you know|heads up|so|"
+    r"(?:just )?to (?:correct myself|clarify|be clear|be precise)|fun fact|long story short|"
     r"(?:as|like) (?:i|you) (?:said|mentioned|know)|turns out(?: that)?|it turns out(?: that)?|"
     r"(?:i|what i) mean(?:t)?(?: was| is)?(?: to say)?(?: that)?|"
     r"you(?:'ve| have)? got (?:it|that) wrong|that(?:'s| is| was) (?:wrong|not right|not true|incorrect)|"
@@ -57,7 +58,7 @@ _TAIL = re.compile(r",\s*(?:any|some)\b[^,?]{0,60}\?\s*$", re.IGNORECASE)
 
 _SUPPOSED = re.compile(
     r"\b(?:let's say|let us say|suppose|supposing|imagine|let's pretend|"
-    r"pretend|assume|assuming|what if|hypothetically|in theory|"
+    r"pretend|assume|assuming|what if|hypothetically|in theory|in case|"
     r"if i were|if i was)\b",
     re.IGNORECASE,
 )
@@ -69,13 +70,12 @@ _QUOTED = re.compile(
 
 
 _PASTED = re.compile(
-    r"\b(?:translate|summari[sz]e|proofread|rewrite|correct|rephrase|edit|following|text|article|email|e-mail|"
-    r"paragraph|passage|letter|message|code|log|quote|lyrics|poem|essay|excerpt|says|said|wrote|goes|reads)\b"
-    r"[^\n:.!?]{0,80}:(?=\s)",
+    r"\b(?:(?:translate|summari[sz]e|proofread|rewrite|correct(?! myself)|rephrase|edit|following)\b"
+    r"[^\n:.!?]{0,80}:(?=\s)"
+    r"|(?:text|article|email|e-mail|paragraph|passage|letter|message|code|log|quote|lyrics|poem|essay|excerpt|"
+    r"says|said|wrote|goes|reads)\b[^\n:.!?]{0,80}:(?=\s[\s\S]{40}))",
     re.IGNORECASE,
 )
-
-
 _JEST = re.compile(
     r"\b(?:just kidding|just joking|jk|kidding|i'm joking|im joking|only joking|as a joke)\b", re.IGNORECASE
 )
@@ -85,7 +85,8 @@ _REMEMBER = frozenset(["remember", "note", "remind"])
 
 
 _FILLERS = lx.bag(
-    "think guess believe know mean say tell mention realize realise notice find hear see remember note forget"
+    "think guess believe know mean say tell mention realize realise notice find hear see remember note "
+    "forget clarify admit confess"
 )
 
 
@@ -222,6 +223,7 @@ def _coordinated(clause: Clause) -> bool:
 
 def _unwrapped(clause: Clause, depth: int = 4) -> tuple[Clause, bool]:
     """Take a fact out of `remember that …`, `I think …`, `I'm told that …`; deny it after `forget that`."""
+    clause = _uncleft(clause)
     inner = _inner(clause) if depth else None
     if inner is None:
         return clause, False
@@ -229,6 +231,20 @@ def _unwrapped(clause: Clause, depth: int = 4) -> tuple[Clause, bool]:
         return _denied(inner), True
     unwrapped, deeper = _unwrapped(inner, depth - 1)
     return unwrapped, _asks_to_remember(clause) or deeper
+
+
+def _uncleft(clause: Clause) -> Clause:
+    """Read `it was my uncle who left` as `my uncle left`, `it is a car that I drive` as `I drive a car`."""
+    who = next((n for n, token in enumerate(clause.rest) if token.tag in {"WH", "COMP"}), 0)
+    pointing = len(clause.subject) == 1 and clause.subject[0].low == "it"
+    being = bool(clause.verbs) and clause.verbs[-1].low in lx.BE | {"'s"}
+    if not (pointing and being and 0 < who < len(clause.rest) - 1):
+        return clause
+    but = next((n for n, token in enumerate(clause.rest[:who]) if token.low == "but"), -1)
+    phrase, after = list(clause.rest[but + 1 : who]), list(clause.rest[who + 1 :])
+    whole = [*after, *phrase] if after[0].tag in {"PRP", "DT", "PRP$", "NNP"} else [*phrase, *after]
+    inner = clause_of(whole)
+    return inner if inner is not None and inner.group and inner.subject else clause
 
 
 def _retracts(clause: Clause) -> bool:

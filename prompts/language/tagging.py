@@ -356,7 +356,8 @@ def _is_opening_name(here: _Here) -> bool:
         return True
     if here.following is None:
         return False
-    verb_follows = _after_name(here.following, plural=here.low.endswith("s"))
+    listed = "VERB" in here.pos and "NOUN" in parts_of_speech(here.next_low)
+    verb_follows = not listed and _after_name(here.following, plural=here.low.endswith("s"))
     goes_on = here.following.text[0].isupper() and here.following.text != "I"
     return goes_on or (verb_follows and here.low not in lx.BARE_NOUNS)
 

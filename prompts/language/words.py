@@ -103,6 +103,9 @@ def lemma(word: str, tag: str = "") -> str:
     """Return the base form of a lower-case word, as a verb where its tag says so."""
     if word in NUMBER_WORDS:
         return NUMBER_WORDS[word]
+    if "-" in word.strip("-") and word.isascii():
+        first, _, last = word.rpartition("-")
+        return f"{first}-{lemma(last)}" if last.isalpha() else word
     if not word.isascii() or not word.isalpha():
         return word
     found = _LEXICON.getAllLemmas(word)
