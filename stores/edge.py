@@ -208,8 +208,9 @@ class EdgeEngine:
         if erasure.left:
             shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
         shard.flush()
-        self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.switch(manifest)
+        self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
+        self._folder.clear_leftovers()
         return erasure
 
     def _drive(self, erasing: Erasing) -> Erasure:
@@ -291,7 +292,7 @@ class EdgeRebuild:
 
     def _switch(self) -> None:
         self._new.flush()
-        self._folder.switch(self._manifest)
+        self._folder.switch(self._manifest)  # the old generation is cleared on closing
 
     def _close(self) -> None:
         self._new.close()

@@ -77,11 +77,10 @@ class Folder:
         return path
 
     def switch(self, manifest: Manifest) -> None:
-        """Make another generation the one that counts, atomically, and clear all others."""
+        """Make another generation the one that counts, atomically."""
         with storage_errors(f"write {self.path / MANIFEST}"):
             _write_durably(self.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         self.manifest = manifest
-        self.clear_leftovers()
 
     def clear_leftovers(self) -> None:
         """Remove generations that do not count: a crash left them, or a switch."""

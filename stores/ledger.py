@@ -14,8 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
-
 from mneme.errors import BadInput, Conflict, NotFound
 from models.embedders import Embedder
 from stores.deciding import Prepared, step
@@ -56,8 +54,6 @@ from stores.words import words_asked, words_of
 
 PAGE = 500
 EMBEDDED_AT_ONCE = 256
-
-until_settled = retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
 
 
 class Ledger:
@@ -169,7 +165,7 @@ class Ledger:
 
     async def history(self, namespace: Namespace, key: str) -> list[Version]:
         """Return every version, oldest first. Raises NotFound."""
-        return await self._versions(await self._head(namespace, key))
+        return await self._many([await self._head(namespace, key)])
 
     async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions, as a unified diff of their values and texts."""
@@ -281,7 +277,6 @@ class Ledger:
         """Return the number of records."""
         return await self._engine.count(_where(check_namespace(prefix, prefix=True), retired=include_retired))
 
-    @until_settled
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk. Raises NotFound.
 
@@ -290,7 +285,6 @@ class Ledger:
         head = await self._head(namespace, key)
         return (await self.forget_records([head], reason=reason, actor=actor))[0]
 
-    @until_settled
     async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
         """Erase every record below a prefix, retired ones too; return how many there were."""
         where = _where(check_namespace(namespace_prefix), retired=True)
@@ -308,8 +302,8 @@ class Ledger:
         """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
 
         `rewritten` records lose their history too, but stay, with the value given, as they were first
-        written; they must be records that search does not look at. Raises Conflict where one of all
-        these has been written to since it was read.
+        written; they must be records that search does not look at. Raises Conflict where one of them
+        has been written to since it was read.
         """
         now = self._clock.now()
         erasure = await self._engine.erase(
@@ -383,9 +377,6 @@ class Ledger:
         if head is None:
             raise NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
         return head
-
-    async def _versions(self, head: Version) -> list[Version]:
-        return await self._many([head])
 
     async def _many(self, heads: Sequence[Version]) -> list[Version]:
         """Return the histories of these records, each oldest first."""

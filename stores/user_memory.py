@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from mneme.errors import NotFound
+from mneme.errors import Conflict, NotFound
 from stores.forgetting import Forgotten
 from stores.inbox import Inbox
-from stores.ledger import Ledger, until_settled
+from stores.ledger import Ledger
 from stores.records import Change, Hit, Namespace, Version, user_namespace
 from stores.transfer import ImportReport
 
@@ -174,7 +175,7 @@ class UserMemories:
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
-    @until_settled
+    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
         history = await self._ledger.history(self.namespace, key)

@@ -72,6 +72,7 @@ async def test_a_run_is_reported_and_resumed(tmp_path: Path, embedder: WordEmbed
     options = engine.Options(tmp_path, sizes=(300,), sides=("ledger", "numpy floor"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "open_embedder", open_embedder)
+        patch.setattr("evals.report.code_digest", lambda: "this code")  # which may be edited meanwhile
         done: list[str] = []
         first = await engine.run(options, lambda number, of, what: done.append(what))
         again = await engine.run(options, lambda number, of, what: done.append(what))
