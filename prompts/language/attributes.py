@@ -238,14 +238,12 @@ def _is_age(subject: Entity, tokens: Sequence[Token]) -> bool:
     lows = [token.low for token in tokens]
     if "old" in lows and any(token.tag == "CD" for token in tokens):
         return True
-    living = subject.is_user or subject.name or subject.head in lx.PEOPLE | lx.ANIMALS
-    return (
-        bool(living)
-        and len(tokens) <= 2
-        and tokens[0].tag == "CD"
-        and tokens[0].lemma.isdigit()
-        and (len(tokens) == 1 or lows[1] in {"now", "years", "months", "weeks"})
+    living = subject.is_user or bool(subject.name) or subject.head in lx.PEOPLE | lx.ANIMALS
+    figures = [token for token in tokens if token.tag == "CD" and token.lemma.isdigit()]
+    bare = all(
+        token.tag in {"CD", "CC"} or token.low in {"now", "years", "months", "weeks"} for token in tokens
     )
+    return living and bool(figures) and bare
 
 
 def _is_profession(tokens: Sequence[Token]) -> bool:

@@ -10,7 +10,7 @@ from prompts.language.claims import claims_of
 from prompts.language.coreference import PRONOUNS, Mention, antecedent, mentions_of
 from prompts.language.corrections import corrected
 from prompts.language.dates import absolute, parse_time
-from prompts.language.entities import USER, Entity, entity_of, same_entity
+from prompts.language.entities import USER, Entity, canonical, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
 from prompts.language.relevance import is_naming
 from prompts.language.statements import Statement, read
@@ -30,6 +30,7 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_OWN = lx.bag("kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law")
 _SPELT = {
     "me": "the user", "us": "the user", "myself": "themselves", "ourselves": "themselves",
     "'m": "is", "'re": "are", "'ve": "have", "'ll": "will",
@@ -262,6 +263,8 @@ class _Writer:
             return f"the user's {heads[-1] if heads else 'own'}"
         if low in lx.BARE_KIN and (before is None or before.tag not in {"DT", "PRP$", "POS", "JJ"}):
             return f"the user's {low}"
+        if low == "the" and self._is_own(tokens, number):
+            return "the user's"
         if low == "there" and before is not None:
             return self._place(token)
         if low == "'s" and token.tag == "VF":
@@ -271,6 +274,18 @@ class _Writer:
             if low == "n't" and before is not None and before.low == "can"
             else _SPELT.get(low, token.text)
         )
+
+    def _is_own(self, tokens: Sequence[Token], number: int) -> bool:
+        """Say whether `the kids` or `the dog`, not mentioned before, can only be the user's own."""
+        following = tokens[number + 1] if number + 1 < len(tokens) else None
+        after = tokens[number + 2] if number + 2 < len(tokens) else None
+        if (
+            following is None
+            or following.lemma not in _OWN
+            or (after is not None and after.low in {"of", "'s", "'"})
+        ):
+            return False
+        return not any(mention.entity.head == canonical(following.lemma) for mention in self.mentions[:-1])
 
     def _place(self, token: Token) -> str:
         """Return the place that `there` means."""

@@ -283,7 +283,7 @@ def is_time(argument: Argument) -> bool:
         return False
     nouns = [token for token in argument.tokens if token.tag in {"NN", "NNP"}]
     clock = any(_is_clock(token) for token in argument.tokens)
-    if not nouns:
+    if not nouns or all(_names_time(token) for token in nouns) and _is_ordinal(argument):
         return clock or _is_year(argument) or _is_ordinal(argument) or _is_hour(argument)
     return clock or (
         all(_names_time(token) for token in nouns) and not any(t.low == "old" for t in argument.tokens)
@@ -324,9 +324,13 @@ def _names_time(token: Token) -> bool:
 
 
 def _is_ordinal(argument: Argument) -> bool:
-    return argument.preposition != "" and any(
-        token.low[0].isdigit() and token.low.endswith(("st", "nd", "rd", "th")) for token in argument.tokens
-    )
+    """Say whether an argument is `the 17th`, `on the 3rd of May`."""
+    ordinals = [
+        token
+        for token in argument.tokens
+        if token.low[0].isdigit() and token.low.endswith(("st", "nd", "rd", "th"))
+    ]
+    return bool(ordinals) and (argument.preposition != "" or argument.tokens[0].low == "the")
 
 
 def _is_hour(argument: Argument) -> bool:

@@ -40,7 +40,8 @@ _MOMENT = re.compile(
 
 
 _TRIVIAL = lx.bag(
-    "eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill walk listen"
+    "arrive land eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill walk "
+    "listen"
 )
 
 
@@ -67,8 +68,8 @@ NOTHING = "it states nothing lasting about the user or their world"
 
 
 _SPOTS = lx.bag(
-    "meeting car bus train gym airport store shop bed bath kitchen bathroom queue line hurry way phone "
-    "call traffic break mood couch sofa park beach station supermarket restaurant cafe door moment"
+    "middle meeting car bus train gym airport store shop bed bath kitchen bathroom queue line hurry way "
+    "phone call traffic break mood couch sofa park beach station supermarket restaurant cafe door moment"
 )
 
 
@@ -78,7 +79,9 @@ _MAKING = lx.bag("create invent discover write found build compose paint direct 
 _AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast brunch snack")
 
 
-_ARTEFACTS = lx.bag("table chart image picture photo code script version translation paragraph outline")
+_ARTEFACTS = lx.bag(
+    "direction table chart image picture photo code script version translation paragraph outline"
+)
 
 
 _MUDDLED = frozenset(["mix", "mixed", "misspoke", "misremembered", "confused", "muddled"])
@@ -175,7 +178,8 @@ def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
     pointing = {"it", "that", "this", "so"}
     words = [token.low for token in clause.rest if token.tag not in {"PUNCT", "RB", "UH"}]
     verb = verb_lemma(clause.verbs[-1].low) if clause.verbs else ""
-    empty = not words and verb in lx.SAYING
+    pronoun = bool(subject) and subject[0].tag == "PRP"
+    empty = not words and (verb in {"say", "tell", "think", "mention"} or (verb in lx.SAYING and pronoun))
     bare = bool(words) and all(word in pointing for word in words)
     return NOTHING if empty or (bare and verb in {"do", "know", "make", "get", "have", "say"}) else ""
 
@@ -307,7 +311,11 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
     name = [token for token in subject if token.tag == "NNP"]
     if name:
         lemmas = {token.lemma for token in [*clause.rest, *subject]}
-        article = subject[0].low == "the" and name[0].low not in lx.TIME_NOUNS
+        article = (
+            subject[0].low == "the"
+            and not any(t.tag == "POS" for t in subject)
+            and name[0].low not in lx.TIME_NOUNS
+        )
         work = any(token.low == "by" or token.tag == "NNP" for token in clause.rest)
         made = (
             work and verb_lemma(clause.verbs[-1].low) in _MAKING and verb_form(clause.verbs[-1].low) == "VBD"

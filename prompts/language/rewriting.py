@@ -203,10 +203,10 @@ def _predicate_text(fact: str, source: Clause) -> str:
     text = fact[source.group[0].start : source.end]
     predicate = predicate_of(source, USER)
     for argument in predicate.arguments if predicate is not None else ():
-        replaced = (
+        moved = (
             argument.preposition == "from" and predicate is not None and predicate.argument("to") is not None
         )
-        if replaced and not is_time(argument):
+        if argument.preposition == "instead" or (moved and not is_time(argument)):
             text = text.replace(fact[argument.whole_start : argument.end], "")
     lead = " ".join(fact[token.start : token.end] for token in source.lead if token.tag != "PUNCT")
     opening = lead[:1].lower() + lead[1:]

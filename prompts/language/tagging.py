@@ -130,7 +130,7 @@ def _is_be(word: str) -> bool:
 
 def _nounish(token: Token) -> bool:
     low = token.low
-    if SIGN.match(token.text):
+    if SIGN.match(token.text) or low.startswith("'"):
         return False
     if low in _CLOSED or low in lx.BE | lx.HAVE | lx.DO | lx.MODALS:
         return low in {"own", "favourite"}
@@ -304,7 +304,8 @@ def _preposition_or_clause(here: _Here) -> str:
 
 def _like(here: _Here) -> str:
     named = here.before in {"NNP", "NN", "VF"} and (
-        not here.state.finite or (here.previous is not None and here.previous.low in lx.DO | lx.MODALS)
+        not here.state.finite
+        or (here.previous is not None and here.previous.low in lx.DO | lx.MODALS | {"'d"})
     )
     verbal = here.before in {"PRP", "TO", "NEG", "RB"} or named
     if not verbal or _is_be(here.state.finite):
@@ -354,7 +355,7 @@ def _is_opening_name(here: _Here) -> bool:
         return False
     if not here.pos or here.low in _FIRST_NAMES:
         return True
-    if here.following is None:
+    if here.following is None or here.low in _IMPERATIVES:
         return False
     listed = "VERB" in here.pos and "NOUN" in parts_of_speech(here.next_low)
     verb_follows = not listed and _after_name(here.following, plural=here.low.endswith("s"))
@@ -440,6 +441,9 @@ def _follows_noun(here: _Here) -> bool:
     return here.pos == {"VERB"} or (plural and not here.ends_here)
 
 
+_IMPERATIVES = lx.bag(
+    "tell ask call text email remind show give send help let meet thank write add make keep"
+)
 _PLURALS = frozenset(["people", "children", "family", "men", "women"])
 _FIRST_NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
 
