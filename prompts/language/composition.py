@@ -220,22 +220,7 @@ class _Writer:
         while number < len(tokens):
             dated = absolute(tokens, number, self.today) if self.today is not None else None
             if dated is not None:
-                if out and out[-1].lower() in {
-                    "on",
-                    "since",
-                    "by",
-                    "from",
-                    "until",
-                    "till",
-                    "before",
-                    "after",
-                    "for",
-                    "in",
-                    "of",
-                    "to",
-                }:
-                    dated = dated[0].removeprefix("on ").removeprefix("in "), dated[1]
-                out.append(dated[0])
+                out.append(_after_preposition(out[-1].lower() if out else "", dated[0]))
                 number += dated[1]
                 continue
             word, agree = self._word(tokens, number, subject_is_user, agree)
@@ -408,6 +393,13 @@ def _opens_adjunct(tokens: Sequence[Token]) -> bool:
 
 def _is_be(verbs: Sequence[Token]) -> bool:
     return bool(verbs) and verbs[-1].low in lx.BE | {"'s"}
+
+
+def _after_preposition(before: str, dated: str) -> str:
+    """Drop a date's own preposition after one that stays (`until in 2025`, `on on 2026-11-20`)."""
+    own = dated.split(" ", 1)[0]
+    governs = before in {"on", "since", "by", "from", "until", "till", "before", "after"} or before == own
+    return dated.removeprefix("on ").removeprefix("in ") if governs else dated
 
 
 def _spaced(words: Sequence[str]) -> str:
