@@ -20,8 +20,8 @@ from prompts.language.words import Token, inflect, verb_form, verb_lemma
 CONTEXT = 12
 """Earlier turns that are read for what pronouns mean."""
 
-_ATTACHED = lx.bag(". , ; : ! ? ) ] % 's n't 're 've 'll 'm 'd '")
-_OPENING = frozenset(["(", "[", "$", "€"])
+_ATTACHED = lx.bag("/ . , ; : ! ? ) ] % 's n't 're 've 'll 'm 'd '")
+_OPENING = frozenset(["/", "(", "[", "$", "€"])
 _LEFT_OUT = lx.bag(
     "now actually currently already just also still really honestly basically literally fyi btw"
 )
@@ -233,6 +233,8 @@ class _Writer:
     ) -> tuple[str, bool]:
         """Return a token's third-person word, and whether the next verb still has to agree with the user."""
         token, low = tokens[number], tokens[number].low
+        if any(near.text == "/" for near in tokens[max(0, number - 1) : number + 2]):
+            return token.text, agree
         if low in {"i", "we"} and token.tag == "PRP":
             return "the user", True
         if low in {"my", "our"} and token.tag == "PRP$":
