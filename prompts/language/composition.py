@@ -7,6 +7,7 @@ from datetime import date
 
 from prompts.language import lexicon as lx
 from prompts.language.attributes import Claim
+from prompts.language.casual import plain
 from prompts.language.claims import claims_of
 from prompts.language.coreference import PRONOUNS, Mention, antecedent, mentions_of
 from prompts.language.corrections import corrected
@@ -33,7 +34,10 @@ LONGEST_JOINED = 500
 
 _DENIED = re.compile(r"\b(?:no longer|anymore)\b")
 _SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
-_OWN = lx.bag("kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law")
+_OWN = lx.bag(
+    "kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law neighbor neighbour "
+    "boss landlord landlady roommate"
+)
 _SPELT = {
     "me": "the user", "us": "the user", "myself": "themselves", "ourselves": "themselves",
     "'m": "is", "'re": "are", "'ve": "have", "'ll": "will",
@@ -66,7 +70,7 @@ class _Draft:
 
 def compose(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
     """Return the memories that a message gives, in the order of its statements."""
-    reading = read(message)
+    reading = read(message, preceding)
     writer = _Writer(parse_time(time))
     writer.hear(preceding)
     drafts = [draft for statement in reading.statements if (draft := writer.draft(statement)) is not None]
@@ -89,7 +93,7 @@ def worth_storing(message: str, preceding: Sequence[str], time: str = "") -> tup
     facts = compose(message, preceding, time)
     if facts:
         return True, f"The user states: {facts[0].content}"
-    return False, f"Nothing to remember: {read(message).dropped}."
+    return False, f"Nothing to remember: {read(message, preceding).dropped}."
 
 
 class _Writer:
@@ -106,7 +110,7 @@ class _Writer:
         for turn in preceding[-CONTEXT:]:
             speaker, _, said = turn.partition(":")
             words = said if speaker.strip().lower() in {"user", "assistant"} else turn
-            for clause in parse(words.strip()[:4000]):
+            for clause in parse(plain(words.strip()[:4000], preceding)):
                 self._note(clause, earlier=True, by_user=speaker.strip().lower() != "assistant")
 
     def draft(self, statement: Statement) -> _Draft | None:
@@ -255,7 +259,10 @@ class _Writer:
                 mention.entity.head for mention in self.mentions if mention.subject and mention.entity.head
             ]
             return f"the user's {heads[-1] if heads else 'own'}"
-        if low in lx.BARE_KIN and (before is None or before.tag not in {"DT", "PRP$", "POS", "JJ"}):
+        opens = before is None and low in lx.OWN_MATTERS
+        if (low in lx.BARE_KIN or opens) and (
+            before is None or before.tag not in {"DT", "PRP$", "POS", "JJ"}
+        ):
             return f"the user's {low}"
         if low == "the" and self._is_own(tokens, number):
             return "the user's"
@@ -400,7 +407,9 @@ def _is_be(verbs: Sequence[Token]) -> bool:
 def _after_preposition(before: str, dated: str) -> str:
     """Drop a date's own preposition after one that stays (`until in 2025`, `on on 2026-11-20`)."""
     own = dated.split(" ", 1)[0]
-    governs = before in {"on", "since", "by", "from", "until", "till", "before", "after"} or before == own
+    governs = (
+        before in {"on", "of", "since", "by", "from", "until", "till", "before", "after"} or before == own
+    )
     return dated.removeprefix("on ").removeprefix("in ") if governs else dated
 
 

@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from prompts.language import lexicon as lx
 from prompts.language.entities import Entity, entity_of, same_entity
 from prompts.language.grammar import Clause
-from prompts.language.words import Token, verb_lemma
+from prompts.language.words import Token, parts_of_speech, verb_lemma
 
 PRONOUNS = {
     "he": "male", "him": "male", "his": "male", "she": "female", "her": "female", "hers": "female",
     "it": "thing", "its": "thing", "they": "many", "them": "many", "their": "many",
 }  # fmt: skip
 _PHRASE = {"DT", "PRP$", "POS", "JJ", "NN", "NNP", "CD"}
+_NAMELIKE = "name"
+_UNCOUNTED = lx.BARE_NOUNS | lx.bag(
+    "lunch dinner breakfast brunch class church college university training therapy surgery cancer stuff "
+    "something everything nothing anything someone everyone nobody anyone one"
+)
 _PLACE = {"in", "at", "to", "from", "near"}
 
 
@@ -85,11 +90,25 @@ def _mention(phrase: list[Token], before: str, subject: bool, acquired: bool) ->
     if not any(token.tag in {"NN", "NNP"} for token in phrase) or phrase[-1].low.rstrip("s") in lx.TIME_NOUNS:
         return None
     entity = entity_of(phrase)
+    namelike = not before and _like_a_name(phrase)
     if entity.is_user or not (entity.name or entity.head):
         return None
     return Mention(
-        entity, tuple(phrase), genders_of(entity, before), subject, bool(before), acquired, before=before
+        entity,
+        tuple(phrase),
+        genders_of(entity, _NAMELIKE if namelike else before),
+        subject,
+        bool(before),
+        acquired,
+        before=before,
     )
+
+
+def _like_a_name(phrase: Sequence[Token]) -> bool:
+    """Say whether a noun stands alone where only a name or a mass can (`took moose to the vet`)."""
+    token = phrase[0]
+    singular = token.low == token.lemma and parts_of_speech(token.low) == {"NOUN"}
+    return len(phrase) == 1 and token.tag == "NN" and singular and token.low not in _UNCOUNTED
 
 
 def genders_of(entity: Entity, before: str = "") -> frozenset[str]:
@@ -104,12 +123,16 @@ def genders_of(entity: Entity, before: str = "") -> frozenset[str]:
         (entity.head in lx.FEMALE, {"female", "many"}),
         (entity.head in lx.ANIMALS, {"male", "female", "thing"}),
         (bare_name or (person and bool(first)), _of_name(first)),
+        (before == _NAMELIKE, {"male", "female", "thing"}),
         (person, {"male", "female", "many"}),
     )
     return frozenset(next((genders for fits, genders in cases if fits), {"thing"}))
 
 
 def _of_name(first: str) -> frozenset[str]:
+    both = first in lx.FIRST_NAMES["female"] or first in lx.FIRST_NAMES["male"]
+    if first in lx.SMALL_NAMES and not both:
+        return frozenset({"male", "female", "many"})
     if first in lx.FIRST_NAMES["male"] and first not in lx.FIRST_NAMES["female"]:
         return frozenset({"male", "many"})
     if first in lx.FIRST_NAMES["female"] and first not in lx.FIRST_NAMES["male"]:
@@ -129,11 +152,16 @@ def antecedent(pronoun: str, mentions: Sequence[Mention], before: int | None = N
     recent = [mention for mention in near if wanted in mention.genders]
     if wanted == "many":
         recent = [mention for mention in recent if mention.genders == {"many"}] or recent
+        recent = [mention for mention in recent if _is_living(mention)] or recent
     if not recent:
         return None
     known = [m for m in recent if not any(_is_place(other, m) for other in near)] or recent
     ranked = enumerate(known[-5:])
     return _fullest(max(ranked, key=lambda one: one[0] + _salience(one[1]))[1], near)
+
+
+def _is_living(mention: Mention) -> bool:
+    return bool(mention.entity.name) or mention.entity.head in lx.PEOPLE | lx.ANIMALS
 
 
 def _is_place(other: Mention, mention: Mention) -> bool:

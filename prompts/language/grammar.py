@@ -103,6 +103,8 @@ def _is_relative(tokens: list[Token], number: int) -> bool:
 def _clause_follows(ahead: list[Token], coordinated: bool, by: str) -> bool:
     words = 0
     for number, token in enumerate(ahead):
+        if token.low in {"called", "named"} and words:
+            return False
         if token.tag == "VF":
             return (
                 _lists_verbs(ahead, number)
@@ -138,11 +140,15 @@ def _parenthetical(ahead: list[Token], number: int) -> bool:
 
 
 def _inverted(ahead: list[Token]) -> bool:
-    return len(ahead) > 1 and ahead[1].tag in {"PRP", "DT", "PRP$", "NEG"}
+    if len(ahead) < 2:
+        return False
+    return ahead[1].tag in {"PRP", "DT", "PRP$", "NEG"} or ahead[1].low in {"that", "this", "there"}
 
 
 def _fronted(ahead: list[Token]) -> bool:
-    """Say whether a prepositional phrase is followed by a pronoun subject and its verb."""
+    """Say whether a prepositional phrase is followed by a pronoun subject and its verb, or asks."""
+    if len(ahead) > 1 and ahead[1].low in {"what", "which", "whose"}:
+        return True
     for token, following in itertools.pairwise(ahead):
         if token.tag == "PRP" and following.tag in {"VF", "RB"}:
             return True

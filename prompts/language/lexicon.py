@@ -14,13 +14,38 @@ COLLOQUIAL = {
     "wasnt": "was n't", "werent": "were n't", "havent": "have n't", "hasnt": "has n't", "hadnt": "had n't",
     "wouldnt": "would n't", "couldnt": "could n't", "shouldnt": "should n't", "youre": "you 're",
     "theyre": "they 're", "hes": "he 's", "shes": "she 's", "thats": "that 's", "whats": "what 's",
-    "gonna": "going to", "wanna": "want to", "gotta": "got to", "u": "you", "ur": "your", "r": "are",
+    "gonna": "going to", "wanna": "want to", "gotta": "have to", "u": "you", "ur": "your", "r": "are",
     "bday": "birthday", "bf": "boyfriend", "gf": "girlfriend", "hubby": "husband", "fav": "favourite",
     "fave": "favourite", "atm": "right now", "rn": "right now", "pls": "please", "plz": "please",
     "thx": "thanks", "ty": "thanks", "b/c": "because", "cuz": "because", "yrs": "years", "yr": "year",
     "mum's": "mum 's", "theres": "there 's", "wasn": "was", "idk": "I do n't know", "kinda": "rather",
     "veggie": "vegetarian", "i": "I", "gotten": "got", "tmrw": "tomorrow", "appt": "appointment",
+    "w/": "with", "w/o": "without", "w": "with", "n": "and", "k": "ok", "bc": "because", "bcuz": "because",
+    "coz": "because", "ya": "yeah", "yea": "yeah", "yup": "yeah", "nah": "no", "ppl": "people",
+    "thru": "through", "lil": "little", "rly": "really", "prob": "probably", "probs": "probably",
+    "def": "definitely", "gimme": "give me", "lemme": "let me", "imma": "I am going to", "sorta": "rather",
+    "outta": "out of", "dunno": "do n't know", "weve": "we 've", "youve": "you 've", "theyve": "they 've",
+    "theyll": "they 'll", "youll": "you 'll", "itll": "it 'll", "itd": "it 'd", "whos": "who 's",
+    "heres": "here 's", "hows": "how 's", "wheres": "where 's", "someones": "someone 's",
+    "everyones": "everyone 's", "nobodys": "nobody 's", "aint": "is n't", "tmr": "tomorrow",
+    "tomorow": "tomorrow", "tmw": "tomorrow", "2day": "today", "2moro": "tomorrow", "wknd": "weekend",
+    "wkend": "weekend", "mins": "minutes", "hrs": "hours", "wks": "weeks", "mos": "months", "msg": "message",
+    "anniv": "anniversary", "apt": "apartment", "doggo": "dog", "pupper": "puppy", "kitty": "cat",
+    "kiddo": "child", "kiddos": "children", "bro": "brother", "sis": "sister", "bestie": "best friend",
+    "bff": "best friend", "fiance": "fiancé", "fiancee": "fiancée", "hubs": "husband", "wifey": "wife",
+    "gramps": "grandpa", "stepdad": "stepfather", "stepmom": "stepmother", "stepmum": "stepmother",
+    "meds": "medication", "uni": "university", "finaly": "finally", "definately": "definitely",
+    "recieved": "received", "aniversary": "anniversary", "adress": "address", "allergy's": "allergies",
 }  # fmt: skip
+
+CAREFUL = frozenset(["u", "r", "w", "n", "k", "i", "def", "apt", "kitty", "sis", "bro"])
+"""Short forms that are read so only in small letters (`R` is a language, `W` an initial)."""
+
+RUN_TOGETHER = {
+    "id": "I 'd", "ill": "I 'll", "were": "we 're", "well": "we 'll", "lets": "let us", "hell": "he 'll",
+    "shell": "she 'll", "shed": "she 'd", "wed": "we 'd",
+}  # fmt: skip
+"""Words that may be contractions without their apostrophe, where the next word shows it."""
 
 ITS_IS = bag(
     "a an the on at in not actually my your called named really been just now all so very for from to too "
@@ -123,13 +148,13 @@ KIN = bag(
     "mother mom mum mommy mummy father dad daddy sister brother sibling son daughter child kid baby wife "
     "husband spouse partner girlfriend boyfriend fiance fiancee fiancé fiancée uncle aunt cousin niece "
     "nephew grandmother grandma granny grandfather grandpa grandson granddaughter grandchild twin "
-    "stepmother stepfather stepson stepdaughter stepbrother stepsister godmother godfather parent "
+    "step-dad step-mom stepmother stepfather stepson stepdaughter stepbrother stepsister godmother godfather parent "
     "grandparent ex mother-in-law father-in-law sister-in-law brother-in-law son-in-law daughter-in-law"
 )
 PEOPLE = KIN | bag(
     "friend roommate flatmate housemate neighbour neighbor boss manager colleague coworker co-worker "
     "teacher professor doctor dentist therapist coach landlord landlady mentor assistant student tutor "
-    "nanny babysitter gp vet psychiatrist client buddy mate bestie supervisor classmate teammate tenant"
+    "advisor adviser instructor trainer nanny babysitter gp vet psychiatrist client buddy mate bestie supervisor classmate teammate tenant"
 )
 ANIMALS = bag(
     "dog puppy pup cat kitten bird parrot parakeet budgie canary hamster rabbit bunny horse pony fish "
@@ -179,6 +204,39 @@ FIRST_NAMES = {
         "fatima yuki mei ingrid astrid julia isabella camila rosa eva nadia"
     ),
 }
+_WORDS_TOO = bag(
+    "mark bill jack will grace hope sue rob ray drew may june april rose daisy frank dean pat art gene guy "
+    "nick scott max robin dale miles ivy ruby amber brandon kelly chase carol faith joy dawn wade cliff "
+    "lily lance josh jimmy eve penny pearl victor iris olive ella holly mason leo eric ava mia noah ali lea "
+    "wei jon ed luca marco jen jeff jess ken tony tom dan ben sam tim jim joe mike bob peter bo jose juan "
+    "buddy sandy sunny ginger pepper pickle peanut cookie oliver hugo virginia victoria charlotte"
+)
+SMALL_NAMES = (
+    (FIRST_NAMES["male"] | FIRST_NAMES["female"]) - _WORDS_TOO
+) | bag(
+    "tom dan ben tim jim joe mike bob peter jen jeff jess ken tony jose juan jon luca marco eric ava mia noah "
+    "lea oliver hugo ella leo josh sam alex taylor jordan wyatt dylan caleb connor logan austin evan ian aidan "
+    "kayla tasha priya omar karthik lexi maddie madison abby natalie brianna brooke paige claire molly jenna "
+    "carlos diego steph jo greg walt vince milo theo kyle cody trevor derek marcus malik jamal andre dmitri "
+    "naomi leah ruth esther miriam hector pablo rafael javier gabriela valeria lucia carmen yolanda tariq "
+    "samir farah layla leila zara imani keisha destiny sasha tanya olga anya mika hana sora minh linh thanh "
+    "nate rick hank gus ricky vicky mandy tina gina rita trish steffi nikki vanessa bianca monica alicia tara "
+    "kara erin colleen sean shane shaun seamus declan brendan brian ryan bryan craig doug greg keith neil nigel "
+    "anil sanjay deepa meera kavya rohan nikhil ananya shreya christy kristen kirsten brittany courtney "
+    "monday tuesday wednesday thursday friday saturday sunday january february november december"
+)  # fmt: skip
+"""First names (and days) that are no other word, so that they are read as names without their capital."""
+
+OWN_MATTERS = bag(
+    "rent mortgage rate salary wedding flight surgery appointment birthday anniversary deadline commute landlord "
+    "landlady roommate boss address username password graduation honeymoon lease bedtime therapist dentist "
+    "shift interview exam refi"
+)
+"""What is the user's own where it opens a sentence without determiner (`rent is 870`)."""
+
+PASTS = bag("found left saw felt fell lay ground wound")
+"""Past forms that are also infinitives: they open statements, not requests."""
+
 SYNONYMS = {
     "dr": "doctor",
     "mom": "mother", "mum": "mother", "mommy": "mother", "mama": "mother", "dad": "father", "daddy": "father",

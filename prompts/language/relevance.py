@@ -34,7 +34,7 @@ _FLEETING = lx.bag(
 
 
 _MOMENT = re.compile(
-    r"\b(?:right now|at the moment|just now|today|tonight|"
+    r"\b(?:right now|as (?:i|we) (?:speak|type|write)|at the moment|just now|today|tonight|"
     r"this (?:morning|afternoon|evening|minute|second))\b",
     re.IGNORECASE,
 )
@@ -42,7 +42,7 @@ _MOMENT = re.compile(
 
 _TRIVIAL = lx.bag(
     "arrive land head eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill "
-    "walk listen"
+    "walk listen skip miss run oversleep forget clean burn spill drop cry jog nap stand lie queue bark meow"
 )
 
 
@@ -53,6 +53,8 @@ _EVALUATIVE = lx.bag(
     "great good nice cool awesome amazing interesting funny true right wrong fine okay ok perfect "
     "helpful lovely weird crazy hilarious sad bad terrible fun hard easy difficult sure clear important "
     "beautiful fair enough delicious tasty wonderful fantastic correct exciting annoying strange odd "
+    "official gross disgusting insane ridiculous next level huge pricey expensive cheap killer overkill "
+    "wild stupid dumb brutal rough nuts bad-ass dope lit nasty worse worst mess disaster hell joke blessing "
     "raining snowing sunny cloudy cold hot warm late early time possible better best worth day morning "
     "question idea point shame pity joke"
 )
@@ -85,6 +87,12 @@ _ARTEFACTS = lx.bag(
 )
 
 
+_THEIRS = lx.bag("neighbor neighbour kid boss landlord landlady roommate dog cat baby twin")
+_REACTING = lx.bag(
+    "hate yell laugh correct kill freak think judge tease mock shout scream scold complain roast nag stare cry "
+    "explain remind surprise amaze annoy bug"
+)
+_DONE_WITH = lx.bag("done over through finished broken")
 _SAID_HERE = frozenset(["question", "point", "prompt", "request"])
 _MUDDLED = frozenset(["mix", "mixed", "misspoke", "misremembered", "confused", "muddled"])
 _SEEKING = lx.bag("need want have like look love seek get be")
@@ -143,7 +151,7 @@ def _is_imperative(clause: Clause, shares: bool) -> bool:
     first = clause.verbs[0]
     low = first.low
     given = bool(clause.rest) and (clause.rest[0].tag in {"DT", "PRPO", "CD"})
-    bare = verb_form(low) == "VB" or (
+    bare = (verb_form(low) == "VB" and low not in lx.PASTS) or (
         verb_form(low) == "VBD" and verb_lemma(low) == low and low != "quit" and given
     )
     return low == "let" or (
@@ -217,7 +225,9 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise moods, whereabouts and doings of the moment."""
     reason = "it is a passing state"
     text = " ".join(token.low for token in clause.tokens)
-    if re.search(r"\b(?:right now|at the moment|this (?:minute|second))\b", text):
+    if re.search(
+        r"\b(?:right now|at the moment|as (?:i|we) (?:speak|type|write)|this (?:minute|second))\b", text
+    ):
         return reason
     main = _main_verb(clause)
     being = any(token.low in lx.BE | {"'s"} for token in clause.verbs)
@@ -230,6 +240,7 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     if (
         state
         and any(token.low in _FLEETING for token in words[:3])
+        and not _with_others(subject)
         and len(words) <= 5
         and not _lasting(clause)
     ):
@@ -250,6 +261,11 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     past = verb_form(main.low) == "VBD" and "used" not in text
     recent = _MOMENT.search(text) or any(token.low == "just" for token in clause.group)
     return reason if trivial and (progressive or (past and recent)) else ""
+
+
+def _with_others(subject: Sequence[Token]) -> bool:
+    """Say whether the user and somebody else are the subject (`Marcus and I are done`)."""
+    return any(token.tag == "CC" for token in subject) and _first_person(subject)
 
 
 def _described_as(clause: Clause) -> list[Token]:
@@ -326,7 +342,10 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
     if subject[0].low in lx.BARE_KIN:
         return ""
     reason = "it is general knowledge, not about the user"
-    name = [token for token in subject if token.tag == "NNP"]
+    if any(token.lemma in _THEIRS for token in subject) or subject[0].lemma in lx.OWN_MATTERS:
+        return ""
+    head = list(itertools.takewhile(lambda token: token.tag != "IN", subject))
+    name = [token for token in head if token.tag == "NNP"]
     if name:
         lemmas = {token.lemma for token in [*clause.rest, *subject]}
         article = (
@@ -371,6 +390,50 @@ def _next_verb(clause: Clause) -> str:
     return next((verb_lemma(token.low) for token in clause.rest if token.tag == "V"), "")
 
 
+def _reacts(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise how others take it (`my sister yelled at me`, `she hates me for it`, `Maddie says physics`)."""
+    if not subject or subject[0].low in {"i", "we"} or not clause.verbs:
+        return ""
+    verb = verb_lemma(_main_verb(clause).low)
+    at_user = any(token.low in {"me", "us", "it", "that"} for token in clause.rest[:2])
+    said = verb == "say" and not any(token.tag == "VF" for token in clause.rest)
+    freaked = verb == "freak"
+    return "it is somebody's reaction" if (verb in _REACTING and at_user) or said or freaked else ""
+
+
+def _evaluates(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise a mere judgement on a thing: `the food is so good`, `my feet are huge`."""
+    if not subject or subject[0].low in {"i", "we", "he", "she"} or not _is_copular(clause):
+        return ""
+    if any(token.lemma in lx.PEOPLE | lx.ANIMALS or token.tag == "NNP" for token in subject[-1:]):
+        return ""
+    said = [t for t in clause.rest if t.tag not in {"PUNCT", "RB", "UH", "DT", "CC"} and t.low != "like"]
+    return "it is small talk" if said and all(token.lemma in _EVALUATIVE for token in said) else ""
+
+
+def _is_copular(clause: Clause) -> bool:
+    return bool(clause.verbs) and clause.verbs[-1].low in lx.BE | {"'s"}
+
+
+def _happens(clause: Clause, subject: Sequence[Token]) -> str:
+    """Recognise a doing of the user without object or consequence: `I overslept`, `so hyped`."""
+    own = not subject or subject[0].low in {"i", "we"}
+    if not (own and len(clause.verbs) == 1 and verb_form(clause.verbs[0].low) in {"VBD", "VBN"}):
+        return ""
+    told = [t for t in clause.rest if t.tag not in {"PUNCT", "RB", "UH"} and t.low not in {"today"}]
+    consequential = (
+        verb_lemma(clause.verbs[0].low) in _CONSEQUENTIAL or clause.verbs[0].low in lx.BE | lx.HAVE
+    )
+    negative = any(token.tag == "NEG" for token in clause.group)
+    return "" if told or consequential or negative else "it is a passing state"
+
+
+_CONSEQUENTIAL = lx.bag(
+    "retire graduate divorce marry move quit relapse convert enlist resign separate elope propose propose "
+    "miscarry emigrate immigrate promote fire hire reconcile pass enroll enrol"
+)
+
+
 _JUDGES = (
-    _about_advice, _vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world,
+    _reacts, _evaluates, _happens, _about_advice, _vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world,
 )  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
+from prompts.language.casual import plain
 from prompts.language.grammar import Clause, clause_of, parse_sentence, phrase_before, sentences
 from prompts.language.relevance import NOTHING, unfit
 from prompts.language.words import Token, verb_form, verb_lemma
@@ -21,9 +22,14 @@ _STEP = r"[\s,!.:;…—–*-]*"
 _OPENER = re.compile(
     rf"(?:{_STEP}\b(?:oh|wait|hang on|hold on|no(?! longer| more| one|body)|nope|hey|hi|"
     r"hiya|hello|ok|okay|yeah|yes|yep|yup|"
+    r"k|so|soo+|heyy+|yea|ya|nah|random(?: but)?|also unrelated|unrelated(?: but)?|and|but|plus|"
+    r"(?:ok(?:ay)? )?(?:dumb|stupid|quick|random|silly) question(?: but)?|kinda (?:random|off topic)(?: but)?|"
+    r"(?:so )?(?:idk|i don'?t know|not sure) if (?:it'?s|this is|that'?s) relevant(?: but)?|"
+    r"(?:been a (?:long|rough|crazy|weird) (?:day|week|month|year))|oh and|and oh|long time no talk|"
+    r"just so (?:u|you) know|ignore what i said(?: before| earlier)?|forget what i said(?: before| earlier)?|"
     r"btw|by the way|sorry|sry|apologies|oops|whoops|my bad|my mistake|ugh|omg|lol|lmao|"
     r"haha+|well|hmm+|um+|uh+|erm|anyways?|"
-    r"fyi|(?:quick |big |small |little |just a )?(?:update|news|correction|typo|reminder)|"
+    r"fyi|(?:a )?(?:quick |big |small |little |just a |some |life |good |bad |great )?(?:update|news|question|correction|typo|reminder)|"
     r"good news|bad news|guess what|"
     r"scratch that|tbh|to be honest|honestly|actually|just so you know|heads up|so|"
     r"(?:just )?to (?:correct myself|clarify|be clear|be precise)|fun fact|long story short|"
@@ -46,22 +52,13 @@ _NOTED = re.compile(
 )
 
 
-_FILLED = re.compile(
-    r"\b(?:tbh|lol|lmao|rofl|btw|fyi|imo|imho|haha+|omg|ngl|smh|xd|by the way|you know what|"
-    r",\s*(?:please )?remember (?:that|this)(?=[.!]|\s*$)|"
-    r"(?:,\s*)?as (?:you|i) (?:know|said|mentioned|told you)(?=[.!,]|\s*$))\b(?!['’])"
-    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]|(?<!\w)[:;]-?[)(DP](?!\w)",
-    re.IGNORECASE,
-)
-
-
 _TAIL = re.compile(r",\s*(?:any|some)\b[^,?]{0,60}\?\s*$", re.IGNORECASE)
 
 
 _SUPPOSED = re.compile(
-    r"\b(?:let's say|let us say|suppose|supposing|imagine|let's pretend|"
+    r"\b(?:let's say|let us say|say (?:a|some) (?:guy|person|someone|friend)|suppose|supposing|imagine|let's pretend|"
     r"pretend|assume|assuming|what if|hypothetically|in theory|in case|"
-    r"if i were|if i was)\b",
+    r"if i were|if i was|if only|one more \w+ and|asking for a friend|one day (?:i|we)(?:'ll| will)?|someday)\b",
     re.IGNORECASE,
 )
 
@@ -78,8 +75,11 @@ _PASTED = re.compile(
     r"says|said|wrote|goes|reads)\b[^\n:.!?]{0,80}:(?=\s[\s\S]{40}))",
     re.IGNORECASE,
 )
+_ASKED = re.compile(r"(?<![?!])\?[\"')”’\s]*\Z")
+"""A question mark alone; several of them are surprise."""
 _JEST = re.compile(
-    r"\b(?:just kidding|just joking|jk|kidding|i'm joking|im joking|only joking|as a joke)\b", re.IGNORECASE
+    r"\b(?:just kidding|just joking|jk|kidding|i'?m (?:just |only )?(?:joking|kidding)(?!.*\bnot\b)|only joking|as a joke|/s)\b",
+    re.IGNORECASE,
 )
 
 
@@ -112,10 +112,11 @@ class Reading:
     dropped: str
 
 
-def read(message: str) -> Reading:
+def read(message: str, preceding: Sequence[str] = ()) -> Reading:
     """Read a message clause by clause and say of each whether it states something worth keeping."""
-    text = _spoken(message[:LONGEST_READ])
-    if _JEST.search(text):
+    quoted = _spoken(message[:LONGEST_READ])
+    text = plain(quoted, preceding)
+    if _JEST.search(quoted):
         return Reading((), "it is a joke")
     found = [one for start, end in sentences(text) for one in _of_sentence(text, start, end)]
     found = found[:MOST_CLAUSES]
@@ -126,7 +127,6 @@ def read(message: str) -> Reading:
 def _spoken(message: str) -> str:
     """Blank quoted and pasted text, keeping every place in the message as it was."""
     blanked = _QUOTED.sub(lambda match: " " * len(match.group()), message)
-    blanked = _FILLED.sub(lambda match: " " * len(match.group()), blanked)
     pasted = _PASTED.search(blanked)
     return blanked if pasted is None else blanked[: pasted.start()] + " " * (len(blanked) - pasted.start())
 
@@ -144,7 +144,7 @@ def without_openers(text: str, start: int, end: int) -> tuple[int, bool]:
 
 
 def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
-    asks = text[start:end].rstrip("\"')”’ ").endswith("?")
+    asks = _ASKED.search(text, start, end) is not None
     supposed = _SUPPOSED.search(text, start, end) is not None
     start, noted = without_openers(text, start, end)
     tail = _TAIL.search(text, start, end) if asks else None
@@ -153,7 +153,7 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
     found, subject = list[Statement](), tuple[Token, ...]()
     for number, whole in enumerate(parsed):
         clause, asked = _unwrapped(whole)
-        shares = not clause.subject and number > 0 and bool(clause.group) and _coordinated(clause)
+        shares = number > 0 and _shares_subject(clause) and not _is_idle(found)
         supposed = supposed or (number > 0 and _opens_if(parsed[number - 1]) and not _coordinated(clause))
         subject = subject if shares else clause.subject
         reason = found[-1].reason if shares and found else ""
@@ -162,6 +162,23 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
         found += [] if supposed or not reason else _attached(whole)
         found.append(Statement(clause, tuple(subject), reason))
     return found
+
+
+def _is_idle(found: Sequence[Statement]) -> bool:
+    """Say whether the clause before is a remark with `it`, whose subject no further verb has."""
+    before = found[-1] if found else None
+    return bool(before and before.reason and before.subject and before.subject[0].low in {"it", "that"})
+
+
+def _shares_subject(clause: Clause) -> bool:
+    """Say whether a clause has the subject of the one before: not so in `is that normal`, `there is`."""
+    if clause.subject or not clause.group or not _coordinated(clause):
+        return False
+    after = clause.group[1:2] or clause.rest[:1]
+    inverted = bool(after) and (after[0].tag == "PRP" or after[0].low in {"that", "this", "there"})
+    auxiliary = clause.group[0].low in lx.BE | lx.HAVE | lx.DO | lx.MODALS | {"'s"}
+    existential = any(token.low == "there" for token in clause.lead)
+    return not existential and not (auxiliary and inverted)
 
 
 def _attached(clause: Clause) -> list[Statement]:
@@ -219,6 +236,7 @@ def _opens_if(clause: Clause) -> bool:
 
 def _coordinated(clause: Clause) -> bool:
     listed = all(token.tag in {"PUNCT", "RB"} for token in clause.lead) and clause.tokens[0].text == ","
+    listed = listed and not clause.subject
     joined = any(token.tag == "CC" or token.low == "then" for token in clause.lead)
     return joined or (listed and bool(clause.verbs) and verb_form(clause.verbs[0].low) in {"VBD", "VBZ"})
 
@@ -271,11 +289,7 @@ def _inner(clause: Clause) -> Clause | None:
     """Return the clause inside a filler verb's, where there is one."""
     addressed = bool(clause.subject) and clause.subject[0].low == "you"
     speaker = not clause.subject or clause.subject[0].low == "i" or addressed or _expert(clause.subject)
-    if (
-        not clause.subject
-        and clause.verbs
-        and verb_lemma(clause.verbs[0].low) in {"tell", "say", "find", "hear", "see"}
-    ):
+    if not clause.subject and clause.verbs and clause.verbs[0].low in {"tell", "say", "find", "hear", "see"}:
         return None
     verbs = [number for number, token in enumerate(clause.tokens) if _is_filler(token)]
     if (

@@ -366,10 +366,17 @@ def _is_opening_name(here: _Here) -> bool:
 
 
 def _is_small_name(here: _Here) -> bool:
-    """Say whether a word without capital is a name: a first name, or unknown after `sister` or `named`."""
+    """Say whether a word without capital is a name: a first name, or unknown after `sister`, `in`, `at`."""
+    placed = here.previous is not None and here.previous.low in {"in", "at", "to", "from", "near"}
+    if placed and not here.pos and here.low.isalpha() and len(here.low) > 3 and _ends_phrase(here):
+        return not here.low.endswith(("ed", "ing", "ly", "ness"))
     kin = here.previous is not None and here.previous.low in lx.PEOPLE | lx.ANIMALS | {"named", "called"}
     known = here.low in _FIRST_NAMES and not here.pos & {"VERB", "ADJ"}
     return known or (kin and not here.pos and not here.low.endswith(("ed", "ing")))
+
+
+def _ends_phrase(here: _Here) -> bool:
+    return here.ends_here or here.next_low in _CLOSED or here.next_low in lx.BE | lx.HAVE | {"'s"}
 
 
 def _unknown(here: _Here) -> str:
@@ -478,6 +485,8 @@ def _opens_sentence(here: _Here) -> bool:
     if here.ends_here:
         return here.pos == {"VERB"}
     if here.next_low in lx.BE | lx.HAVE | lx.MODALS | {"'s"}:
+        return False
+    if here.form == "VBZ" and "NOUN" in here.pos and here.next_low in lx.ADVERBS | lx.NEGATORS:
         return False
     return not here.pos & {"NOUN", "ADJ"} or (
         here.next_low in _CLOSED and here.next_low not in lx.COORDINATORS

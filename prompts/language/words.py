@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
+from prompts.language import lexicon as lx
 from prompts.language.lexicon import COLLOQUIAL, IRREGULAR_PARTS_OF_SPEECH, ITS_IS, ITS_OBJECTS, NUMBER_WORDS
 
 
@@ -21,7 +22,7 @@ _LEXICON = cast(_Lexicon, cast(Any, importlib.import_module("lemminflect")))
 _TOKEN = re.compile(
     r"https?://\S{1,500}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}"
     r"|[A-Za-z]{1,20}\d[\w-]{0,20}|\d{1,6}(?:-[a-z]{2,12}){1,3}|\d'\d{1,2}(?!\d)|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg|s)\b)?"
-    r"|(?i:dr|mr|mrs|ms|prof|st|jr|sr)\.(?=\s)"
+    r"|[wW]/o?(?=\s)|(?i:dr|mr|mrs|ms|prof|st|jr|sr)\.(?=\s)"
     r"|[^\W\d_]{1,60}(?:['’-][^\W\d_]{1,60}){0,6}|\S"
 )
 _CLITIC = re.compile(r"(.+?)(n['’]?t|['’](?:s|re|m|ve|ll|d)|['’])$", re.IGNORECASE)
@@ -55,16 +56,15 @@ def tokenize(text: str) -> list[Token]:
 
 
 def _with_its(tokens: list[Token]) -> list[Token]:
-    """Read `its` as `it's` where no noun phrase follows, and a closing `any more` as `anymore`."""
+    """Part what is written together by its neighbours: `its`, `ill`, `gregs a`; `any more` is one word."""
     found, skip = list[Token](), False
     for number, token in enumerate(tokens):
         following, after = (_low(tokens, number + 1), _low(tokens, number + 2))
+        parts = _parted(token, _low(tokens, number - 1) if number else "", following, after)
         if skip:
             skip = False
-        elif token.low == "its" and (
-            following in ITS_IS or (following.endswith("ing") and after in ITS_OBJECTS)
-        ):
-            found += [Token("it", token.start, token.end), Token("'s", token.start, token.end)]
+        elif parts:
+            found += [Token(part, token.start, token.end) for part in parts]
         elif token.low == "any" and following in {"more", "longer"} and not after.isalpha():
             found.append(Token("anymore", token.start, tokens[number + 1].end))
             skip = True
@@ -73,10 +73,65 @@ def _with_its(tokens: list[Token]) -> list[Token]:
     return found
 
 
+def _parted(token: Token, before: str, following: str, after: str) -> list[str]:
+    """Return the words of a contraction written without apostrophe; nothing for other words."""
+    if token.low == "its" and _is_it_is(following, after):
+        return ["it", "'s"]
+    if token.low in lx.RUN_TOGETHER and _starts_clause(before) and _verb_fits(token.low, following):
+        return lx.RUN_TOGETHER[token.low].split()
+    person = token.low[:-1]
+    known = person in lx.BARE_KIN or person in lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
+    if token.low.endswith("s") and known and token.low not in _OWN_NAMES:
+        counted = before in {"my", "our", "two", "the", "both"} and person in lx.BARE_KIN
+        follows = following in ITS_IS or following.isalpha()
+        return [token.text[:-1], "'s"] if follows and (not counted or following in ITS_IS) else []
+    return []
+
+
+_OWN_NAMES = frozenset(["james", "lucas", "thomas", "nicholas", "charles", "dennis", "ines", "chris", "lars"])
+
+
+def _is_it_is(following: str, after: str) -> bool:
+    if following in ITS_IS or (following.endswith("ing") and after in ITS_OBJECTS):
+        return True
+    pos = parts_of_speech(following)
+    judged = "ADJ" in pos or following.endswith("ing")
+    return judged and (not after.isalpha() or after in _JOINING)
+
+
+_JOINING = lx.PREPOSITIONS | lx.COORDINATORS | lx.SUBORDINATORS | lx.SUBJECT_PRONOUNS | {"to", "that", "tho"}
+
+
+def _starts_clause(before: str) -> bool:
+    return not before.isalpha() or before in lx.COORDINATORS | lx.SUBORDINATORS | {"that", "think", "said"}
+
+
+def _verb_fits(low: str, following: str) -> bool:
+    """Say whether the word after `ill`, `were` … goes with the contraction and not with the plain word."""
+    pos = parts_of_speech(following)
+    if low == "were":
+        return following.endswith("ing") or following in {
+            "getting",
+            "gonna",
+            "in",
+            "not",
+            "at",
+            "from",
+            "moving",
+        }
+    if low == "lets":
+        return True
+    adverb = following in lx.ADVERBS - {"there", "here"} and low in {"ill", "id"}
+    bare = "VERB" in pos and verb_form(following) == "VB" and following not in lx.PREPOSITIONS - {"like"}
+    return adverb or bare or following in {"be", "have"}
+
+
 def _expanded(match: re.Match[str]) -> list[Token]:
     word, start, end = match.group(), match.start(), match.end()
     low = word.lower().replace("’", "'")
-    if low in COLLOQUIAL:
+    if low not in COLLOQUIAL and _STRETCHED.search(low):
+        word = low = _unstretched(low)
+    if low in COLLOQUIAL and (low not in lx.CAREFUL or word == low):
         return [Token(part, start, end) for part in COLLOQUIAL[low].split()]
     if low in _NEGATED_WHOLE:
         return [Token(_NEGATED_WHOLE[low], start, end), Token("n't", start, end)]
@@ -85,6 +140,16 @@ def _expanded(match: re.Match[str]) -> list[Token]:
         return [Token(word, start, end)]
     middle = start + len(clitic.group(1))
     return [Token(clitic.group(1), start, middle), Token(clitic.group(2).replace("’", "'"), middle, end)]
+
+
+_STRETCHED = re.compile(r"([a-z])\1\1")
+
+
+def _unstretched(low: str) -> str:
+    """Return `so` for `soooo` and `good` for `goood`."""
+    doubled = re.sub(r"([a-z])\1{2,}", r"\1\1", low)
+    single = re.sub(r"([a-z])\1{2,}", r"\1", low)
+    return doubled if parts_of_speech(doubled) and not parts_of_speech(single) else single
 
 
 @lru_cache(maxsize=50_000)
