@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from prompts.language import lexicon as lx
 from prompts.language.attributes import Claim, claims_of_predicate, described
-from prompts.language.entities import USER, Entity, canonical, entity_of
+from prompts.language.entities import ANYBODY, USER, Entity, canonical, entity_of
 from prompts.language.grammar import Clause, parse, phrase_before
 from prompts.language.predicates import Argument, predicate_of
 from prompts.language.words import Token
@@ -27,7 +27,7 @@ def claims_with_clauses(parsed: Sequence[Clause]) -> Iterator[tuple[Claim, Claus
             continue
         subject = _carried(predicate.subject, subject)
         for claim in claims_of_predicate(replace(predicate, subject=subject)):
-            yield replace(claim, clause=number), clause
+            yield replace(_owned(claim, subject), clause=number), clause
         for claim in _of_relative(clause):
             yield replace(claim, clause=number), clause
 
@@ -35,6 +35,12 @@ def claims_with_clauses(parsed: Sequence[Clause]) -> Iterator[tuple[Claim, Claus
 def _carried(found: Entity, before: Entity) -> Entity:
     """Keep the subject before where a pronoun points back to it."""
     return before if found.head in {"he", "she", "they", "it", "who", "which"} and not found.name else found
+
+
+def _owned(claim: Claim, subject: Entity) -> Claim:
+    """Read `her birthday` in a clause about Anna as Anna's."""
+    open_owner = claim.subject.owner == ANYBODY and subject.owner != ANYBODY
+    return replace(claim, subject=replace(claim.subject, owner=subject.key)) if open_owner else claim
 
 
 def _of_subject(clause: Clause) -> Iterator[Claim]:

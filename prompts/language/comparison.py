@@ -7,6 +7,7 @@ from typing import Literal
 
 from prompts.language import lexicon as lx
 from prompts.language.attributes import Claim
+from prompts.language.change import Change, changed, covered, root
 from prompts.language.claims import claims_of
 from prompts.language.entities import Entity, kind_of, same_entity
 from prompts.language.grammar import parse
@@ -62,11 +63,12 @@ _LISTED = lx.bag(
 
 @dataclass(frozen=True)
 class Comparison:
-    """The relation, why, and the claims of fact and memory that exclude one another."""
+    """The relation, why, and the claims that exclude one another, or else the change that is told."""
 
     relation: Relation
     rationale: str
     clashes: tuple[tuple[Claim, Claim], ...] = ()
+    change: Change | None = None
 
 
 def compare(fact: str, memory: str, message: str) -> Comparison:
@@ -79,8 +81,13 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
     )
     if clashes:
         return Comparison("conflict", _clash_words(*clashes[0]), clashes)
+    change = changed(fact, memory, message, new, old)
+    if change is not None:
+        return Comparison("conflict", change.rationale, change=change)
     if _all_known(fact, memory, new, old) or _all_said(fact, memory, new, old):
         return Comparison("duplicate", "The memory already says this.")
+    if covered(fact, memory, new, old):
+        return Comparison("duplicate", "The memory already says this in other words.")
     if enriches(fact, memory):
         return Comparison("addition", "It says all that the memory says, and more.")
     if _completes(new, old):

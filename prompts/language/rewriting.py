@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
 from prompts.language.attributes import Claim
+from prompts.language.change import Change
 from prompts.language.comparison import compare, enriches, words_of
 from prompts.language.entities import USER, Entity, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
@@ -23,7 +24,8 @@ def rewrite(fact: str, memory: str, message: str) -> str:
     if enriches(fact, memory):
         return fact
     pieces = _pieces(fact)
-    if len(pieces) == 1:
+    change = compare(fact, memory, message).change
+    if len(pieces) == 1 or (change is not None and not change.values):
         return _worked_in(fact, memory, message)
     result = memory
     for piece in pieces:
@@ -366,6 +368,8 @@ def _worked_in(fact: str, memory: str, message: str) -> str:
     comparison = compare(fact, memory, message)
     if comparison.relation != "conflict":
         return append(memory, fact)
+    if comparison.change is not None:
+        return changed_by(fact, memory, comparison.change)
     if any(told.attribute == "life" for told, _ in comparison.clashes):
         return append(_in_past(memory), fact)
     result = _spliced(fact, memory, comparison.clashes)
@@ -383,3 +387,61 @@ def _successor(source: Clause, told: Claim) -> Argument | None:
 
 def _value_words(memory: str, held: Claim) -> frozenset[str]:
     return words_of(memory[held.start : held.end])
+
+
+# --- changes that no claim shows -------------------------------------------------------------------------
+
+
+def changed_by(fact: str, memory: str, change: Change) -> str:
+    """Put the new values in the old ones' places; else let the fact stand for the clause that it changes."""
+    if not change.values:
+        return _without_changed(fact, memory, change)
+    result = memory
+    for new, old in sorted(change.values, key=lambda pair: -pair[1].start):
+        result = result[: old.start] + fact[new.start : new.end] + result[old.end :]
+    return result
+
+
+def _without_changed(fact: str, memory: str, change: Change) -> str:
+    """Take out the clause that says most of what the fact changes, and say the fact."""
+    clauses = [clause for clause in parse(memory) if clause.tokens]
+    if len(clauses) < 2:
+        return _kept_beside(fact, memory, change)
+    told = words_of(fact)
+    shares = [len(told & words_of(memory[c.tokens[0].start : c.end])) for c in clauses]
+    worst = max(range(len(clauses)), key=lambda n: (shares[n], -n))
+    kept = [memory[c.tokens[0].start : c.end] for n, c in enumerate(clauses) if n != worst]
+    subject = next((c.subject for c in clauses if c.subject), ())
+    said = memory[subject[0].start : subject[-1].end] if subject else "The user"
+    rest = [
+        words if c.subject else f"{said} {memory[c.group[0].start : c.end]}"
+        for words, c in zip(kept, [c for n, c in enumerate(clauses) if n != worst], strict=True)
+        if c.group or c.subject
+    ]
+    return " ".join([*(f"{_sentence(words)}" for words in rest), fact])
+
+
+def _sentence(words: str) -> str:
+    trimmed = words.strip(" ,;.")
+    return f"{trimmed[:1].upper()}{trimmed[1:]}."
+
+
+def _kept_beside(fact: str, memory: str, change: Change) -> str:
+    """Say the fact in place of a memory of one clause, with the items of a list that have not ended."""
+    clause = next(iter(parse(memory)), None)
+    if clause is None or not change.ending:
+        return fact
+    items = _items(list(clause.rest))
+    told = {token.low for c in parse(fact) for token in c.tokens}
+    kept = [item for item in items if not {token.low for token in item if token.tag in {"NN", "NNP"}} & told]
+    if len(items) < 2 or not kept or len(kept) == len(items):
+        return fact
+    opening = memory[: items[0][0].start] if kept[0] is items[0] else _before_item(memory, items[0])
+    words = [memory[item[0].start : item[-1].end] for item in kept]
+    return f"{opening}{' and '.join(words)}. {fact}"
+
+
+def _before_item(memory: str, item: Sequence[Token]) -> str:
+    """Return the words up to the item, its preposition included (`subscribes to`)."""
+    start = next((n for n, token in enumerate(item) if token.tag not in {"IN", "TO"}), 0)
+    return memory[: item[start].start]

@@ -1,0 +1,499 @@
+"""Signs of change: what suggests that a fact ends or replaces what a memory says, where claims are silent.
+
+Claims compare what two texts say of one attribute word by word. People say changes more loosely: `we got
+hired elsewhere`, `the rent went up to 820`. Here such a change is read off three things together: the same
+people or animals are concerned (`concerns`), words of change stand in the message, and either a value of
+the same type differs, or what has ended is shared, or both speak of one field of life in which a person is
+in one state at a time.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from prompts.language import lexicon as lx
+from prompts.language.attributes import Claim
+from prompts.language.entities import Entity, canonical, same_entity
+from prompts.language.grammar import parse, sentences
+from prompts.language.predicates import content
+from prompts.language.tagging import tag
+from prompts.language.values import Value, values_of
+from prompts.language.words import tokenize
+
+LONGEST = 4000
+"""Characters of a message that are searched for words of change."""
+
+_CORRECTING = re.compile(
+    r"\b(?:actually|correction|corrected|i meant?|scratch that|turns? out|turned out|mistaken?|wrong|mixed up|"
+    r"mixing|misremembered|typo|sorry|oops|wait|nope|nah|no,|not|isn'?t|swapped|ignore what|misspoke|rather|"
+    r"to be precise|in fact|double-checked|checked again|misread)\b",
+    re.IGNORECASE,
+)
+_CHANGING = re.compile(
+    r"\b(?:now|instead|switch\w*|swap\w*|chang\w*|replac\w*|upgrad\w*|downgrad\w*|trad(?:ed|ing|e)|mov(?:ed?|ing)|"
+    r"migrat\w+|convert\w*|rewr\w+|new|these days|nowadays|lately|ended up|w(?:ent|ith) with|rather than|"
+    r"no longer|anymore|used to|from now on|as of|promoted|became|become|turn(?:ed|s)|grew|(?:went|go(?:es|ne|ing)?|"
+    r"bumped|shot|put|is|'s|back|down|up) (?:up|down|to)|rais\w+|lower\w+|increas\w+|decreas\w+|cut|dropp?\w*|"
+    r"rose|risen|fell|fallen|postpon\w+|resched\w+|push\w*|delay\w*|brought|earlier|later|bump\w*|renam\w+|"
+    r"transferr\w+|finally|anymore|over to|already|just turned|adopted|a (?:second|third|fourth|fifth)|another|"
+    r"by now|since|overtook|beat|took over|succeed\w*|moved (?:up|back|on))\b",
+    re.IGNORECASE,
+)
+_ENDING = re.compile(
+    r"\b(?:no longer|anymore|any more|quit\w*|stop\w*|cancell?\w*|g[ai]ven? up|gave up|giving up|br(?:oke|oken|eak|eaking) up|"
+    r"split(?: up)?|divorc\w+|separat\w+|sold|sell|ditch\w*|drop(?:ped|ping)?|left|leav\w+|over|done|off|lost|died|dead|"
+    r"passed away|put down|clos(?:ed|ing)|ended|end|finished|got rid|rid|deleted|fell apart|called off|fired|laid off|expired|"
+    r"dumped|kicked|gone|don'?t|doesn'?t|can'?t|cannot|not|n't|never|without|nobody|no more|out of|resign\w*|retir\w+|"
+    r"returned|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|unsubscrib\w+|disband\w*|shut|"
+    r"abandon\w*|scrapp?\w*|cleared|cured|healed|outgrew|outgrown|grew out|recovered|paid off|bailed|backed out|pulled out)\b",
+    re.IGNORECASE,
+)
+_MOVING_EVENT = re.compile(
+    r"\b(?:mov\w+|postpon\w+|resched\w+|push\w*|delay\w*|brought|bump\w*|chang\w*|switch\w*|put off|earlier|later|"
+    r"instead|shift\w*|swap\w*|now)\b", re.IGNORECASE,
+)  # fmt: skip
+
+_GENERIC = (
+    lx.TIME_NOUNS
+    | lx.LIKING
+    | lx.bag(
+        "user be have do get go make take come want need thing way time lot bit put keep give let say tell think know "
+        "new old good great big small first last next more less much many other another same own real name call find "
+        "start begin become turn move switch change use used people man woman guy girl boy person one ago now then half "
+        "number today date place something everything anything nothing back still try feel see look plan favourite use "
+        "work live friend day month year week hour minute since daily weekly monthly every each all both end stop quit "
+        "can will would not no very really finally lately recently down up off out over away together like love enjoy"
+    )
+)
+_DERIVED = {
+    "subscription": "subscribe", "marriage": "marry", "married": "marry", "flight": "fly", "membership": "member",
+    "employee": "employ", "allergic": "allergy", "smoker": "smoke", "rental": "rent", "renter": "rent",
+    "girl": "daughter", "boy": "son", "kilo": "kg", "runner": "run", "dnd": "d&d", "diabetic": "diabetes",
+    "asthmatic": "asthma", "vegetarianism": "vegetarian", "medication": "medicine", "meds": "medicine",
+    "cigarette": "smoke", "major": "study", "majoring": "study", "degree": "study", "biology": "bio",
+    "economics": "econ", "mathematics": "math", "maths": "math", "psychology": "psych", "chemistry": "chem",
+    "rate": "rate", "percent": "%", "fiancee": "fiance", "laptop": "computer", "macbook": "computer",
+    "engagement": "engage", "dating": "date", "band": "band", "exam": "exam", "graduation": "graduate",
+    "teaching": "teach", "teacher": "teach", "drummer": "drum", "guitarist": "guitar", "pianist": "piano",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """Why a fact changes a memory, and which of the memory's values it replaces by which of its own."""
+
+    rationale: str
+    values: tuple[tuple[Value, Value], ...] = ()
+    ending: bool = False
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text's specific words and its values."""
+
+    text: str
+    words: frozenset[str]
+    values: tuple[Value, ...]
+
+    @property
+    def low(self) -> str:
+        return self.text.lower()
+
+
+def changed(
+    fact: str, memory: str, message: str, new: Sequence[Claim], old: Sequence[Claim]
+) -> Change | None:
+    """Return how the fact changes the memory; nothing where the signs do not suffice."""
+    one, other, said = _read(fact), _read(memory), said_about(fact, message)
+    role = _other_holder(one, other, new, said)
+    if role is not None:
+        return role
+    if not concerns(one, other, new, old):
+        return None
+    by_words = _other_value(one, other, said) or _displaced(one, other, said) or _ended(one, other)
+    return by_words or _other_state(one, other, _one_person(new, old)) or _other_filler(one, other, said)
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> _Text:
+    tokens = tag(tokenize(text))
+    values = tuple(values_of(tokens))
+    inside = [t for t in tokens if not any(v.start <= t.start < v.end for v in values)]
+    return _Text(text, specific(content(inside)), values)
+
+
+def specific(lemmas: frozenset[str]) -> frozenset[str]:
+    """Return the words that tell what a text is about, derived words as one."""
+    kept = (lemma for lemma in lemmas if len(lemma) > 1 and lemma not in _GENERIC)
+    return frozenset(root(lemma) for lemma in kept)
+
+
+def root(lemma: str) -> str:
+    """Return one form for a noun, verb or adjective of one family."""
+    return _DERIVED.get(lemma, canonical(lemma))
+
+
+def said_about(fact: str, message: str) -> str:
+    """Return the fact with the sentence of the message that it comes from, and the one before."""
+    if len(message) > LONGEST:
+        return fact
+    spans = [message[start:end] for start, end in sentences(message)]
+    told = set(re.findall(r"\w+", fact.lower()))
+    best = max(
+        range(len(spans)), key=lambda n: len(told & set(re.findall(r"\w+", spans[n].lower()))), default=0
+    )
+    return " ".join([fact, *spans[max(0, best - 1) : best + 1]])
+
+
+# --- whom it is about ---------------------------------------------------------------------------------
+
+
+def concerns(one: _Text, other: _Text, new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    """Say whether fact and memory can be about the same people and animals."""
+    if not new or not old:
+        return False
+    told, held = [claim.subject for claim in new], [claim.subject for claim in old]
+    about = _is_met(held[0], told, one)
+    return about and (_is_met(told[0], held, other) or _acts_on_user(told[0], one))
+
+
+def _acts_on_user(entity: Entity, text: _Text) -> bool:
+    """Say whether an outsider does something to the user or what is theirs (`my landlord raised my rent`)."""
+    outsider = entity.owner == "user" and entity.head in lx.PEOPLE - lx.KIN and not entity.name
+    return outsider and any(token.low == "user" for c in parse(text.text) for token in c.rest)
+
+
+def _is_met(entity: Entity, others: Sequence[Entity], text: _Text) -> bool:
+    """Say whether a text is about this person or animal too; what is the user's own needs no mention."""
+    if any(same_entity(entity, other) for other in others):
+        return True
+    if entity.name:
+        named = re.search(rf"\b{re.escape(entity.name.split()[0])}\b", text.low) is not None
+        return named and not _owned_otherwise(entity, others)
+    chain = [part for part in (*entity.owner.split("."), entity.head) if part not in {"", "user", "?"}]
+    living = [part for part in chain if part in lx.PEOPLE | lx.ANIMALS | _NAMES or "in-law" in part]
+    return all(part in text.words or part in text.low for part in living)
+
+
+def _owned_otherwise(entity: Entity, others: Sequence[Entity]) -> bool:
+    """Say whether somebody of that name is there who belongs to somebody else."""
+    namesakes = [other for other in others if other.name and other.name == entity.name]
+    return any(e.owner and entity.owner and e.owner != entity.owner for e in namesakes)
+
+
+_NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
+
+
+# --- ends ---------------------------------------------------------------------------------------------
+
+_PREFACES = lx.CEASING | {"stop", "quit", "give"}
+
+
+_AVERSE = re.compile(
+    r"\b(?:hate|dislike|avoid|loathe|detest|allergic|intoleran|refuse|not|n't|no longer)", re.IGNORECASE
+)
+
+
+def _ended(one: _Text, other: _Text) -> Change | None:
+    """An end is told in the fact, and what ends is what the memory is about."""
+    if not _ENDING.search(one.text) or _ENDING.search(other.text) or _AVERSE.search(other.text):
+        return None
+    core = _ended_words(one)
+    shared = core & other.words | _lower_names(core, other)
+    named = any(word.capitalize() in other.text for word in shared) and len(core) <= 4
+    if not shared or not (named or 2 * len(shared) > len(core)):
+        return None
+    return Change(f'The message tells of an end, and the memory holds "{_listed(shared)}".', ending=True)
+
+
+def _ended_words(one: _Text) -> frozenset[str]:
+    """Return what ends: the specific words of the clauses that tell of an end, without the words for it."""
+    found = frozenset[str]()
+    for clause in parse(one.text):
+        words = one.text[clause.tokens[0].start : clause.end]
+        if _ENDING.search(words):
+            found |= specific(content([*clause.subject, *clause.group, *clause.rest]))
+    return found - _ENDING_WORDS
+
+
+_ENDING_WORDS = (
+    lx.CEASING
+    | lx.LOSING
+    | lx.bag(
+        "give up off cancel leave anymore longer stop quit completely totally weekend close doctor break finish lose "
+        "month split divorce rid sell drop over done fully altogether entirely good finally decide"
+    )
+)
+
+
+def _lower_names(words: frozenset[str], other: _Text) -> frozenset[str]:
+    return frozenset(word for word in words if re.search(rf"\b{re.escape(word)}\b", other.low))
+
+
+# --- what is named as over ------------------------------------------------------------------------------
+
+_DISPLACING = re.compile(
+    r"\b(?:not(?! only)|instead of|in place of|rather than|from|over|replac(?:ed|ing)|swapp(?:ed|ing)|ripp(?:ed|ing) out|wip(?:ed|ing)|"
+    r"ditch(?:ed|ing)|traded(?: in)?|off|left|dropped|switch(?:ed|ing) (?:from|off)|sick of|got rid of|used to (?:be|use|have)|"
+    r"said|was a typo|than|for|beat) (?:an? |the |my |our |that |old )*([\w'&-]{2,40}(?: [\w'&-]{2,40})?)",
+    re.IGNORECASE,
+)
+
+
+def _displaced(one: _Text, other: _Text, said: str) -> Change | None:
+    """The message names a word of the memory as what is no longer so, and the fact has another."""
+    if not (_SWITCHING.search(said) or _CORRECTING.search(said) or _CHANGING.search(said)):
+        return None
+    named = [specific(content(tag(tokenize(words)))) for words in _DISPLACING.findall(said)]
+    over = frozenset[str]().union(*named) & other.words
+    fresh, frame = one.words - other.words, (one.words & other.words) - over
+    if not over or not fresh or not (frame or over & one.words):
+        return None
+    return Change(f'The message says that "{_listed(over)}" is over or wrong.')
+
+
+# --- values -------------------------------------------------------------------------------------------
+
+
+def _other_value(one: _Text, other: _Text, said: str) -> Change | None:
+    """A value of the same type differs, of what both speak about."""
+    pairs = tuple(_differing(_current(one), other.values, _MOVING_EVENT.search(said) is not None))
+    if not pairs:
+        return None
+    shared = one.words & other.words | _lower_names(one.words, other)
+    measured = all(old.measured for _, old in pairs)
+    hinted = bool(_CHANGING.search(said) or _CORRECTING.search(said))
+    foreign = one.words - other.words
+    if not (shared and (hinted or not foreign)) and not (measured and hinted and not foreign):
+        return None
+    if len(foreign) > len(shared) + 3 and not measured:
+        return None
+    return Change("The same thing has another value now.", pairs)
+
+
+def _current(text: _Text) -> list[Value]:
+    """Return the values that a fact gives, without those it takes back (`instead of Mondays`)."""
+    kept = [value for value in text.values if not _TAKEN_BACK.search(text.text[: value.start])]
+    return kept
+
+
+_TAKEN_BACK = re.compile(r"\b(?:instead of|rather than|from|not|than)(?: the| on| at)? ?$", re.IGNORECASE)
+
+
+def _differing(new: Sequence[Value], old: Sequence[Value], moved: bool) -> Iterator[tuple[Value, Value]]:
+    for held in old:
+        same = [value for value in new if value.kind == held.kind]
+        if same and not any(value.norm == held.norm for value in same):
+            yield same[-1], held
+        elif not same and moved and held.kind in _WHEN:
+            when = [value for value in new if value.kind in _WHEN]
+            if when and held.kind != "clock":
+                yield when[-1], held
+
+
+_WHEN = frozenset({"date", "weekday", "clock"})
+
+
+# --- fields of life -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field of life in which one is in one state at a time: how memories hold it, how changes tell it."""
+
+    name: str
+    held: re.Pattern[str]
+    told: re.Pattern[str]
+
+
+def _field(name: str, held: str, told: str) -> _Field:
+    return _Field(
+        name, re.compile(rf"\b(?:{held})\b", re.IGNORECASE), re.compile(rf"\b(?:{told})\b", re.IGNORECASE)
+    )
+
+
+_VEHICLE = (
+    r"car|truck|suv|van|minivan|pickup|motorbike|motorcycle|scooter|toyota|honda|ford|bmw|audi|mazda|kia|hyundai|"
+    r"nissan|subaru|tesla|volvo|vw|volkswagen|skoda|fiat|renault|peugeot|chevy|chevrolet|jeep|mercedes|lexus|civic|"
+    r"corolla|prius|golf|camry|outback|seat|opel|mini|citroen|dacia|porsche|vespa|harley"
+)
+_DWELLING = (
+    r"house|home|flat|apartment|condo|farmhouse|cottage|studio|place|loft|townhouse|bungalow|dorm|houseboat"
+)
+_FIELDS = (
+    _field(
+        "home",
+        r"lives? (?:in|at|near|on|with|outside)|resid\w+ in|(?:is|are) based in|rents? an?|dwell\w*|(?:home|house|"
+        r"apartment|flat) is in|is living in|hometown is now|stays? in",
+        rf"(?:has |have )?(?:re)?locat\w+ to|moved (?:out|back|in|down|up|over|away|home|from|(?:in)?to)(?! (?:monday|tuesday|"
+        rf"wednesday|thursday|friday|saturday|sunday))|settled (?:in|down in)|(?:bought|closed on|purchased|signed (?:a lease )?"
+        rf"(?:on|for)|found|got|rent\w*) (?:an?|the|their)[\w\s-]{{0,24}} (?:{_DWELLING}) (?:in|near|outside)|"
+        rf"(?:now|currently) (?:lives?|living)|living in|new (?:{_DWELLING}) (?:is )?in|lives? in",
+    ),
+    _field(
+        "work",
+        r"works? (?:at|for|as|in|part|full|with|from)|working (?:at|for|as)|employed|job|is an? [\w\s-]{0,30}(?:er|or|ist|ian|"
+        r"eer|nurse|cook|chef|clerk|intern|barista|cashier|analyst|assistant|architect|accountant|lawyer|consultant) (?:at|for|in)|"
+        r"is (?:unemployed|a student)|unemployed|(?:is|sits|works) (?:on|in) the [\w\s]{0,20}(?:team|department|office)",
+        r"(?:started|starting|begun|began|got|landed|accepted|took|found|has|have) (?:an? |their )?(?:[\w-]+ ){0,3}?(?:new )?(?:job|"
+        r"position|role|gig)|new (?:job|position|role|employer)|hired|got promoted|(?:was|been|is being) promoted|promoted to|"
+        r"resigned|laid off|got fired|(?:was|been|got) (?:let go|fired|laid off|made redundant)|retired|quit (?:\w+ )?(?:job|work)|"
+        r"(?:switched|transferred|moved) to (?:the )?(?:[\w-]+ ){0,2}(?:team|department|office|sales|marketing|engineering|finance|hr|"
+        r"support|design|research|operations|product)|left (?:\w+ )?(?:job|company|firm)|(?:started|starting) (?:working )?(?:at|with|for|as)|switched (?:jobs|careers|to [\w\s]+ team)|"
+        r"works? (?:at|for|as) [\w\s'-]+ (?:now|these days|instead)|now works? (?:at|for|as)|self-employed|freelanc\w+|"
+        r"started (?:their|a) own (?:business|company|practice|studio)",
+    ),
+    _field(
+        "relationship",
+        r"single|dating|seeing|girlfriend|boyfriend|married|engaged|in a relationship|partner|fianc\w+|husband|wife|widowed|divorced",
+        r"(?:got|is|are|get) (?:engaged|married|divorced|separated)|broke up|broken up|split up|breaking up|separated|divorc\w+|"
+        r"(?:is|are) (?:single|dating|done|over|seeing)|started (?:dating|seeing)|ended things|called off (?:the|their) (?:wedding|engagement)|"
+        r"married|proposed|said yes|dumped|tied the knot|eloped|new (?:boyfriend|girlfriend|partner)|got back together|no longer together",
+    ),
+    _field(
+        "vehicle",
+        rf"(?:has no|(?:does not|doesn't) (?:have|own) an?) (?:{_VEHICLE})|drives? (?:an? |his |her |their )?[\w\s-]{{0,30}}|(?:car|truck|bike|motorcycle|van) is|(?:has|owns) an? [\w\s-]{{0,24}}(?:{_VEHICLE})",
+        rf"(?:traded|swapped|replaced|sold|totall?ed|wrecked|upgraded|bought|purchased|leased|picked up|got)[\w\s'-]{{0,40}} (?:{_VEHICLE})|"
+        rf"new (?:{_VEHICLE})|(?:is|are) driving an?",
+    ),
+    _field(
+        "diet",
+        r"vegetarian|vegan|pescatarian|keto|paleo|meat-eater|omnivore|low-carb|gluten-free|does not eat (?:meat|animal)|eats (?:meat|everything)",
+        r"(?:became|gone|went|go(?:es|ing)?|turned|is|are|been) (?:fully |completely |totally )?(?:vegetarian|vegan|pescatarian|keto|paleo|"
+        r"plant-based|an? (?:vegetarian|vegan|pescatarian))|eat\w* (?:meat|fish|chicken|bacon|dairy|eggs)(?: again)?|(?:started|began|back to) eating|off (?:meat|dairy|keto)",
+    ),
+    _field(
+        "study",
+        r"studies|studying|stud(?:y|ied) \w+ at|majors?|majoring|attends|goes to|student|enrolled|degree in|university|college",
+        r"(?:switched|changed|transferred)[\w\s'-]{0,30}(?:major|to|degree|course)|dropped out|graduated|transferred to|"
+        r"now (?:majors?|stud\w+)|new (?:major|school|university)|enrolled at",
+    ),
+    _field(
+        "system",
+        r"(?:laptop|computer|phone|pc|desktop|tablet|server|app|site|backend|frontend|project|machine|blog|game|bot)\b.{0,30}\b(?:runs?|uses?|"
+        r"is (?:hosted|written|built|deployed)|on)|uses an? [\w\s]{0,20}(?:phone|laptop|computer|mac\w*|iphone|android|pixel|thinkpad)|"
+        r"has an? [\w\s]{0,20}(?:phone|laptop|iphone|android|pixel|thinkpad)",
+        r"(?:install\w*|put|switched|migrat\w+|moved|rewr\w+|ported|upgraded|replac\w+|swapp\w+|wiped|convert\w+|ripp\w+|got a new|bought a new|"
+        r"new (?:phone|laptop|computer|iphone))",
+    ),
+)  # fmt: skip
+_NEEDS_SHARED = frozenset({"system", "study"})
+_TENTATIVE = re.compile(
+    r"\b(?:might|maybe|may|could|would|hopes?|hoping|wants?|thinking|considering|if|planning|plans?|visit\w*)\b",
+    re.I,
+)
+
+
+def _one_person(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    """Say whether both tell of one person's or thing's own state, not only of what belongs to them."""
+    return any(same_entity(f.subject, m.subject) for f in new for m in old)
+
+
+def _other_state(one: _Text, other: _Text, same: bool) -> Change | None:
+    """Both speak of one field of life, and the fact tells a change in it."""
+    shared, fresh = _shared(one, other), one.words - other.words
+    if _TENTATIVE.search(one.text) or not fresh:
+        return None
+    for field in _FIELDS:
+        told = field.told.search(one.text)
+        if told is None or not field.held.search(other.text):
+            continue
+        known = specific(content(tag(tokenize(told.group())))) & other.words
+        if (
+            (same or field.name == "relationship" and " user " in one.text)
+            and not known
+            and _is_in(field, shared)
+        ):
+            return Change(f"Both are about {field.name}, which the fact says has changed.")
+    return None
+
+
+def _is_in(field: _Field, shared: frozenset[str]) -> bool:
+    return bool(shared) or field.name not in _NEEDS_SHARED
+
+
+def _shared(one: _Text, other: _Text) -> frozenset[str]:
+    """Return what both texts speak about: specific words, names in any case, and equal values."""
+    values = {f"{v.kind} {v.norm}" for v in one.values} & {f"{v.kind} {v.norm}" for v in other.values}
+    return one.words & other.words | _lower_names(one.words, other) | values
+
+
+def _other_filler(one: _Text, other: _Text, said: str) -> Change | None:
+    """Most of what the memory speaks about is said again, with another filler, and as a change."""
+    shared = _shared(one, other)
+    fresh, gone = one.words - shared, other.words - shared
+    hinted = _SWITCHING.search(said) or _CORRECTED.search(said)
+    framed = (len(shared) >= 2 and len(shared) >= len(fresh)) or (shared and _SAME_ROLE.search(said))
+    if not (hinted and framed and fresh and gone):
+        return None
+    return Change(f'Of "{_listed(shared)}" the fact says something else now.')
+
+
+def covered(fact: str, memory: str, new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    """Say whether a memory about the same people holds every specific word and value of the fact."""
+    one, other = _read(fact), _read(memory)
+    words = one.words - _IMPLIED
+    held = {(v.kind, v.norm) for v in other.values}
+    same = (words | {"?"}) - {"?"} <= other.words and all((v.kind, v.norm) in held for v in one.values)
+    polar = bool(_DENYING.search(fact)) == bool(_DENYING.search(memory))
+    return bool(words or one.values) and same and polar and concerns(one, other, new, old)
+
+
+_DENYING = re.compile(
+    r"\b(?:not|no|never|without|stopped|quit|hates?|dislikes?|loathes?|allergic|allergy|plans?|wants?|used to)\b|n't",
+    re.I,
+)
+_IMPLIED = lx.bag("home come remember reside house")
+
+
+_SWITCHING = re.compile(
+    r"\b(?:now|instead|switch\w*|swap\w*|chang\w*|replac\w*|upgrad\w*|these days|nowadays|ended up|rather than|no longer|"
+    r"anymore|from now on|took over|beat)\b", re.I,
+)  # fmt: skip
+_CORRECTED = re.compile(
+    r"\b(?:correction|corrected|i meant|scratch that|turns? out|turned out|mistaken?|wrong|mixed up|typo|not an?|ignore what|misspoke)\b",
+    re.I,
+)
+_SAME_ROLE = re.compile(
+    r"\b(?:switch\w*|swapp\w*|replac\w*|chang\w*) (?:the|my|our|his|her|their|from)\b", re.I
+)
+
+
+# --- roles --------------------------------------------------------------------------------------------
+
+_HELD_ROLE = re.compile(
+    r"\b(?:the )?user's (?:new |current |favou?rite )?([\w-]+(?: (?:show|band|book|film|movie|team|song|food|cuisine|colou?r|teacher|advisor|"
+    r"instructor|trainer))?) is (?:called |named |still )?([A-Z][\w.'-]*(?: [A-Z][\w.'-]*)*)"
+)
+
+
+def _other_holder(one: _Text, other: _Text, new: Sequence[Claim], said: str) -> Change | None:
+    """The memory names who or what holds a role of the user's, and the fact names a new holder."""
+    held = _HELD_ROLE.search(other.text)
+    if held is None or not re.search(
+        r"\b(?:new|now|replac\w+|took over|instead|changed|switched)\b", said, re.I
+    ):
+        return None
+    role, name = canonical(held.group(1).lower()), held.group(2).lower()
+    if (
+        role not in lx.PEOPLE - lx.KIN | _ROLES
+        or name in one.low
+        or role not in one.words | _lemmas(one.text)
+    ):
+        return None
+    third = [claim.subject for claim in new if claim.subject.owner not in {"user", "", "?"}]
+    return None if third else Change(f"The user's {role} is somebody else now.")
+
+
+_ROLES = lx.bag(
+    "show band book film song food cuisine colour gym school bank vet doctor trainer advisor supervisor team"
+)
+
+
+def _lemmas(text: str) -> frozenset[str]:
+    return frozenset(canonical(token.lemma) for token in tokenize(text))
+
+
+def _listed(words: frozenset[str]) -> str:
+    return " ".join(sorted(words))
