@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from prompts.language import lexicon as lx
-from prompts.language.attributes import Claim
 from prompts.language.casual import plain
-from prompts.language.claims import claims_of
 from prompts.language.coreference import PRONOUNS, Mention, antecedent, mentions_of
 from prompts.language.corrections import corrected
 from prompts.language.dates import absolute, parse_time
 from prompts.language.entities import USER, Entity, canonical, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
 from prompts.language.relevance import is_naming
+from prompts.language.selection import Draft, is_end, is_successor, selected, weight
 from prompts.language.statements import Statement, read
 from prompts.language.words import Token, inflect, verb_form, verb_lemma
 
@@ -28,12 +27,6 @@ _LEFT_OUT = lx.bag(
 )
 
 
-LONGEST_JOINED = 500
-"""Characters up to which statements about one subject are made one memory."""
-
-
-_DENIED = re.compile(r"\b(?:no longer|anymore)\b")
-_SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _OWN = lx.bag(
     "kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law neighbor neighbour "
     "boss landlord landlady roommate"
@@ -44,6 +37,7 @@ _SPELT = {
 }  # fmt: skip
 _AT = {"in": "in", "at": "at", "to": "in", "from": "in", "near": "near", "on": "on"}
 _NAMES = lx.FIRST_NAMES["male"] | lx.FIRST_NAMES["female"]
+_PRONOUN_TAGS = frozenset(["PRP", "PRPO", "PRP$"])
 _LITTLE = frozenset(["boy", "girl", "one", "family", "team", "crew"])
 
 
@@ -56,25 +50,13 @@ class Fact:
     episodic: bool
 
 
-@dataclass(frozen=True)
-class _Draft:
-    subject: Entity
-    content: str
-    start: int
-    end: int
-    episodic: bool
-    ended: bool = False  # whether it says that something is over
-    succeeding: bool = False  # whether it says what came instead
-    pointing: bool = False  # whether a pronoun for what the draft before introduced is its subject
-
-
 def compose(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
     """Return the memories that a message gives, in the order of its statements."""
     reading = read(message, preceding)
     writer = _Writer(parse_time(time))
     writer.hear(preceding)
     drafts = [draft for statement in reading.statements if (draft := writer.draft(statement)) is not None]
-    drafts = _joined(_without_denials(drafts))
+    drafts = selected(drafts, message)
     facts = [Fact(draft.content, message[draft.start : draft.end], draft.episodic) for draft in drafts]
     return _of_fragment(message, preceding, time, exact=bool(facts)) or facts
 
@@ -103,6 +85,7 @@ class _Writer:
         self.mentions = list[Mention]()
         self.introduced = list[Entity]()  # what the draft before came to have
         self.subject = USER
+        self.last = (-1, -1)  # where the statement before stands
         self.today = today
 
     def hear(self, preceding: Sequence[str]) -> None:
@@ -113,25 +96,45 @@ class _Writer:
             for clause in parse(plain(words.strip()[:4000], preceding)):
                 self._note(clause, earlier=True, by_user=speaker.strip().lower() != "assistant")
 
-    def draft(self, statement: Statement) -> _Draft | None:
+    def draft(self, statement: Statement) -> Draft | None:
         """Return the memory of one statement; nothing where it is not kept or a pronoun stays open."""
         clause, pointing = statement.clause, self._points_back(statement)
         found, words = (None, "") if statement.reason else self._subject(statement)
-        introduced = self._note(clause)
+        introduced, before = self._note(clause), self.subject
         self.subject = found or USER
         content = self._sentence(statement, found, words) if found is not None else ""
+        back = self._continues(clause, before)
+        self.last = (clause.start, clause.end) if content else self.last
         self.introduced = introduced or (self.introduced if pointing else [])
         if not content:
             return None
-        ended, succeeding = _is_end(clause), _is_successor(clause)
+        ended, succeeding = is_end(clause), is_successor(clause)
         place = self._start(clause), clause.end
-        return _Draft(self.subject, content, *place, _is_event(clause), ended, succeeding, pointing)
+        return Draft(
+            self.subject,
+            content,
+            *place,
+            _is_event(clause),
+            ended,
+            succeeding,
+            pointing,
+            weight(clause, content),
+            back,
+        )
 
     def _points_back(self, statement: Statement) -> bool:
         if not statement.subject or statement.subject[0].low not in PRONOUNS:
             return False
         meant = antecedent(statement.subject[0].low, self.mentions)
         return meant is not None and any(same_entity(meant.entity, known) for known in self.introduced)
+
+    def _continues(self, clause: Clause, before: Entity) -> bool:
+        """Say whether a pronoun means what the statement before mentions: the subject, or with its subject."""
+        same = same_entity(before, self.subject)
+        tokens = (*clause.subject, *clause.rest) if same else clause.subject
+        pronouns = [token for token in tokens if token.low in PRONOUNS and token.tag in _PRONOUN_TAGS]
+        meant = [antecedent(token.low, self.mentions, token.start) for token in pronouns]
+        return any(one is not None and self.last[0] <= one.place <= self.last[1] for one in meant)
 
     def _note(self, clause: Clause, *, earlier: bool = False, by_user: bool = True) -> list[Entity]:
         """Add a clause's mentions with the words for them; return those that somebody came to have."""
@@ -440,75 +443,3 @@ def _is_event(clause: Clause) -> bool:
     )
     past = verb_form(main.low) == "VBD" and not any(token.low == "used" for token in clause.group)
     return (dated and not recurring) or (past and verb_lemma(main.low) not in {"be", "have", "like", "love"})
-
-
-def _joined(drafts: list[_Draft]) -> list[_Draft]:
-    """Make one memory of neighbouring statements about the same person, animal or thing of the user's."""
-    joined = list[_Draft]()
-    for draft in drafts:
-        before = joined[-1] if joined else None
-        if before is not None and _belongs(before, draft):
-            joined[-1] = _Draft(
-                before.subject, _merged(before.content, draft.content), before.start, draft.end,
-                before.episodic,
-            )  # fmt: skip
-        else:
-            joined.append(draft)
-    return joined
-
-
-def _belongs(before: _Draft, draft: _Draft) -> bool:
-    same = not draft.subject.is_user and same_entity(before.subject, draft.subject)
-    fits = len(before.content) + len(draft.content) < LONGEST_JOINED
-    gap = draft.start - before.end
-    contrast = gap <= 2 and _DENIED.search(before.content) is not None
-    replaced = before.ended and (contrast or (draft.succeeding and gap < 16))
-    one_person = before.subject.is_user and draft.subject.is_user
-    return fits and (same or draft.pointing or (replaced and one_person))
-
-
-def _is_end(clause: Clause) -> bool:
-    """Say whether a clause says that something is over: `no longer`, `anymore`, `stopped`, `sold`."""
-    lows = {token.low for token in clause.tokens}
-    verbs = {verb_lemma(token.low) for token in clause.verbs[:1]}
-    over = "anymore" in lows or {"no", "longer"} <= lows
-    return over or bool(verbs & (lx.CEASING | lx.LOSING)) or ("give" in verbs and "up" in lows)
-
-
-def _is_successor(clause: Clause) -> bool:
-    """Say whether a clause says what came in the place of something."""
-    verbs = {verb_lemma(token.low) for token in clause.verbs}
-    return bool(verbs & _SUCCEEDING) or any(token.low in {"now", "instead"} for token in clause.tokens)
-
-
-def _merged(first: str, second: str) -> str:
-    """Join two sentences: with the same subject `A is b.` and `A does c.` to `A is b and does c.`"""
-    one, two = parse(first), parse(second)
-    alone = len(two) == 1 and bool(two[0].group) and not two[0].lead and len(one) <= 2 and bool(one)
-    if not alone or not same_entity(entity_of(one[0].subject), entity_of(two[0].subject)):
-        return f"{first} {second}"
-    predicate = second[two[0].group[0].start :]
-    return f"{first.rstrip('.')}{',' if ' and ' in first else ''} and {predicate}"
-
-
-def _without_denials(drafts: list[_Draft]) -> list[_Draft]:
-    """Drop `is not a` where the same message says `is b` of the same attribute."""
-    said = [claims_of(draft.content) for draft in drafts]
-    return [
-        draft
-        for number, draft in enumerate(drafts)
-        if not _replaced(
-            said[number], [claim for found in said[:number] + said[number + 1 :] for claim in found]
-        )
-    ]
-
-
-def _replaced(claims: list[Claim], others: list[Claim]) -> bool:
-    denied = [claim for claim in claims if not claim.positive and claim.single]
-    return bool(denied) and all(any(_answers(other, claim) for other in others) for claim in denied)
-
-
-def _answers(other: Claim, denied: Claim) -> bool:
-    homes = {"residence", "dwelling", "place"}
-    same = other.attribute == denied.attribute or {other.attribute, denied.attribute} <= homes
-    return other.positive and same and same_entity(other.subject, denied.subject)
