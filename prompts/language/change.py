@@ -19,7 +19,7 @@ from prompts.language.grammar import parse, sentences
 from prompts.language.predicates import content
 from prompts.language.tagging import tag
 from prompts.language.values import Value, values_of
-from prompts.language.words import tokenize
+from prompts.language.words import tokenize, verb_lemma
 
 LONGEST = 4000
 """Characters of a message that are searched for words of change."""
@@ -37,7 +37,7 @@ _CHANGING = re.compile(
     r"bumped|shot|put|is|'s|back|down|up) (?:up|down|to)|rais\w+|lower\w+|increas\w+|decreas\w+|cut|dropp?\w*|"
     r"rose|risen|fell|fallen|postpon\w+|resched\w+|push\w*|delay\w*|brought|earlier|later|bump\w*|renam\w+|"
     r"transferr\w+|finally|anymore|over to|already|just turned|adopted|a (?:second|third|fourth|fifth)|another|"
-    r"by now|since|overtook|beat|took over|succeed\w*|moved (?:up|back|on))\b",
+    r"by now|since|start\w*|began|overtook|beat|took over|succeed\w*|moved (?:up|back|on))\b",
     re.IGNORECASE,
 )
 _ENDING = re.compile(
@@ -45,7 +45,7 @@ _ENDING = re.compile(
     r"split(?: up)?|divorc\w+|separat\w+|sold|sell|ditch\w*|drop(?:ped|ping)?|left|leav\w+|over|done|off|lost|died|dead|"
     r"passed away|put down|clos(?:ed|ing)|ended|end|finished|got rid|rid|deleted|fell apart|called off|fired|laid off|expired|"
     r"dumped|kicked|gone|don'?t|doesn'?t|can'?t|cannot|not|n't|never|without|nobody|no more|out of|resign\w*|retir\w+|"
-    r"returned|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|unsubscrib\w+|disband\w*|shut|"
+    r"returned|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|unsubscrib\w+|disband\w*|shut|lapse\w*|"
     r"abandon\w*|scrapp?\w*|cleared|cured|healed|outgrew|outgrown|grew out|recovered|paid off|bailed|backed out|pulled out)\b",
     re.IGNORECASE,
 )
@@ -69,7 +69,7 @@ _GENERIC = (
 _DERIVED = {
     "subscription": "subscribe", "marriage": "marry", "married": "marry", "flight": "fly", "membership": "member",
     "employee": "employ", "allergic": "allergy", "smoker": "smoke", "rental": "rent", "renter": "rent",
-    "girl": "daughter", "boy": "son", "kilo": "kg", "runner": "run", "dnd": "d&d", "diabetic": "diabetes",
+    "dislike": "hate", "loathe": "hate", "detest": "hate", "girl": "daughter", "boy": "son", "kilo": "kg", "runner": "run", "dnd": "d&d", "diabetic": "diabetes",
     "asthmatic": "asthma", "vegetarianism": "vegetarian", "medication": "medicine", "meds": "medicine",
     "cigarette": "smoke", "major": "study", "majoring": "study", "degree": "study", "biology": "bio",
     "economics": "econ", "mathematics": "math", "maths": "math", "psychology": "psych", "chemistry": "chem",
@@ -86,6 +86,7 @@ class Change:
     rationale: str
     values: tuple[tuple[Value, Value], ...] = ()
     ending: bool = False
+    partial: bool = False  # whether purpose and place stay as they were
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def changed(
     if not concerns(one, other, new, old):
         return None
     by_words = _other_value(one, other, said) or _displaced(one, other, said) or _ended(one, other)
-    return by_words or _other_state(one, other, _one_person(new, old)) or _other_filler(one, other, said)
+    return by_words or _other_state(one, other, _one_person(one, new, old)) or _other_filler(one, other, said)
 
 
 @lru_cache(maxsize=256)
@@ -131,11 +132,13 @@ def specific(lemmas: frozenset[str]) -> frozenset[str]:
 
 def root(lemma: str) -> str:
     """Return one form for a noun, verb or adjective of one family."""
+    if lemma.endswith("ing") and len(lemma) > 5:
+        lemma = verb_lemma(lemma)
     return _DERIVED.get(lemma, canonical(lemma))
 
 
 def said_about(fact: str, message: str) -> str:
-    """Return the fact with the sentence of the message that it comes from, and the one before."""
+    """Return the fact with the sentence of the message that it comes from, and those beside it."""
     if len(message) > LONGEST:
         return fact
     spans = [message[start:end] for start, end in sentences(message)]
@@ -143,7 +146,7 @@ def said_about(fact: str, message: str) -> str:
     best = max(
         range(len(spans)), key=lambda n: len(told & set(re.findall(r"\w+", spans[n].lower()))), default=0
     )
-    return " ".join([fact, *spans[max(0, best - 1) : best + 1]])
+    return " ".join([fact, *spans[max(0, best - 1) : best + 2]])
 
 
 # --- whom it is about ---------------------------------------------------------------------------------
@@ -236,7 +239,13 @@ def _lower_names(words: frozenset[str], other: _Text) -> frozenset[str]:
 _DISPLACING = re.compile(
     r"\b(?:not(?! only)|instead of|in place of|rather than|from|over|replac(?:ed|ing)|swapp(?:ed|ing)|ripp(?:ed|ing) out|wip(?:ed|ing)|"
     r"ditch(?:ed|ing)|traded(?: in)?|off|left|dropped|switch(?:ed|ing) (?:from|off)|sick of|got rid of|used to (?:be|use|have)|"
-    r"said|was a typo|than|for|beat) (?:an? |the |my |our |that |old )*([\w'&-]{2,40}(?: [\w'&-]{2,40})?)",
+    r"no longer \w{2,12}|stopped \w{2,12}ing|than|beat) (?:an? |the |my |our |that |old )*([\w'&-]{2,40}(?: [\w'&-]{2,40})?)",
+    re.IGNORECASE,
+)
+
+
+_DISMISSED = re.compile(
+    r"([\w'&-]{2,40}) (?:is|are|was|were) (?:fine|ok|okay|over|wrong|a typo|gone|history|no more|out of the question)\b",
     re.IGNORECASE,
 )
 
@@ -245,12 +254,15 @@ def _displaced(one: _Text, other: _Text, said: str) -> Change | None:
     """The message names a word of the memory as what is no longer so, and the fact has another."""
     if not (_SWITCHING.search(said) or _CORRECTING.search(said) or _CHANGING.search(said)):
         return None
-    named = [specific(content(tag(tokenize(words)))) for words in _DISPLACING.findall(said)]
+    words = [*_DISPLACING.findall(said), *_DISMISSED.findall(said)]
+    named = [specific(content(tag(tokenize(phrase)))) for phrase in words]
     over = frozenset[str]().union(*named) & other.words
     fresh, frame = one.words - other.words, (one.words & other.words) - over
-    if not over or not fresh or not (frame or over & one.words):
+    told = over & one.words
+    explicit = frame or _SWITCHING.search(said)
+    if not over or not fresh or not explicit or (told and not _SWITCHING.search(said)):
         return None
-    return Change(f'The message says that "{_listed(over)}" is over or wrong.')
+    return Change(f'The message says that "{_listed(over)}" is over or wrong.', partial=True)
 
 
 # --- values -------------------------------------------------------------------------------------------
@@ -274,22 +286,33 @@ def _other_value(one: _Text, other: _Text, said: str) -> Change | None:
 
 def _current(text: _Text) -> list[Value]:
     """Return the values that a fact gives, without those it takes back (`instead of Mondays`)."""
-    kept = [value for value in text.values if not _TAKEN_BACK.search(text.text[: value.start])]
-    return kept
+    return [value for value in text.values if not _is_taken_back(text.text, value)]
 
 
-_TAKEN_BACK = re.compile(r"\b(?:instead of|rather than|from|not|than)(?: the| on| at)? ?$", re.IGNORECASE)
+def _is_taken_back(text: str, value: Value) -> bool:
+    moved = text[: value.start].endswith("from ") and re.search(r"\bto\b", text[value.end : value.end + 40])
+    return bool(moved or _TAKEN_BACK.search(text[: value.start]))
+
+
+_TAKEN_BACK = re.compile(r"\b(?:instead of|rather than|not|than)(?: the| on| at)? ?$", re.IGNORECASE)
 
 
 def _differing(new: Sequence[Value], old: Sequence[Value], moved: bool) -> Iterator[tuple[Value, Value]]:
     for held in old:
-        same = [value for value in new if value.kind == held.kind]
-        if same and not any(value.norm == held.norm for value in same):
+        same = [value for value in new if _alike(value, held)]
+        when = [value for value in new if value.kind in _WHEN]
+        if any(value.norm == held.norm for value in same):
+            continue
+        if same:
             yield same[-1], held
-        elif not same and moved and held.kind in _WHEN:
-            when = [value for value in new if value.kind in _WHEN]
-            if when and held.kind != "clock":
-                yield when[-1], held
+        elif moved and when and held.kind in _WHEN - {"clock"}:
+            yield when[-1], held
+
+
+def _alike(one: Value, other: Value) -> bool:
+    """Say whether two values are of one type; a bare number is of any measure."""
+    bare = (one.kind == "number" and other.measured) or (one.measured and other.kind == "number")
+    return one.kind == other.kind or bare
 
 
 _WHEN = frozenset({"date", "weekday", "clock"})
@@ -348,7 +371,7 @@ _FIELDS = (
         "relationship",
         r"single|dating|seeing|girlfriend|boyfriend|married|engaged|in a relationship|partner|fianc\w+|husband|wife|widowed|divorced",
         r"(?:got|is|are|get) (?:engaged|married|divorced|separated)|broke up|broken up|split up|breaking up|separated|divorc\w+|"
-        r"(?:is|are) (?:single|dating|done|over|seeing)|started (?:dating|seeing)|ended things|called off (?:the|their) (?:wedding|engagement)|"
+        r"(?:is|are) (?:single|dating|done|over|seeing)|started (?:dating|seeing)|been (?:seeing|dating)|(?:seeing|dating|met) (?:someone|somebody)|in a relationship|ended things|called off (?:the|their) (?:wedding|engagement)|"
         r"married|proposed|said yes|dumped|tied the knot|eloped|new (?:boyfriend|girlfriend|partner)|got back together|no longer together",
     ),
     _field(
@@ -361,7 +384,7 @@ _FIELDS = (
         "diet",
         r"vegetarian|vegan|pescatarian|keto|paleo|meat-eater|omnivore|low-carb|gluten-free|does not eat (?:meat|animal)|eats (?:meat|everything)",
         r"(?:became|gone|went|go(?:es|ing)?|turned|is|are|been) (?:fully |completely |totally )?(?:vegetarian|vegan|pescatarian|keto|paleo|"
-        r"plant-based|an? (?:vegetarian|vegan|pescatarian))|eat\w* (?:meat|fish|chicken|bacon|dairy|eggs)(?: again)?|(?:started|began|back to) eating|off (?:meat|dairy|keto)",
+        r"plant-based|an? (?:vegetarian|vegan|pescatarian))|(?<!not )(?<!n't )eat\w* (?:meat|fish|chicken|bacon|dairy|eggs)(?: again)?|(?:started|began|back to) eating|off (?:meat|dairy|keto)",
     ),
     _field(
         "study",
@@ -371,7 +394,7 @@ _FIELDS = (
     ),
     _field(
         "system",
-        r"(?:laptop|computer|phone|pc|desktop|tablet|server|app|site|backend|frontend|project|machine|blog|game|bot)\b.{0,30}\b(?:runs?|uses?|"
+        r"(?:laptop|computer|phone|pc|desktop|tablet|server|app|site|backend|frontend|project|machine|blog|game|bot)\b.{0,30}\b(?:runs?|uses?|is an?|"
         r"is (?:hosted|written|built|deployed)|on)|uses an? [\w\s]{0,20}(?:phone|laptop|computer|mac\w*|iphone|android|pixel|thinkpad)|"
         r"has an? [\w\s]{0,20}(?:phone|laptop|iphone|android|pixel|thinkpad)",
         r"(?:install\w*|put|switched|migrat\w+|moved|rewr\w+|ported|upgraded|replac\w+|swapp\w+|wiped|convert\w+|ripp\w+|got a new|bought a new|"
@@ -379,15 +402,22 @@ _FIELDS = (
     ),
 )  # fmt: skip
 _NEEDS_SHARED = frozenset({"system", "study"})
+_OF_THINGS = frozenset({"system", "vehicle"})
 _TENTATIVE = re.compile(
     r"\b(?:might|maybe|may|could|would|hopes?|hoping|wants?|thinking|considering|if|planning|plans?|visit\w*)\b",
     re.I,
 )
 
 
-def _one_person(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
-    """Say whether both tell of one person's or thing's own state, not only of what belongs to them."""
-    return any(same_entity(f.subject, m.subject) for f in new for m in old)
+def _one_person(one: _Text, new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    """Say whether both tell of one person's own state, not only of what belongs to them."""
+    named = {name for claim in old[:1] for name in claim.subject.name.split()} | (
+        {"user"} if old[0].subject.is_user else set()
+    )
+    clause = next(iter(parse(one.text)), None)
+    together = clause is not None and any(token.low == "and" for token in clause.subject)
+    joined = together and clause is not None and bool(named & {token.low for token in clause.subject})
+    return joined or any(same_entity(f.subject, m.subject) for f in new for m in old)
 
 
 def _other_state(one: _Text, other: _Text, same: bool) -> Change | None:
@@ -400,12 +430,11 @@ def _other_state(one: _Text, other: _Text, same: bool) -> Change | None:
         if told is None or not field.held.search(other.text):
             continue
         known = specific(content(tag(tokenize(told.group())))) & other.words
-        if (
-            (same or field.name == "relationship" and " user " in one.text)
-            and not known
-            and _is_in(field, shared)
-        ):
-            return Change(f"Both are about {field.name}, which the fact says has changed.")
+        if (same or field.name in _OF_THINGS) and not known and _is_in(field, shared):
+            return Change(
+                f"Both are about {field.name}, which the fact says has changed.",
+                partial=field.name == "study",
+            )
     return None
 
 
@@ -456,7 +485,7 @@ _CORRECTED = re.compile(
     re.I,
 )
 _SAME_ROLE = re.compile(
-    r"\b(?:switch\w*|swapp\w*|replac\w*|chang\w*) (?:the|my|our|his|her|their|from)\b", re.I
+    r"\b(?:switch\w*|swapp\w*|replac\w*|chang\w*) (?:the|my|our|his|her|their|from|to)\b", re.I
 )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from prompts.language import lexicon as lx
 from prompts.language.attributes import Claim
-from prompts.language.change import Change, changed, covered, root
+from prompts.language.change import Change, changed, covered
 from prompts.language.claims import claims_of
 from prompts.language.entities import Entity, kind_of, same_entity
 from prompts.language.grammar import parse
@@ -79,6 +79,8 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
     clashes = tuple(
         (f, m) for f in new for m in old if stand(f, m, replacing) == "conflict" or _is_denied(f, m, denied)
     )
+    if _other_company(fact, memory):
+        clashes = tuple(pair for pair in clashes if not pair[0].attribute.startswith("time:"))
     if clashes:
         return Comparison("conflict", _clash_words(*clashes[0]), clashes)
     change = changed(fact, memory, message, new, old)
@@ -97,6 +99,15 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
     if any(same_entity(f.subject, m.subject) for f in new for m in old):
         return Comparison("unrelated", "The same subject, but another matter that stands by itself.")
     return Comparison("unrelated", "The memory is about another subject.")
+
+
+_COMPANY = re.compile(r"\bwith ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z][\w'-]{1,40})")
+
+
+def _other_company(fact: str, memory: str) -> bool:
+    """Say whether two events are with different people, so that they are not one event at two times."""
+    here, there = set(_COMPANY.findall(fact)), set(_COMPANY.findall(memory))
+    return bool(here and there) and not here & there
 
 
 _DENIAL = re.compile(r"\bnot (?:an? |the |my )?([\w'-]{1,40}(?: [\w'-]{1,40}){0,2})")
@@ -156,12 +167,18 @@ def _agreeing(fact: Claim, memory: Claim) -> Stand:
         return "same" if fact.attribute == memory.attribute else ""
     if not (fact.single and memory.single and fact.positive):
         return ""
-    return "conflict" if not _wider(fact, memory) else "same"
+    return "conflict" if not (_wider(fact, memory) or _same_work(fact, memory)) else "same"
 
 
 def _wider(fact: Claim, memory: Claim) -> bool:
     """Say whether the fact only names the kind of which the memory holds the breed."""
     return fact.attribute == "kind" and kind_of(memory.value) != "" and fact.value == {kind_of(memory.value)}
+
+
+def _same_work(fact: Claim, memory: Claim) -> bool:
+    """Say whether two names of a work are one: `trucker`, `truck driver`."""
+    worked = fact.attribute == "occupation"
+    return worked and any(one.removesuffix("er") in memory.value for one in fact.value if one.endswith("er"))
 
 
 def _by_ending(fact: Claim, memory: Claim) -> Stand:
@@ -171,7 +188,8 @@ def _by_ending(fact: Claim, memory: Claim) -> Stand:
         return "conflict" if fact.attribute.removeprefix("have:") in memory.value else ""
     if fact.attribute == "any" and not fact.positive and memory.positive:
         held = memory.value | {memory.attribute.rpartition(":")[2]}
-        return "conflict" if fact.value and fact.value <= held else ""
+        sort = memory.attribute in _CONSUMING and _covers(fact.value, memory.value)
+        return "conflict" if fact.value and (fact.value <= held or sort) else ""
     consuming = fact.attribute in _CONSUMING and memory.attribute in _CONSUMING
     if consuming and not fact.positive and memory.positive:
         return (
@@ -182,8 +200,18 @@ def _by_ending(fact: Claim, memory: Claim) -> Stand:
     return ""
 
 
+_SORTS = {
+    "coffee": lx.bag("latte espresso cappuccino americano mocha macchiato cortado"),
+    "alcohol": lx.bag("beer wine whisky whiskey gin vodka rum cider champagne cocktail"),
+    "drinking": lx.bag("beer wine whisky whiskey gin vodka rum cider champagne cocktail alcohol"),
+    "soda": lx.bag("coke cola pepsi sprite fanta lemonade"),
+    "sugar": lx.bag("candy chocolate cake cookie dessert sweets"),
+    "gluten": lx.bag("bread pasta wheat bagel pizza"),
+}
+
+
 def _covers(general: frozenset[str], special: frozenset[str]) -> bool:
-    return bool(("meat" in general and special & lx.MEAT) or ("dairy" in general and special & lx.DAIRY)
+    return any(word in general and special & sorts for word, sorts in _SORTS.items()) or bool(("meat" in general and special & lx.MEAT) or ("dairy" in general and special & lx.DAIRY)
                 or (("fish" in general or "seafood" in general) and special & lx.FISH))  # fmt: skip
 
 
@@ -275,7 +303,9 @@ def _all_known(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> bo
     return known and words_of(fact) - _WEAK <= words_of(memory)
 
 
-_WEAK = lx.LIKING | lx.bag("live work do reside really get old year call favourite also so much lot base")
+_WEAK = lx.LIKING | lx.bag(
+    "stand bear can live work do reside really get old year call favourite also so much lot base"
+)
 
 
 def enriches(fact: str, memory: str) -> bool:

@@ -13,7 +13,7 @@ _TEXT_ONLY = {"NEG", "PUNCT", "DT", "UH", "CC", "PRP$", "POS"}
 
 _NOT_CONTENT = lx.bag(
     "originally mostly now currently anymore longer already just also still really very actually recently "
-    "officially finally instead nowadays too these days"
+    "officially finally instead nowadays too these days completely totally entirely fully altogether forever"
 )  # fmt: skip
 
 

@@ -373,7 +373,23 @@ def _worked_in(fact: str, memory: str, message: str) -> str:
     if any(told.attribute == "life" for told, _ in comparison.clashes):
         return append(_in_past(memory), fact)
     result = _spliced(fact, memory, comparison.clashes)
+    if _lost_names(fact, memory, result):
+        result = _without_changed(fact, memory, Change(comparison.rationale))
     return result if result.strip() != memory.strip() else append(memory, fact)
+
+
+_TAKEN_BACK = re.compile(
+    r"\b(?:from|not|instead of|rather than|than|over|for) (?:the |a |an )?$", re.IGNORECASE
+)
+
+
+def _lost_names(fact: str, memory: str, result: str) -> bool:
+    """Say whether a name that fact and memory share is gone, though the fact does not take it back."""
+    for match in re.finditer(r"(?<!^)\b[A-Z][\w'-]+|^(?!The\b)[A-Z][\w'-]+", fact):
+        kept = match.group() in result or match.group() not in memory
+        if not kept and not _TAKEN_BACK.search(fact[: match.start()]):
+            return True
+    return False
 
 
 def _successor(source: Clause, told: Claim) -> Argument | None:
@@ -430,15 +446,27 @@ def _kept_beside(fact: str, memory: str, change: Change) -> str:
     """Say the fact in place of a memory of one clause, with the items of a list that have not ended."""
     clause = next(iter(parse(memory)), None)
     if clause is None or not change.ending:
-        return fact
+        return fact if clause is None or not change.partial else _with_adjuncts(fact, memory, clause)
     items = _items(list(clause.rest))
     told = {token.low for c in parse(fact) for token in c.tokens}
     kept = [item for item in items if not {token.low for token in item if token.tag in {"NN", "NNP"}} & told]
     if len(items) < 2 or not kept or len(kept) == len(items):
-        return fact
+        return _with_adjuncts(fact, memory, clause)
     opening = memory[: items[0][0].start] if kept[0] is items[0] else _before_item(memory, items[0])
     words = [memory[item[0].start : item[-1].end] for item in kept]
     return f"{opening}{' and '.join(words)}. {fact}"
+
+
+def _with_adjuncts(fact: str, memory: str, clause: Clause) -> str:
+    """Say the fact with the purpose and place that the memory gives and the fact does not touch."""
+    old, new = predicate_of(clause, USER), [predicate_of(c, USER) for c in parse(fact)]
+    if old is None or fact.count(".") > 1:
+        return fact
+    taken = {argument.preposition for one in new if one is not None for argument in one.arguments}
+    kept = [a for a in old.arguments if a.preposition in {"for", "at"} - taken and not is_time(a)]
+    fresh = [a for a in kept if not a.lemmas & words_of(fact)]
+    more = "".join(f" {memory[a.whole_start : a.end]}" for a in fresh)
+    return f"{fact.rstrip().rstrip('.')}{more}."
 
 
 def _before_item(memory: str, item: Sequence[Token]) -> str:

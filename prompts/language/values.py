@@ -23,6 +23,12 @@ _ENDINGS = (
     ("mg", "dose"),
 )
 _MEASURES = frozenset(_UNITS.values())
+_RANKS = {
+    word: str(number)
+    for number, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), 1
+    )
+}
 _ORDINAL = ("st", "nd", "rd", "th")
 
 
@@ -55,7 +61,7 @@ def values_of(tokens: Sequence[Token]) -> Iterator[Value]:
 
 
 def _value(tokens: Sequence[Token], number: int) -> tuple[Value, int] | None:
-    for read in (_date, _weekday, _clock, _amount):
+    for read in (_date, _weekday, _clock, _rank, _amount):
         found = read(tokens, number)
         if found is not None:
             kind, norm, length = found
@@ -107,10 +113,19 @@ def _clock(tokens: Sequence[Token], number: int) -> tuple[str, str, int] | None:
     return None
 
 
+def _rank(tokens: Sequence[Token], number: int) -> tuple[str, str, int] | None:
+    """Read `third grade`, `4th grade`."""
+    low, following = _at(tokens, number), tokens[number + 1 : number + 2]
+    rank = _RANKS.get(low) or (low[:-2] if low.endswith(_ORDINAL) and low[:-2].isdigit() else "")
+    return (f"rank:{canonical(following[0].lemma)}", rank, 1) if rank and following else None
+
+
 def _amount(tokens: Sequence[Token], number: int) -> tuple[str, str, int] | None:
     """Read `$820`, `128 lbs`, `4 employees`, `2017`."""
     token, following = tokens[number], tokens[number + 1] if number + 1 < len(tokens) else None
     low = token.low
+    if number and tokens[number - 1].tag == "NNP":  # `iPhone 12` is a name
+        return None
     if low[0] in _SIGNS and len(low) > 1:
         return "money", low[1:].replace(",", ""), 1
     for ending, kind in _ENDINGS:
