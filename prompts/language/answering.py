@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
+from prompts.language.casual import plain
+from prompts.language.claims import claims_of
 from prompts.language.comparison import words_of
 from prompts.language.composition import compose
+from prompts.language.entities import canonical
 from prompts.language.grammar import parse, sentences
 from prompts.language.statements import LONGEST_READ
 from prompts.language.words import Token, inflect, tokenize, verb_form, verb_lemma
@@ -18,6 +22,40 @@ _ASKING = lx.bag(
 )
 _ABOUT_SELF = re.compile(r"\b(?:about me|who am i|know me|remember me|my memories)\b", re.IGNORECASE)
 _TIMES = lx.TIME_NOUNS | frozenset({"birthday"})
+
+
+@dataclass(frozen=True)
+class _Topic:
+    """What questions ask for in many words: the attributes and words of the memories that answer them."""
+
+    asks: re.Pattern[str]
+    attributes: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+
+
+def _topic(asks: str, attributes: str = "", words: str = "") -> _Topic:
+    return _Topic(re.compile(rf"\b(?:{asks})\b", re.IGNORECASE), lx.bag(attributes), lx.bag(words))
+
+
+_TOPICS = (
+    _topic(r"where (?:do|does|am|is|are) .{1,40}\b(?:live|living|stay|staying|based)|address|what (?:city|town)",
+           "residence address dwelling place"),
+    _topic(r"job|for a living|occupation|profession|employer|where (?:do|does) .{1,40}\bwork|"
+           r"what (?:do|does) (?:i|(?:my )?\w+) do|who (?:do|does) .{1,30} work for", "occupation employer"),
+    _topic(r"how old|what age|age", "age", "born birthday"),
+    _topic(r"born|birthday|birthdate", "birthday", "born birthday"),
+    _topic(r"pets?|animals?", "", " ".join(sorted(lx.ANIMALS))),
+    _topic(r"allerg\w+|intoleran\w+", "state:allergic", "allergic allergy intolerant intolerance"),
+    _topic(r"(?:can|do|should) (?:i|we) (?:not )?eat|diet", "diet", "allergic allergy intolerant vegetarian vegan"),
+    _topic(r"married|single|husband|wife|spouse|partner|girlfriend|boyfriend", "marital",
+           "husband wife partner girlfriend boyfriend married spouse fiance fiancee"),
+    _topic(r"kids?|children", "", "son daughter child baby kid twin"),
+    _topic(r"siblings?", "", "brother sister sibling twin"),
+    _topic(r"what (?:car|vehicle)|my car", "", "drive car"),
+    _topic(r"hobb(?:y|ies)|free time|for fun|what do i (?:like|love|enjoy)", "like", "hobby enjoy play love"),
+    _topic(r"speak|languages?", "", "speak fluent language"),
+    _topic(r"medications?|meds|medicine|pills?", "", "medication prescribe tablet pill"),
+)  # fmt: skip
 
 
 def answer(message: str, memories: Sequence[str]) -> str:
@@ -49,6 +87,9 @@ def _is_question(sentence: str) -> bool:
 def _told(question: str, memories: Sequence[str]) -> str:
     if _ABOUT_SELF.search(question) and memories:
         return _listed(memories[:MOST_TOLD])
+    known = _on_topic(plain(question), memories)
+    if known:
+        return _listed(known[:MOST_TOLD])
     wanted = _wanted(question)
     ranked = sorted(memories, key=lambda memory: -len(wanted & words_of(memory)))
     best = len(wanted & words_of(ranked[0])) if ranked else 0
@@ -56,6 +97,44 @@ def _told(question: str, memories: Sequence[str]) -> str:
     if not best or (best < min(2, len(wanted)) and not _names_only(wanted, question)):
         return "I don't know: you have not told me that, as far as I can find."
     return _listed(fitting[:MOST_TOLD])
+
+
+def _on_topic(question: str, memories: Sequence[str]) -> list[str]:
+    """Return the memories that hold what a question asks for of whom it asks."""
+    topic = next((topic for topic in _TOPICS if topic.asks.search(question)), None)
+    if topic is None:
+        return []
+    words = {canonical(word) for word in topic.words}
+    whom = _asked_about(question) - words
+    return [memory for memory in memories if _holds(memory, topic.attributes, words, whom)]
+
+
+def _asked_about(question: str) -> frozenset[str]:
+    """Return the kin, animals and names that a question is about; nothing where it is the user."""
+    tokens = [token for clause in parse(question) for token in clause.tokens]
+    living = {canonical(token.lemma) for token in tokens if token.lemma in lx.PEOPLE | lx.ANIMALS}
+    return frozenset(living | {token.low for token in tokens if token.tag == "NNP"})
+
+
+def _holds(memory: str, attributes: frozenset[str], words: set[str], whom: frozenset[str]) -> bool:
+    said = words_of(memory)
+    if whom:
+        return whom <= said and _says(memory, said, attributes, words, own=False)
+    return _says(memory, said, attributes, words, own=True)
+
+
+def _says(
+    memory: str, said: frozenset[str], attributes: frozenset[str], words: set[str], *, own: bool
+) -> bool:
+    """Say whether a memory says so; of the user or what is the user's, where it has to be their own."""
+    claims = claims_of(memory)
+    fitting = any(
+        claim.attribute in attributes and (claim.subject.is_user or not own)
+        for claim in claims
+        if claim.positive
+    )
+    mine = any(claim.subject.is_user or claim.subject.owner == "user" for claim in claims)
+    return fitting or (bool(words & said) and (mine or not own))
 
 
 def _wanted(question: str) -> frozenset[str]:

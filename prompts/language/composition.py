@@ -13,6 +13,7 @@ from prompts.language.dates import absolute, parse_time
 from prompts.language.entities import USER, Entity, canonical, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
 from prompts.language.relevance import is_naming
+from prompts.language.replies import replied
 from prompts.language.selection import Draft, is_end, is_successor, selected, weight
 from prompts.language.statements import Statement, read
 from prompts.language.words import Token, inflect, verb_form, verb_lemma
@@ -58,7 +59,18 @@ def compose(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
     drafts = [draft for statement in reading.statements if (draft := writer.draft(statement)) is not None]
     drafts = selected(drafts, message)
     facts = [Fact(draft.content, message[draft.start : draft.end], draft.episodic) for draft in drafts]
-    return _of_fragment(message, preceding, time, exact=bool(facts)) or facts
+    return (
+        _of_fragment(message, preceding, time, exact=bool(facts))
+        or facts
+        or _of_reply(message, preceding, time)
+    )
+
+
+def _of_reply(message: str, preceding: Sequence[str], time: str) -> list[Fact]:
+    """Read a short answer together with the assistant's question."""
+    found = replied(message, preceding)
+    facts = [] if found is None else compose(found.said, preceding[:-1], time)
+    return [Fact(fact.content, found.quote, fact.episodic) for fact in facts if found is not None]
 
 
 def _of_fragment(message: str, preceding: Sequence[str], time: str, *, exact: bool) -> list[Fact]:

@@ -55,6 +55,7 @@ _EVALUATIVE = lx.bag(
     "beautiful fair enough delicious tasty wonderful fantastic correct exciting annoying strange odd "
     "official gross disgusting insane ridiculous next level huge pricey expensive cheap killer overkill "
     "wild stupid dumb brutal rough nuts bad-ass dope lit nasty worse worst mess disaster hell joke blessing "
+    "nightmare pain hassle "
     "raining snowing sunny cloudy cold hot warm late early time possible better best worth day morning "
     "question idea point shame pity joke"
 )
@@ -167,6 +168,8 @@ def is_naming(clause: Clause) -> bool:
 
 def _is_hypothetical(clause: Clause) -> bool:
     words = _words_of(clause)
+    if is_naming(clause):
+        return False
     if any(
         token.low in {"if", "unless", "imagine", "suppose", "supposing", "whatif", "maybe", "perhaps"}
         for token in words
@@ -189,9 +192,18 @@ def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
     words = [token.low for token in clause.rest if token.tag not in {"PUNCT", "RB", "UH"}]
     verb = verb_lemma(clause.verbs[-1].low) if clause.verbs else ""
     pronoun = bool(subject) and subject[0].tag == "PRP"
+    objects = [token for token in clause.rest if token.low in {"that", "this"} and token.tag in {"PRP", "DT"}]
+    if verb not in lx.BE and objects and _stands_alone(clause, objects[0]):
+        return NOTHING
     empty = not words and (verb in {"say", "tell", "think", "mention"} or (verb in lx.SAYING and pronoun))
     bare = bool(words) and all(word in pointing for word in words)
     return NOTHING if empty or (bare and verb in {"do", "know", "make", "get", "have", "say"}) else ""
+
+
+def _stands_alone(clause: Clause, token: Token) -> bool:
+    """Say whether `that` has no noun after it."""
+    after = next((other for other in clause.rest if other.start > token.start), None)
+    return after is None or after.tag in {"IN", "TO", "PUNCT", "RB", "VF", "V"}
 
 
 def _about_assistant(clause: Clause, subject: Sequence[Token]) -> str:
@@ -252,6 +264,8 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     )
     ailing = ailing and not _lasting(clause)
     if ailing or (progressive and any(token.low in _FLEETING for token in clause.rest[:1])):
+        return reason
+    if main.low in lx.BE and re.search(r"\b(?:all (?:night|day)|again)\b", text):
         return reason
     if (state or progressive) and _MOMENT.search(text):
         return reason
@@ -403,11 +417,16 @@ def _reacts(clause: Clause, subject: Sequence[Token]) -> str:
 
 def _evaluates(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise a mere judgement on a thing: `the food is so good`, `my feet are huge`."""
+    for_me = next(
+        (n for n, token in enumerate(clause.rest) if n and token.low in {"for", "to"}), len(clause.rest)
+    )
     if not subject or subject[0].low in {"i", "we", "he", "she"} or not _is_copular(clause):
         return ""
     if any(token.lemma in lx.PEOPLE | lx.ANIMALS or token.tag == "NNP" for token in subject[-1:]):
         return ""
-    said = [t for t in clause.rest if t.tag not in {"PUNCT", "RB", "UH", "DT", "CC"} and t.low != "like"]
+    said = [
+        t for t in clause.rest[:for_me] if t.tag not in {"PUNCT", "RB", "UH", "DT", "CC"} and t.low != "like"
+    ]
     return "it is small talk" if said and all(token.lemma in _EVALUATIVE for token in said) else ""
 
 

@@ -9,7 +9,7 @@ from prompts.language.attributes import Claim
 from prompts.language.claims import claims_of
 from prompts.language.entities import Entity, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
-from prompts.language.words import verb_form, verb_lemma
+from prompts.language.words import Token, verb_form, verb_lemma
 
 LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
@@ -20,9 +20,13 @@ _SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _ASIDE = lx.bag(
     "talk chat spot see look watch laugh cry yell cave swap surprise shut miss freak nod joke say check read "
     "defend guess tell drive go eat burn take find feel think call ask wait meet mention plan hope try wonder "
-    "manage need want get scare worry wipe make stand know remember forget seem sound"
+    "throw do proud thrilled manage need want get scare worry wipe make stand know remember forget seem sound"
 )
 """Verbs of what is told along with something else rather than for its own sake."""
+
+_MOODS = lx.bag(
+    "proud thrilled excited happy glad sad heartbroken devastated stoked pumped hyped relieved grateful"
+)
 
 _SETTING_OFF = re.compile(
     r"\b(?:also|oh and|btw|by the way|unrelated|separately|in other news|plus|another thing)\b", re.I
@@ -54,6 +58,10 @@ def selected(drafts: Sequence[Draft], message: str) -> list[Draft]:
 
 def weight(clause: Clause, content: str) -> int:
     """Return 2 for a statement that stands by itself, 1 for one that is told in passing."""
+    if any(token.low in _MOODS for token in clause.rest) and any(
+        token.low in {"i", "we"} for token in clause.subject
+    ):
+        return 1
     if not clause.verbs or any(not claim.attribute.startswith(_DOINGS) for claim in claims_of(content)):
         return 2
     main = next((verb for verb in reversed(clause.verbs) if verb.low not in lx.BE | lx.HAVE | lx.DO), None)
@@ -63,8 +71,15 @@ def weight(clause: Clause, content: str) -> int:
         and clause.verbs[0].low in {"was", "were"}
         and verb_form(main.low if main else "") == "VBG"
     )
-    named = any(token.tag == "NNP" and token.low not in lx.TIME_NOUNS for token in clause.rest)
+    present = verb_form(clause.verbs[0].low) in {"VB", "VBZ"}
+    named = any(_is_name_or_time(token, present) for token in clause.rest)
     return 1 if background or (verb in _ASIDE and not named) or not clause.rest else 2
+
+
+def _is_name_or_time(token: Token, present: bool) -> bool:
+    """Say whether a word makes a doing worth a memory: a name, or in the present a time."""
+    timely = token.low.rstrip("s") in lx.TIME_NOUNS
+    return (token.tag == "NNP" and not timely) or (present and timely)
 
 
 _DOINGS = ("do:", "plan:", "was:")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prompts.language import lexicon as lx
 from prompts.language.casual import plain
@@ -152,7 +152,7 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
     parsed = parse_sentence(text, start, end)
     found, subject = list[Statement](), tuple[Token, ...]()
     for number, whole in enumerate(parsed):
-        clause, asked = _unwrapped(whole)
+        clause, asked = _unwrapped(_without_reason(whole))
         shares = number > 0 and _shares_subject(clause) and not _is_idle(found)
         supposed = supposed or (number > 0 and _opens_if(parsed[number - 1]) and not _coordinated(clause))
         subject = subject if shares else clause.subject
@@ -162,6 +162,17 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
         found += [] if supposed or not reason else _attached(whole)
         found.append(Statement(clause, tuple(subject), reason))
     return found
+
+
+def _without_reason(clause: Clause) -> Clause:
+    """Cut off a reason that is not about the user (`because my doctor said so`)."""
+    at = next((n for n, token in enumerate(clause.rest) if n and token.low in {"because", "cause"}), 0)
+    own = any(token.low in {"i", "we"} for token in clause.rest[at + 1 : at + 3])
+    if not at or own:
+        return clause
+    end = clause.rest[at].start
+    tokens = tuple(token for token in clause.tokens if token.start < end)
+    return replace(clause, tokens=tokens, rest=clause.rest[:at])
 
 
 def _is_idle(found: Sequence[Statement]) -> bool:
