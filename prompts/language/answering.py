@@ -38,7 +38,8 @@ def _topic(asks: str, attributes: str = "", words: str = "") -> _Topic:
 
 
 _TOPICS = (
-    _topic(r"where (?:do|does|am|is|are) .{1,40}\b(?:live|living|stay|staying|based)|address|what (?:city|town)",
+    _topic(r"where (?:do|does|am|is|are) .{1,40}\b(?:live|living|stay|staying|based)|address|"
+           r"what (?:city|town)",
            "residence address dwelling place"),
     _topic(r"job|for a living|occupation|profession|employer|where (?:do|does) .{1,40}\bwork|"
            r"what (?:do|does) (?:i|(?:my )?\w+) do|who (?:do|does) .{1,30} work for", "occupation employer"),
@@ -46,7 +47,8 @@ _TOPICS = (
     _topic(r"born|birthday|birthdate", "birthday", "born birthday"),
     _topic(r"pets?|animals?", "", " ".join(sorted(lx.ANIMALS))),
     _topic(r"allerg\w+|intoleran\w+", "state:allergic", "allergic allergy intolerant intolerance"),
-    _topic(r"(?:can|do|should) (?:i|we) (?:not )?eat|diet", "diet", "allergic allergy intolerant vegetarian vegan"),
+    _topic(r"(?:can|do|should) (?:i|we) (?:not )?eat|diet", "diet",
+           "allergic allergy intolerant vegetarian vegan"),
     _topic(r"married|single|husband|wife|spouse|partner|girlfriend|boyfriend", "marital",
            "husband wife partner girlfriend boyfriend married spouse fiance fiancee"),
     _topic(r"kids?|children", "", "son daughter child baby kid twin"),

@@ -1,5 +1,6 @@
 """Casual writing made plain: particles blanked, names given their capitals, every place kept as it was."""
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -8,16 +9,22 @@ from prompts.language.tagging import tag
 from prompts.language.words import parts_of_speech, tokenize
 
 _PARTICLES = re.compile(
-    r"(?<![\w'’-])(?:lol+|lmf?ao+|rofl|tbh|btw|imh?o|ngl|smh|xd|(?:a?ha){2,}h*|hehe+|omf?g|fyi|tho|tysm|iirc|afaik|"
-    r"ikr|istg|obvs|obviously|lowkey|highkey|legit|by the way|you know what|as they say|idk(?! (?:if|what|how|why|whether|where|when))|"
+    r"(?<![\w'’-])(?:lol+|lmf?ao+|rofl|tbh|btw|imh?o|ngl|smh|xd|(?:a?ha){2,}h*|hehe+|omf?g|fyi|tho|"
+    r"tysm|iirc|afaik|"
+    r"ikr|istg|obvs|obviously|lowkey|highkey|legit|by the way|you know what|as they say|idk(?! (?:if|"
+    r"what|how|why|whether|where|when))|"
     r"(?:just )?saying|not gonna lie|believe it or not|to be fair|knock on wood|needless to say|"
     r"(?:i |you )?(?:swear to god|kid you not)|(?:sad|happy) to say|thank god|thankfully|luckily|"
-    r"i know,? i know|(?:also )?unrelated(?: but)?|up and(?= (?:\w+ed|left|went|quit)\b)|don'?t judge(?: me)?|of course|"
+    r"i know,? i know|(?:also )?unrelated(?: but)?|up and(?= (?:\w+ed|left|went|quit)\b)|"
+    r"don'?t judge(?: me)?|of course|"
     r"(?:as|like) (?:you|u|i) (?:know|said|mentioned|told (?:you|u))(?=\s*[.!,]|\s*$))(?![\w'’-])"
-    r"|(?<=,)\s*(?:i guess|i suppose|i think|you know|i know|i mean|and all|and everything|and stuff|or whatever|"
+    r"|(?<=,)\s*(?:i guess|i suppose|i think|you know|i know|i mean|and all|and everything|and stuff|"
+    r"or whatever|"
     r"please remember (?:that|this)|remember (?:that|this)|though)(?=\s*(?:[.!,?]|$))"
-    r"|\b(?:and all|and everything|and stuff|or something|or whatever|i guess|though|you know|yk)(?=\s*(?:[.!,?]|$))"
-    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]|(?<!\w)[:;]-?[)(DPp](?!\w)|(?<!\w)<3(?!\w)|\*[^*\n]{1,40}\*",
+    r"|\b(?:and all|and everything|and stuff|or something|or whatever|i guess|though|you know|"
+    r"yk)(?=\s*(?:[.!,?]|$))"
+    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]|(?<!\w)[:;]-?[)(DPp](?!\w)|(?<!\w)<3(?!\w)|"
+    r"\*[^*\n]{1,40}\*",
     re.IGNORECASE,
 )
 _HEDGES = re.compile(
@@ -49,7 +56,7 @@ def _names_of(preceding: Sequence[str]) -> frozenset[str]:
     found = set[str]()
     for turn in preceding[-12:]:
         tokens = tag(tokenize(turn.partition(":")[2][:2000]))
-        for before, token in zip(tokens, tokens[1:], strict=False):
+        for before, token in itertools.pairwise(tokens):
             inside = before.tag != "PUNCT" or before.text == ","
             if inside and token.text[0].isupper() and token.low.isalpha() and _can_be_name(token.low):
                 found.add(token.low)

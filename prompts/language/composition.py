@@ -1,6 +1,5 @@
 """Memories from messages: third person, pronouns and dates resolved, each with the words it rests on."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -141,7 +140,7 @@ class _Writer:
         return meant is not None and any(same_entity(meant.entity, known) for known in self.introduced)
 
     def _continues(self, clause: Clause, before: Entity) -> bool:
-        """Say whether a pronoun means what the statement before mentions: the subject, or with its subject."""
+        """Say whether a pronoun means what the statement before mentions (as subject, or beside the same subject)."""
         same = same_entity(before, self.subject)
         tokens = (*clause.subject, *clause.rest) if same else clause.subject
         pronouns = [token for token in tokens if token.low in PRONOUNS and token.tag in _PRONOUN_TAGS]

@@ -148,13 +148,15 @@ KIN = bag(
     "mother mom mum mommy mummy father dad daddy sister brother sibling son daughter child kid baby wife "
     "husband spouse partner girlfriend boyfriend fiance fiancee fiancé fiancée uncle aunt cousin niece "
     "nephew grandmother grandma granny grandfather grandpa grandson granddaughter grandchild twin "
-    "step-dad step-mom stepmother stepfather stepson stepdaughter stepbrother stepsister godmother godfather parent "
+    "step-dad step-mom stepmother stepfather stepson stepdaughter stepbrother stepsister godmother "
+    "godfather parent "
     "grandparent ex mother-in-law father-in-law sister-in-law brother-in-law son-in-law daughter-in-law"
 )
 PEOPLE = KIN | bag(
     "friend roommate flatmate housemate neighbour neighbor boss manager colleague coworker co-worker "
     "teacher professor doctor dentist therapist coach landlord landlady mentor assistant student tutor "
-    "advisor adviser instructor trainer nanny babysitter gp vet psychiatrist client buddy mate bestie supervisor classmate teammate tenant"
+    "advisor adviser instructor trainer nanny babysitter gp vet psychiatrist client buddy mate "
+    "bestie supervisor classmate teammate tenant"
 )
 ANIMALS = bag(
     "dog puppy pup cat kitten bird parrot parakeet budgie canary hamster rabbit bunny horse pony fish "
@@ -214,21 +216,26 @@ _WORDS_TOO = bag(
 SMALL_NAMES = (
     (FIRST_NAMES["male"] | FIRST_NAMES["female"]) - _WORDS_TOO
 ) | bag(
-    "tom dan ben tim jim joe mike bob peter jen jeff jess ken tony jose juan jon luca marco eric ava mia noah "
-    "lea oliver hugo ella leo josh sam alex taylor jordan wyatt dylan caleb connor logan austin evan ian aidan "
+    "tom dan ben tim jim joe mike bob peter jen jeff jess ken tony jose juan jon luca marco eric ava "
+    "mia noah "
+    "lea oliver hugo ella leo josh sam alex taylor jordan wyatt dylan caleb connor logan austin evan "
+    "ian aidan "
     "kayla tasha priya omar karthik lexi maddie madison abby natalie brianna brooke paige claire molly jenna "
     "carlos diego steph jo greg walt vince milo theo kyle cody trevor derek marcus malik jamal andre dmitri "
     "naomi leah ruth esther miriam hector pablo rafael javier gabriela valeria lucia carmen yolanda tariq "
     "samir farah layla leila zara imani keisha destiny sasha tanya olga anya mika hana sora minh linh thanh "
-    "nate rick hank gus ricky vicky mandy tina gina rita trish steffi nikki vanessa bianca monica alicia tara "
-    "kara erin colleen sean shane shaun seamus declan brendan brian ryan bryan craig doug greg keith neil nigel "
+    "nate rick hank gus ricky vicky mandy tina gina rita trish steffi nikki vanessa bianca monica "
+    "alicia tara "
+    "kara erin colleen sean shane shaun seamus declan brendan brian ryan bryan craig doug greg keith "
+    "neil nigel "
     "anil sanjay deepa meera kavya rohan nikhil ananya shreya christy kristen kirsten brittany courtney "
     "monday tuesday wednesday thursday friday saturday sunday january february november december"
 )  # fmt: skip
 """First names (and days) that are no other word, so that they are read as names without their capital."""
 
 OWN_MATTERS = bag(
-    "rent mortgage rate salary wedding flight surgery appointment birthday anniversary deadline commute landlord "
+    "rent mortgage rate salary wedding flight surgery appointment birthday anniversary deadline "
+    "commute landlord "
     "landlady roommate boss address username password graduation honeymoon lease bedtime therapist dentist "
     "shift interview exam refi"
 )

@@ -90,7 +90,8 @@ _ARTEFACTS = lx.bag(
 
 _THEIRS = lx.bag("neighbor neighbour kid boss landlord landlady roommate dog cat baby twin")
 _REACTING = lx.bag(
-    "hate yell laugh correct kill freak think judge tease mock shout scream scold complain roast nag stare cry "
+    "hate yell laugh correct kill freak think judge tease mock shout scream scold complain roast nag "
+    "stare cry "
     "explain remind surprise amaze annoy bug"
 )
 _DONE_WITH = lx.bag("done over through finished broken")
@@ -235,46 +236,60 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
 
 def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
     """Recognise moods, whereabouts and doings of the moment."""
-    reason = "it is a passing state"
-    text = " ".join(token.low for token in clause.tokens)
-    if re.search(
-        r"\b(?:right now|at the moment|as (?:i|we) (?:speak|type|write)|this (?:minute|second))\b", text
-    ):
-        return reason
+    now = _NOW.search(" ".join(token.low for token in clause.tokens)) is not None
+    passing = now or any(holds(clause, subject) for holds in _PASSING)
+    return "it is a passing state" if passing else ""
+
+
+def _is_state(clause: Clause) -> bool:
+    """Say whether a clause says how somebody or something is rather than what is done."""
     main = _main_verb(clause)
     being = any(token.low in lx.BE | {"'s"} for token in clause.verbs)
-    state = (
-        (being and main.tag == "V" and verb_form(main.low) != "VBG")
-        or verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"}
-        or main.low in lx.BE | {"'s"}
-    )
+    participle = being and main.tag == "V" and verb_form(main.low) != "VBG"
+    copular = verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"}
+    return participle or copular or main.low in lx.BE | {"'s"}
+
+
+def _is_mood(clause: Clause, subject: Sequence[Token]) -> bool:
     words = [] if _names_thing(clause) else _described_as(clause)
-    if (
-        state
-        and any(token.low in _FLEETING for token in words[:3])
-        and not _with_others(subject)
-        and len(words) <= 5
-        and not _lasting(clause)
-    ):
-        return reason
-    progressive = verb_form(main.low) == "VBG"
-    ailing = verb_lemma(main.low) == "have" and any(token.low in _AILMENTS for token in clause.rest[:3])
-    ailing = ailing or (
-        verb_lemma(main.low) == "have" and any(t.low in {"day", "time", "night"} for t in clause.rest[:4])
-    )
-    ailing = ailing and not _lasting(clause)
-    if ailing or (progressive and any(token.low in _FLEETING for token in clause.rest[:1])):
-        return reason
+    short = len(words) <= 5 and any(token.low in _FLEETING for token in words[:3])
+    return _is_state(clause) and short and not _with_others(subject) and not _lasting(clause)
+
+
+def _is_ailment(clause: Clause, subject: Sequence[Token]) -> bool:
+    """Recognise `I have a headache`, `had a good day`."""
+    main = _main_verb(clause)
+    near = [token.low for token in clause.rest[:4]]
+    ailing = any(low in _AILMENTS for low in near[:3]) or bool({"day", "time", "night"} & set(near))
+    doing = verb_form(main.low) == "VBG" and bool(near) and near[0] in _FLEETING
+    return doing or (verb_lemma(main.low) == "have" and ailing and not _lasting(clause))
+
+
+def _is_of_the_moment(clause: Clause, subject: Sequence[Token]) -> bool:
+    """Recognise states and doings of today, of this night again, or at a spot one leaves again."""
+    main, text = _main_verb(clause), " ".join(token.low for token in clause.tokens)
     if main.low in lx.BE and re.search(r"\b(?:all (?:night|day)|again)\b", text):
-        return reason
-    if (state or progressive) and _MOMENT.search(text):
-        return reason
-    if state and any(token.lemma in _SPOTS for token in clause.rest) and clause.rest[0].tag in {"IN", "RB"}:
-        return reason
-    trivial = verb_lemma(main.low) in _TRIVIAL and not any(token.tag == "NEG" for token in clause.group)
-    past = verb_form(main.low) == "VBD" and "used" not in text
-    recent = _MOMENT.search(text) or any(token.low == "just" for token in clause.group)
-    return reason if trivial and (progressive or (past and recent)) else ""
+        return True
+    if (_is_state(clause) or verb_form(main.low) == "VBG") and _MOMENT.search(text):
+        return True
+    spot = any(token.lemma in _SPOTS for token in clause.rest) and clause.rest[0].tag in {"IN", "RB"}
+    return spot and _is_state(clause)
+
+
+def _is_trivial(clause: Clause, subject: Sequence[Token]) -> bool:
+    """Recognise everyday doings under way or just done (`we just ate`, `I am standing in the queue`)."""
+    main, text = _main_verb(clause), " ".join(token.low for token in clause.tokens)
+    today = _MOMENT.search(text) is not None
+    denied = any(token.tag == "NEG" for token in clause.group)
+    if verb_lemma(main.low) not in _TRIVIAL or (denied and not today):
+        return False
+    past = (verb_form(main.low) == "VBD" or "did" in text.split()) and "used" not in text
+    recent = today or any(token.low == "just" for token in clause.group)
+    return verb_form(main.low) == "VBG" or (past and recent)
+
+
+_NOW = re.compile(r"\b(?:right now|at the moment|as (?:i|we) (?:speak|type|write)|this (?:minute|second))\b")
+_PASSING = (_is_mood, _is_ailment, _is_of_the_moment, _is_trivial)
 
 
 def _with_others(subject: Sequence[Token]) -> bool:
@@ -405,7 +420,8 @@ def _next_verb(clause: Clause) -> str:
 
 
 def _reacts(clause: Clause, subject: Sequence[Token]) -> str:
-    """Recognise how others take it (`my sister yelled at me`, `she hates me for it`, `Maddie says physics`)."""
+    """Recognise how others take it (`my sister yelled at me`, `she hates me for it`, `Maddie says "
+    "physics`)."""
     if not subject or subject[0].low in {"i", "we"} or not clause.verbs:
         return ""
     verb = verb_lemma(_main_verb(clause).low)
@@ -454,5 +470,6 @@ _CONSEQUENTIAL = lx.bag(
 
 
 _JUDGES = (
-    _reacts, _evaluates, _happens, _about_advice, _vacuous, _about_assistant, _about_talk, _fleeting, _about_nothing, _about_the_world,
+    _reacts, _evaluates, _happens, _about_advice, _vacuous, _about_assistant, _about_talk, _fleeting,
+    _about_nothing, _about_the_world,
 )  # fmt: skip

@@ -149,7 +149,7 @@ def _gapped(tokens: Sequence[Token]) -> tuple[Token, list[Token], list[Token]] |
 
 def _filled(asked: str, noun: Sequence[str], value: str) -> str:
     """Return the answer with the preposition or unit that the question implies."""
-    first = value.split()[0].lower().rstrip(",")
+    first = value.split(maxsplit=1)[0].lower().rstrip(",")
     if asked == "how" and noun[:1] == ["old"]:
         return f"{value} years old" if value.isdigit() else value
     if asked == "how" and noun[1:] and value.replace(" ", "").isalnum() and len(value.split()) == 1:

@@ -19,7 +19,8 @@ _DENIED = re.compile(r"\b(?:no longer|anymore)\b")
 _SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _ASIDE = lx.bag(
     "talk chat spot see look watch laugh cry yell cave swap surprise shut miss freak nod joke say check read "
-    "defend guess tell drive go eat burn take find feel think call ask wait meet mention plan hope try wonder "
+    "defend guess tell drive go eat burn take find feel think call ask wait meet mention plan hope try "
+    "wonder "
     "throw do proud thrilled manage need want get scare worry wipe make stand know remember forget seem sound"
 )
 """Verbs of what is told along with something else rather than for its own sake."""

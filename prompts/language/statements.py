@@ -23,13 +23,15 @@ _OPENER = re.compile(
     rf"(?:{_STEP}\b(?:oh|wait|hang on|hold on|no(?! longer| more| one|body)|nope|hey|hi|"
     r"hiya|hello|ok|okay|yeah|yes|yep|yup|"
     r"k|so|soo+|heyy+|yea|ya|nah|random(?: but)?|also unrelated|unrelated(?: but)?|and|but|plus|"
-    r"(?:ok(?:ay)? )?(?:dumb|stupid|quick|random|silly) question(?: but)?|kinda (?:random|off topic)(?: but)?|"
+    r"(?:ok(?:ay)? )?(?:dumb|stupid|quick|random|silly) question(?: but)?|kinda (?:random|"
+    r"off topic)(?: but)?|"
     r"(?:so )?(?:idk|i don'?t know|not sure) if (?:it'?s|this is|that'?s) relevant(?: but)?|"
     r"(?:been a (?:long|rough|crazy|weird) (?:day|week|month|year))|oh and|and oh|long time no talk|"
     r"just so (?:u|you) know|ignore what i said(?: before| earlier)?|forget what i said(?: before| earlier)?|"
     r"btw|by the way|sorry|sry|apologies|oops|whoops|my bad|my mistake|ugh|omg|lol|lmao|"
     r"haha+|well|hmm+|um+|uh+|erm|anyways?|"
-    r"fyi|(?:a )?(?:quick |big |small |little |just a |some |life |good |bad |great )?(?:update|news|question|correction|typo|reminder)|"
+    r"fyi|(?:a )?(?:quick |big |small |little |just a |some |life |good |bad |great )?(?:update|news|"
+    r"question|correction|typo|reminder)|"
     r"good news|bad news|guess what|"
     r"scratch that|tbh|to be honest|honestly|actually|just so you know|heads up|so|"
     r"(?:just )?to (?:correct myself|clarify|be clear|be precise)|fun fact|long story short|"
@@ -56,9 +58,11 @@ _TAIL = re.compile(r",\s*(?:any|some)\b[^,?]{0,60}\?\s*$", re.IGNORECASE)
 
 
 _SUPPOSED = re.compile(
-    r"\b(?:let's say|let us say|say (?:a|some) (?:guy|person|someone|friend)|suppose|supposing|imagine|let's pretend|"
+    r"\b(?:let's say|let us say|say (?:a|some) (?:guy|person|someone|friend)|suppose|supposing|"
+    r"imagine|let's pretend|"
     r"pretend|assume|assuming|what if|hypothetically|in theory|in case|"
-    r"if i were|if i was|if only|one more \w+ and|asking for a friend|one day (?:i|we)(?:'ll| will)?|someday)\b",
+    r"if i were|if i was|if only|one more \w+ and|asking for a friend|one day (?:i|we)(?:'ll| will)?|"
+    r"someday)\b",
     re.IGNORECASE,
 )
 
@@ -71,14 +75,16 @@ _QUOTED = re.compile(
 _PASTED = re.compile(
     r"\b(?:(?:translate|summari[sz]e|proofread|rewrite|correct(?! myself)|rephrase|edit|following)\b"
     r"[^\n:.!?]{0,80}:(?=\s)"
-    r"|(?:text|article|email|e-mail|paragraph|passage|letter|message|code|log|quote|lyrics|poem|essay|excerpt|"
+    r"|(?:text|article|email|e-mail|paragraph|passage|letter|message|code|log|quote|lyrics|poem|essay|"
+    r"excerpt|"
     r"says|said|wrote|goes|reads)\b[^\n:.!?]{0,80}:(?=\s[\s\S]{40}))",
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"(?<![?!])\?[\"')”’\s]*\Z")
 """A question mark alone; several of them are surprise."""
 _JEST = re.compile(
-    r"\b(?:just kidding|just joking|jk|kidding|i'?m (?:just |only )?(?:joking|kidding)(?!.*\bnot\b)|only joking|as a joke|/s)\b",
+    r"\b(?:just kidding|just joking|jk|kidding|i'?m (?:just |only )?(?:joking|kidding)(?!.*\bnot\b)|"
+    r"only joking|as a joke|/s)\b",
     re.IGNORECASE,
 )
 
@@ -298,30 +304,31 @@ def _asks_to_remember(clause: Clause) -> bool:
 
 def _inner(clause: Clause) -> Clause | None:
     """Return the clause inside a filler verb's, where there is one."""
-    addressed = bool(clause.subject) and clause.subject[0].low == "you"
-    speaker = not clause.subject or clause.subject[0].low == "i" or addressed or _expert(clause.subject)
-    if not clause.subject and clause.verbs and clause.verbs[0].low in {"tell", "say", "find", "hear", "see"}:
+    at = next((number for number, token in enumerate(clause.tokens) if _is_filler(token)), -1)
+    if at < 0 or not _wraps(clause, at):
         return None
-    verbs = [number for number, token in enumerate(clause.tokens) if _is_filler(token)]
-    if (
-        verbs
-        and addressed
-        and verb_lemma(clause.tokens[verbs[0]].low) in {"say", "tell", "mention", "think", "mean"}
-    ):
-        return None
-    if (
-        verbs
-        and any(token.tag == "NEG" for token in clause.tokens[: verbs[0]])
-        and not _forgets(clause.tokens[verbs[0]])
-    ):
-        return None
-    if not speaker or not verbs or any(token.tag == "WH" for token in clause.tokens[: verbs[0]]):
-        return None
-    rest = list(clause.tokens[verbs[0] + 1 :])
-    while rest and (rest[0].tag in {"COMP", "PUNCT", "RB"} or rest[0].low in {"you", "to", "that", "this"}):
+    rest = list(clause.tokens[at + 1 :])
+    while rest and (rest[0].tag in {"COMP", "PUNCT", "RB"} or rest[0].low in _INSIDE):
         rest.pop(0)
     inner = clause_of(rest) if rest and rest[0].tag not in {"WH", "IN", "VF", "SUB"} else None
     return inner if inner is not None and inner.group and inner.subject else None
+
+
+_INSIDE = frozenset(["you", "to", "that", "this", "out"])
+
+
+def _wraps(clause: Clause, at: int) -> bool:
+    """Say whether the filler verb there only wraps a statement, as the user's or an expert's own."""
+    filler, before = clause.tokens[at], clause.tokens[:at]
+    addressed = bool(clause.subject) and clause.subject[0].low == "you"
+    if not clause.subject and clause.verbs and clause.verbs[0].low in {"tell", "say", "find", "hear", "see"}:
+        return False
+    if addressed and verb_lemma(filler.low) in {"say", "tell", "mention", "think", "mean"}:
+        return False
+    if any(token.tag == "NEG" for token in before) and not _forgets(filler):
+        return False
+    speaker = not clause.subject or clause.subject[0].low == "i" or addressed or _expert(clause.subject)
+    return speaker and not any(token.tag == "WH" for token in before)
 
 
 def _forgets(token: Token) -> bool:
