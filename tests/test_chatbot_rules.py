@@ -40,3 +40,19 @@ def test_statements_are_acknowledged_without_pretending() -> None:
 def test_without_memories_nothing_is_invented() -> None:
     assert reply.rule(Turn(message="Who is Max?")).startswith("I don't know")
     assert "(none)" in reply.wording(Turn(message="Who is Max?"))[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "memory", "told"),
+    [
+        ("Where do I live?", "The user moved to Denver.", "You moved to Denver."),
+        ("whats my job", "The user works as a nurse.", "You work as a nurse."),
+        ("do i have any pets?", "The user has two cats.", "You have two cats."),
+        ("What am I allergic to?", "The user is allergic to nuts.", "You are allergic to nuts."),
+        ("Am I married?", "The user's wife is called Ann.", "Your wife is called Ann."),
+    ],
+)
+def test_a_question_is_answered_by_what_it_asks_for(question: str, memory: str, told: str) -> None:
+    others = ["The user's brother lives in Rome.", "The user plays chess."]
+    assert reply.rule(Turn(message=question, memories=[*others, memory])) == told
+    assert reply.rule(Turn(message=question, memories=others)).startswith("I don't know")

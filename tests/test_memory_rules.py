@@ -345,3 +345,125 @@ def test_an_unusable_time_leaves_dates_as_they_are(moment: str) -> None:
     assert [memory.content for memory in compose_memories.rule(incoming).memories] == [
         "The user flew to Rome last month."
     ]
+
+
+@pytest.mark.parametrize(
+    ("memory", "message", "kept"),
+    [
+        ("The user's wedding is planned for 14 June in Florence.", "We postponed our wedding to 20 September.",
+         ["20 September", "Florence"]),
+        ("The user rents an apartment in Leipzig for 700 euros a month.",
+         "My landlord has raised the rent of my Leipzig apartment to 820 euros a month.", ["Leipzig", "820"]),
+        ("The user subscribes to Netflix and Spotify.", "I cancelled my Netflix subscription.", ["Spotify"]),
+        ("The user's boss is Carla.", "Dan is my new boss since Monday.", ["Dan"]),
+        ("The user lives in a flat in Sheffield.",
+         "We moved from our flat in Sheffield to a farmhouse near Bakewell.", ["Bakewell"]),
+        ("The user smokes a pack of cigarettes a day.", "I have given up smoking completely.", ["smok"]),
+        ("The user is taking metformin for diabetes.", "My doctor has taken me off metformin.",
+         ["metformin", "diabetes"]),
+        ("The user is dating Lukas, a chef from Vienna.", "Lukas and I broke up last weekend.", ["Lukas"]),
+    ],
+)  # fmt: skip
+def test_a_change_told_loosely_updates_the_memory(memory: str, message: str, kept: list[str]) -> None:
+    after = remember(message, [memory])
+    assert len(after) == 1
+    assert after[0] != memory
+    assert all(words in after[0] for words in kept)
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        ("The user's dog Max is a Labrador mix.", "My neighbour's dog is called Max too, he is a poodle."),
+        ("The user lives in Boston.", "My cousin Rita moved to Denver last month."),
+        ("The user works at Siemens.", "My wife started a new job at Bosch."),
+        ("The user's dentist appointment is on Tuesday.", "My mother's dentist appointment moved to Friday."),
+        ("The user has a meeting with Eve on Friday.", "I have a meeting with Dan on Tuesday."),
+        ("The user pays 900 euros rent.", "I paid 400 euros for a new bike."),
+        ("The user has a house in Kent.", "We changed the locks of the house."),
+        ("The user's friend Anna has her birthday on 3 March.", "Emma's birthday is on 21 October."),
+    ],
+)
+def test_a_change_of_somebody_or_something_else_leaves_the_memory(memory: str, message: str) -> None:
+    assert memory in remember(message, [memory])
+
+
+@pytest.mark.parametrize(
+    ("memory", "fact"),
+    [
+        ("The user's favourite film is Casablanca.", "Casablanca is the user's favourite film."),
+        ("The user is allergic to cats.", "The user has a cat allergy."),
+        ("The user moved to Prague in 2020 to work for a publisher.",
+         "The user came to Prague in 2020 for a job at a publisher."),
+        ("The user hates olives.", "The user dislikes olives."),
+    ],
+)  # fmt: skip
+def test_the_same_in_other_words_is_a_duplicate(memory: str, fact: str) -> None:
+    assert relation(fact, memory) == "duplicate"
+
+
+@pytest.mark.parametrize(
+    ("message", "stored"),
+    [
+        ("im allergic to walnuts btw lol", ["The user is allergic to walnuts."]),
+        ("were moving to Leeds in may bc rent is insane", ["The user is moving to Leeds in may."]),
+        ("my bro lives w his gf in Bath", ["The user's brother lives with their girlfriend in Bath."]),
+        ("ive got celiac, its annoying", ["The user has got celiac."]),
+        ("rent is 870", ["The user's rent is 870."]),
+        ("gregs a trucker, yesss", ["Greg is a trucker."]),
+    ],
+)
+def test_casual_typing_is_read_as_if_it_were_spelt(message: str, stored: list[str]) -> None:
+    found = contents(message)
+    assert len(found) == len(stored)
+    assert all(one.split()[:3] == other.split()[:3] for one, other in zip(found, stored, strict=True)), found
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "stored"),
+    [
+        ("What's your sister's name?", "Emily", "The user's sister's name is Emily."),
+        ("Do you have any pets?", "yeah, two cats", "The user has two cats."),
+        ("Do you smoke?", "nope never", "The user does not smoke."),
+        ("Where do your parents live now?", "In Leeds.", "The user's parents live In Leeds."),
+        ("What do you do for a living?", "a nurse", "The user works as a nurse."),
+        ("How old are you?", "34", "The user is 34 years old."),
+    ],
+)
+def test_a_short_answer_is_a_statement_with_the_question_before_it(
+    question: str, answer: str, stored: str
+) -> None:
+    assert contents(answer, f"assistant: {question}") == [stored]
+    assert contents(answer) == []
+
+
+@pytest.mark.parametrize("offer", ["Would you like more tips?", "Do you want me to translate it?"])
+def test_accepting_an_offer_is_nothing_to_remember(offer: str) -> None:
+    assert contents("yes please", f"assistant: {offer}") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        ("I joined a gym in Kent. It's so good, and my sister laughed at me.", 1),
+        ("I stopped taking ibuprofen because my doctor said it was bad.", 1),
+        ("My daughter got into Stanford! I am so proud of her, I cried all afternoon.", 1),
+        ("I owe 14k on my credit card and I'm trying to pay it off.", 1),
+        ("I moved to Bristol in January. I also joined a climbing gym.", 2),
+        ("I have a peanut allergy and my son has asthma.", 2),
+        ("I live in Rome and I no longer smoke.", 2),
+        ("I overslept.", 0),
+        ("One more meeting and I quit.", 0),
+        ("If the boss calls, Rob is toast.", 0),
+    ],
+)
+def test_what_is_told_in_passing_is_no_memory_of_its_own(message: str, count: int) -> None:
+    assert len(contents(message)) == count
+
+
+def test_a_name_known_from_before_needs_no_capital() -> None:
+    assert contents("moxie is 4", "user: We have a dog, her name is Moxie.") == ["Moxie is 4 years old."]
+
+
+def test_nobodys_doing_is_said_of_what_it_changed() -> None:
+    assert contents("They moved my chemo to Monday.") == ["The user's chemo was moved to Monday."]

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
-from prompts.language.casual import plain
 from prompts.language.claims import claims_of
 from prompts.language.comparison import words_of
 from prompts.language.composition import compose
@@ -21,6 +20,7 @@ _ASKING = lx.bag(
     "can could do please list show mean think about user"
 )
 _ABOUT_SELF = re.compile(r"\b(?:about me|who am i|know me|remember me|my memories)\b", re.IGNORECASE)
+_UNKNOWN = "I don't know: you have not told me that, as far as I can find."
 _TIMES = lx.TIME_NOUNS | frozenset({"birthday"})
 
 
@@ -31,6 +31,10 @@ class _Topic:
     asks: re.Pattern[str]
     attributes: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
+
+    @property
+    def known_by(self) -> frozenset[str]:
+        return frozenset(canonical(word) for word in self.words)
 
 
 def _topic(asks: str, attributes: str = "", words: str = "") -> _Topic:
@@ -89,26 +93,23 @@ def _is_question(sentence: str) -> bool:
 def _told(question: str, memories: Sequence[str]) -> str:
     if _ABOUT_SELF.search(question) and memories:
         return _listed(memories[:MOST_TOLD])
-    known = _on_topic(plain(question), memories)
+    topic = next((topic for topic in _TOPICS if topic.asks.search(question)), None)
+    whom = _asked_about(question) - (topic.known_by if topic else frozenset())
+    known = [memory for memory in memories if topic is not None and _holds(memory, topic, whom)]
     if known:
         return _listed(known[:MOST_TOLD])
+    return _UNKNOWN if topic is not None and not whom else _by_words(question, memories)
+
+
+def _by_words(question: str, memories: Sequence[str]) -> str:
+    """Tell the memories that share most words with the question, where they share enough."""
     wanted = _wanted(question)
     ranked = sorted(memories, key=lambda memory: -len(wanted & words_of(memory)))
     best = len(wanted & words_of(ranked[0])) if ranked else 0
     fitting = [memory for memory in ranked if len(wanted & words_of(memory)) == best]
     if not best or (best < min(2, len(wanted)) and not _names_only(wanted, question)):
-        return "I don't know: you have not told me that, as far as I can find."
+        return _UNKNOWN
     return _listed(fitting[:MOST_TOLD])
-
-
-def _on_topic(question: str, memories: Sequence[str]) -> list[str]:
-    """Return the memories that hold what a question asks for of whom it asks."""
-    topic = next((topic for topic in _TOPICS if topic.asks.search(question)), None)
-    if topic is None:
-        return []
-    words = {canonical(word) for word in topic.words}
-    whom = _asked_about(question) - words
-    return [memory for memory in memories if _holds(memory, topic.attributes, words, whom)]
 
 
 def _asked_about(question: str) -> frozenset[str]:
@@ -118,25 +119,16 @@ def _asked_about(question: str) -> frozenset[str]:
     return frozenset(living | {token.low for token in tokens if token.tag == "NNP"})
 
 
-def _holds(memory: str, attributes: frozenset[str], words: set[str], whom: frozenset[str]) -> bool:
-    said = words_of(memory)
-    if whom:
-        return whom <= said and _says(memory, said, attributes, words, own=False)
-    return _says(memory, said, attributes, words, own=True)
-
-
-def _says(
-    memory: str, said: frozenset[str], attributes: frozenset[str], words: set[str], *, own: bool
-) -> bool:
-    """Say whether a memory says so; of the user or what is the user's, where it has to be their own."""
-    claims = claims_of(memory)
-    fitting = any(
-        claim.attribute in attributes and (claim.subject.is_user or not own)
+def _holds(memory: str, topic: _Topic, whom: frozenset[str]) -> bool:
+    """Say whether a memory answers: of whom it is asked, or of the user and what is the user's."""
+    said, claims = words_of(memory), claims_of(memory)
+    told = any(
+        claim.attribute in topic.attributes and claim.positive and (whom or claim.subject.is_user)
         for claim in claims
-        if claim.positive
     )
     mine = any(claim.subject.is_user or claim.subject.owner == "user" for claim in claims)
-    return fitting or (bool(words & said) and (mine or not own))
+    worded = bool(topic.known_by & said)
+    return (whom <= said and (told or worded)) if whom else (told or (worded and mine))
 
 
 def _wanted(question: str) -> frozenset[str]:

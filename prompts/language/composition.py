@@ -11,7 +11,7 @@ from prompts.language.corrections import corrected
 from prompts.language.dates import absolute, parse_time
 from prompts.language.entities import USER, Entity, canonical, entity_of, same_entity
 from prompts.language.grammar import Clause, parse
-from prompts.language.relevance import is_naming
+from prompts.language.relevance import is_naming, is_own_occasion
 from prompts.language.replies import replied
 from prompts.language.selection import Draft, is_end, is_successor, selected, weight
 from prompts.language.statements import Statement, read
@@ -109,6 +109,7 @@ class _Writer:
 
     def draft(self, statement: Statement) -> Draft | None:
         """Return the memory of one statement; nothing where it is not kept or a pronoun stays open."""
+        statement = self._impersonal(statement)
         clause, pointing = statement.clause, self._points_back(statement)
         found, words = (None, "") if statement.reason else self._subject(statement)
         introduced, before = self._note(clause), self.subject
@@ -133,6 +134,21 @@ class _Writer:
             back,
         )
 
+    def _impersonal(self, statement: Statement) -> Statement:
+        """Read `they moved my class to Monday`, where nobody is meant, as `my class was moved to Monday`."""
+        clause = statement.clause
+        nobody = len(statement.subject) == 1 and statement.subject[0].low == "they"
+        if not nobody or len(clause.group) != 1 or antecedent("they", self.mentions) is not None:
+            return statement
+        verb, rest = clause.group[0], clause.rest
+        end = next((n for n, t in enumerate(rest) if t.tag in {"IN", "TO", "RB", "PUNCT"}), len(rest))
+        if verb_form(verb.low) not in {"VBD", "VBN"} or not any(t.tag in {"NN", "NNP"} for t in rest[:end]):
+            return statement
+        participle = replace(verb, text=inflect(verb_lemma(verb.low), "VBN"), tag="V")
+        group = (Token("was", verb.start, verb.start, "VF"), participle)
+        passive = replace(clause, subject=rest[:end], group=group, rest=rest[end:])
+        return replace(statement, clause=passive, subject=rest[:end])
+
     def _points_back(self, statement: Statement) -> bool:
         if not statement.subject or statement.subject[0].low not in PRONOUNS:
             return False
@@ -140,7 +156,7 @@ class _Writer:
         return meant is not None and any(same_entity(meant.entity, known) for known in self.introduced)
 
     def _continues(self, clause: Clause, before: Entity) -> bool:
-        """Say whether a pronoun means what the statement before mentions (as subject, or beside the same subject)."""
+        """Say whether a pronoun goes back to the statement before: the subject, or any with the same subject."""
         same = same_entity(before, self.subject)
         tokens = (*clause.subject, *clause.rest) if same else clause.subject
         pronouns = [token for token in tokens if token.low in PRONOUNS and token.tag in _PRONOUN_TAGS]
@@ -178,6 +194,8 @@ class _Writer:
         pronoun = tokens[0].low
         if pronoun in PRONOUNS:
             meant = antecedent(pronoun, self.mentions)
+            if meant is None and is_own_occasion(statement.clause, tokens):
+                return Entity(head="occasion"), "It"
             if meant is None:
                 return None, ""
             if len(tokens) == 1:
@@ -366,6 +384,7 @@ def _third_person(token: Token) -> str:
     if (
         low in lx.MODALS
         or verb_form(low) != "VB"
+        or low in lx.PASTS
         or low in {"quit", "put", "cut", "hit", "let", "set", "had", "was"}
     ):
         return token.text

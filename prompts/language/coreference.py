@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language import lexicon as lx
-from prompts.language.entities import Entity, entity_of, same_entity
+from prompts.language.entities import Entity, entity_of, kind_of, same_entity
 from prompts.language.grammar import Clause
 from prompts.language.words import Token, parts_of_speech, verb_lemma
 
@@ -121,7 +121,7 @@ def genders_of(entity: Entity, before: str = "") -> frozenset[str]:
         (entity.head in lx.MALE & lx.FEMALE, {"male", "female"}),
         (entity.head in lx.MALE, {"male", "many"}),
         (entity.head in lx.FEMALE, {"female", "many"}),
-        (entity.head in lx.ANIMALS, {"male", "female", "thing"}),
+        (entity.head in lx.ANIMALS or bool(kind_of(frozenset({entity.head}))), {"male", "female", "thing"}),
         (bare_name or (person and bool(first)), _of_name(first)),
         (before == _NAMELIKE, {"male", "female", "thing"}),
         (person, {"male", "female", "many"}),

@@ -198,7 +198,12 @@ def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
         return NOTHING
     empty = not words and (verb in {"say", "tell", "think", "mention"} or (verb in lx.SAYING and pronoun))
     bare = bool(words) and all(word in pointing for word in words)
-    return NOTHING if empty or (bare and verb in {"do", "know", "make", "get", "have", "say"}) else ""
+    elliptic = not words and bool(subject) and all(token.low in lx.DO | lx.MODALS for token in clause.verbs)
+    return (
+        NOTHING
+        if empty or elliptic or (bare and verb in {"do", "know", "make", "get", "have", "say"})
+        else ""
+    )
 
 
 def _stands_alone(clause: Clause, token: Token) -> bool:
@@ -247,7 +252,7 @@ def _is_state(clause: Clause) -> bool:
     being = any(token.low in lx.BE | {"'s"} for token in clause.verbs)
     participle = being and main.tag == "V" and verb_form(main.low) != "VBG"
     copular = verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"}
-    return participle or copular or main.low in lx.BE | {"'s"}
+    return participle or copular or main.low in _FLEETING or main.low in lx.BE | {"'s"}
 
 
 def _is_mood(clause: Clause, subject: Sequence[Token]) -> bool:
@@ -356,12 +361,23 @@ def _about_nothing(clause: Clause, subject: Sequence[Token]) -> str:
         or len(subject) > 1
     ):
         return ""
+    if is_own_occasion(clause, subject):
+        return ""
     lemmas = {token.lemma for token in clause.rest} | {verb_lemma(token.low) for token in clause.verbs}
     if subject[0].low != "it" or lemmas & (
         _EVALUATIVE | _WEATHER | {"sound", "make", "depend", "matter", "seem"}
     ):
         return "it is small talk"
     return ""
+
+
+def is_own_occasion(clause: Clause, subject: Sequence[Token]) -> bool:
+    """Recognise `it's my first day at …`, `it's our anniversary on …`: more than a remark."""
+    own = bool(clause.rest) and clause.rest[0].low in {"my", "our"} and _is_copular(clause)
+    told = any(
+        token.tag in {"NNP", "IN"} or token.lemma in {"birthday", "anniversary"} for token in clause.rest
+    )
+    return own and told and len(subject) == 1 and subject[0].low == "it"
 
 
 def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
@@ -386,7 +402,8 @@ def _about_the_world(clause: Clause, subject: Sequence[Token]) -> str:
         made = (
             work and verb_lemma(clause.verbs[-1].low) in _MAKING and verb_form(clause.verbs[-1].low) == "VBD"
         )
-        known = lemmas & (_WORLDLY | _MASS_FACTS) or article or made
+        rivals = any(one.low == "than" and two.tag == "NNP" for one, two in itertools.pairwise(clause.rest))
+        known = rivals or lemmas & (_WORLDLY | _MASS_FACTS) or article or made
         return reason if known or subject[0].low in _PLURAL_WORLD else ""
     definite = subject[0].low in {"the", "this"} and len(subject) <= 6
     placed = any(

@@ -79,8 +79,10 @@ def _polar(tokens: Sequence[Token], answer: str) -> tuple[str, str] | None:
         return None
     more = answer[(yes or no).end() :].strip(" .,!") if yes or no else ""  # type: ignore[union-attr]
     any_at = next((number for number, token in enumerate(rest) if token.low in {"any", "a", "an"}), len(rest))
-    if more and (len(tokenize(more)) > 6 or any_at == len(rest) or no):
+    further = bool(more) and more.split(maxsplit=1)[0].lower() in lx.PREPOSITIONS
+    if more and (len(tokenize(more)) > 6 or (any_at == len(rest) and not further) or no):
         return None
+    any_at = len(rest) if further else any_at
     predicate = f"{_text(rest[:any_at])} {more}" if more else _text(rest)
     return f"{_text(subject)} {_verbal(auxiliary, subject, predicate, denied=no is not None)}", more
 

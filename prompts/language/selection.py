@@ -18,12 +18,15 @@ LONGEST_JOINED = 500
 _DENIED = re.compile(r"\b(?:no longer|anymore)\b")
 _SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _ASIDE = lx.bag(
-    "talk chat spot see look watch laugh cry yell cave swap surprise shut miss freak nod joke say check read "
-    "defend guess tell drive go eat burn take find feel think call ask wait meet mention plan hope try "
+    "chat spot look laugh cry yell cave swap surprise shut miss freak nod joke say "
+    "defend guess tell burn find feel think ask wait mention plan hope try "
     "wonder "
-    "throw do proud thrilled manage need want get scare worry wipe make stand know remember forget seem sound"
+    "throw found proud thrilled manage need want get scare worry wipe know remember forget seem sound"
 )
 """Verbs of what is told along with something else rather than for its own sake."""
+
+_DONE_ASIDE = lx.bag("watch read drive go eat take call check talk cook meet stand make see")
+"""Verbs of which that holds unless they tell of a habit (`I mostly read sci-fi`)."""
 
 _MOODS = lx.bag(
     "proud thrilled excited happy glad sad heartbroken devastated stoked pumped hyped relieved grateful"
@@ -74,7 +77,9 @@ def weight(clause: Clause, content: str) -> int:
     )
     present = verb_form(clause.verbs[0].low) in {"VB", "VBZ"}
     named = any(_is_name_or_time(token, present) for token in clause.rest)
-    return 1 if background or (verb in _ASIDE and not named) or not clause.rest else 2
+    aside = verb in _ASIDE or (verb in _DONE_ASIDE and not (present and main is clause.verbs[0]))
+    bare = not present and not is_end(clause) and all(t.tag in {"RB", "PUNCT", "UH"} for t in clause.rest)
+    return 1 if background or (aside and not named) or bare else 2
 
 
 def _is_name_or_time(token: Token, present: bool) -> bool:

@@ -124,10 +124,24 @@ def read(message: str, preceding: Sequence[str] = ()) -> Reading:
     text = plain(quoted, preceding)
     if _JEST.search(quoted):
         return Reading((), "it is a joke")
-    found = [one for start, end in sentences(text) for one in _of_sentence(text, start, end)]
+    found = list[Statement]()
+    for start, end in sentences(text):
+        found += _continued(_of_sentence(text, start, end), found)
     found = found[:MOST_CLAUSES]
     reasons = [one.reason for one in found if one.reason]
     return Reading(tuple(found), reasons[-1] if reasons else NOTHING)
+
+
+def _continued(said: list[Statement], before: Sequence[Statement]) -> list[Statement]:
+    """Give a sentence without subject in the third person (`Lives in Ghent.`) that of the one before."""
+    first = said[0].clause if said else None
+    if first is None or said[0].reason or not first.group or first.subject or said[0].subject or not before:
+        return said
+    verb, subject = first.group[0].low, before[-1].subject
+    third = bool(subject) and subject[0].low not in {"i", "we", "you"}
+    if not third or verb in lx.BE | lx.HAVE | lx.DO or verb_form(verb) != "VBZ":
+        return said
+    return [replace(said[0], subject=subject), *said[1:]]
 
 
 def _spoken(message: str) -> str:

@@ -253,6 +253,11 @@ def _sign_or_figure(here: _Here) -> str:
 def _clitic_s(here: _Here) -> str:
     if here.previous is None or here.low == "'":
         return "POS" if here.before in NOUNISH else "PUNCT"
+    named = here.previous.low == "name" and here.after is None
+    if named or (
+        here.previous.low == "name" and here.following is not None and here.following.text[0].isupper()
+    ):
+        return "VF"
     if here.before in NOUNISH and here.state.finite and here.ends_here:
         return "POS"
     if here.before not in NOUNISH or here.following is None:
