@@ -14,43 +14,56 @@ from functools import lru_cache
 
 from prompts.language import lexicon as lx
 from prompts.language.attributes import Claim
-from prompts.language.entities import Entity, canonical, same_entity
+from prompts.language.entities import USER, Entity, canonical, same_entity
 from prompts.language.grammar import parse, sentences
-from prompts.language.predicates import content
+from prompts.language.predicates import content, predicate_of
 from prompts.language.tagging import tag
 from prompts.language.values import Value, values_of
-from prompts.language.words import tokenize, verb_lemma
+from prompts.language.words import Token, tokenize, verb_lemma
 
 LONGEST = 4000
 """Characters of a message that are searched for words of change."""
 
 _CORRECTING = re.compile(
-    r"\b(?:actually|correction|corrected|i meant?|scratch that|turns? out|turned out|mistaken?|wrong|mixed up|"
-    r"mixing|misremembered|typo|sorry|oops|wait|nope|nah|no,|not|isn'?t|swapped|ignore what|misspoke|rather|"
+    r"\b(?:actually|correction|corrected|i meant?|scratch that|turns? out|turned out|mistaken?|wrong|"
+    r"mixed up|"
+    r"mixing|misremembered|typo|sorry|oops|wait|nope|nah|no,|not|isn'?t|swapped|ignore what|misspoke|"
+    r"rather|"
     r"to be precise|in fact|double-checked|checked again|misread)\b",
     re.IGNORECASE,
 )
 _CHANGING = re.compile(
-    r"\b(?:now|instead|switch\w*|swap\w*|chang\w*|replac\w*|upgrad\w*|downgrad\w*|trad(?:ed|ing|e)|mov(?:ed?|ing)|"
+    r"\b(?:now|instead|switch\w*|swap\w*|chang\w*|replac\w*|upgrad\w*|downgrad\w*|trad(?:ed|ing|e)|"
+    r"mov(?:ed?|ing)|"
     r"migrat\w+|convert\w*|rewr\w+|new|these days|nowadays|lately|ended up|w(?:ent|ith) with|rather than|"
-    r"no longer|anymore|used to|from now on|as of|promoted|became|become|turn(?:ed|s)|grew|(?:went|go(?:es|ne|ing)?|"
-    r"bumped|shot|put|is|'s|back|down|up) (?:up|down|to)|rais\w+|lower\w+|increas\w+|decreas\w+|cut|dropp?\w*|"
+    r"no longer|anymore|used to|from now on|as of|promoted|became|become|turn(?:ed|s)|grew|(?:went|"
+    r"go(?:es|ne|ing)?|"
+    r"bumped|shot|put|is|'s|back|down|up) (?:up|down|to)|rais\w+|lower\w+|increas\w+|decreas\w+|cut|"
+    r"dropp?\w*|"
     r"rose|risen|fell|fallen|postpon\w+|resched\w+|push\w*|delay\w*|brought|earlier|later|bump\w*|renam\w+|"
-    r"transferr\w+|finally|anymore|over to|already|just turned|adopted|a (?:second|third|fourth|fifth)|another|"
+    r"transferr\w+|finally|anymore|over to|already|just turned|adopted|a (?:second|third|fourth|fifth)|"
+    r"another|"
     r"by now|since|start\w*|began|overtook|beat|took over|succeed\w*|moved (?:up|back|on))\b",
     re.IGNORECASE,
 )
 _ENDING = re.compile(
-    r"\b(?:no longer|anymore|any more|quit\w*|stop\w*|cancell?\w*|g[ai]ven? up|gave up|giving up|br(?:oke|oken|eak|eaking) up|"
-    r"split(?: up)?|divorc\w+|separat\w+|sold|sell|ditch\w*|drop(?:ped|ping)?|left|leav\w+|over|done|off|lost|died|dead|"
-    r"passed away|put down|clos(?:ed|ing)|ended|end|finished|got rid|rid|deleted|fell apart|called off|fired|laid off|expired|"
-    r"dumped|kicked|gone|don'?t|doesn'?t|can'?t|cannot|not|n't|never|without|nobody|no more|out of|resign\w*|retir\w+|"
-    r"returned|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|unsubscrib\w+|disband\w*|shut|lapse\w*|"
-    r"abandon\w*|scrapp?\w*|cleared|cured|healed|outgrew|outgrown|grew out|recovered|paid off|bailed|backed out|pulled out)\b",
+    r"\b(?:no longer|anymore|any more|quit\w*|stop\w*|cancell?\w*|g[ai]ven? up|gave up|giving up|"
+    r"br(?:oke|oken|eak|eaking) up|"
+    r"split(?: up)?|divorc\w+|separat\w+|sold|sell|ditch\w*|drop(?:ped|ping)?|left|leav\w+|over|done|"
+    r"off|lost|died|dead|"
+    r"passed away|put down|clos(?:ed|ing)|ended|end|finished|got rid|rid|deleted|fell apart|called off|"
+    r"fired|laid off|expired|"
+    r"dumped|kicked|gone|don'?t|doesn'?t|can'?t|cannot|not|n't|never|without|nobody|no more|out of|"
+    r"resign\w*|retir\w+|"
+    r"returned|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|unsubscrib\w+|disband\w*|"
+    r"shut|lapse\w*|"
+    r"abandon\w*|scrapp?\w*|cleared|cured|healed|outgrew|outgrown|grew out|recovered|paid off|bailed|"
+    r"backed out|pulled out)\b",
     re.IGNORECASE,
 )
 _MOVING_EVENT = re.compile(
-    r"\b(?:mov\w+|postpon\w+|resched\w+|push\w*|delay\w*|brought|bump\w*|chang\w*|switch\w*|put off|earlier|later|"
+    r"\b(?:mov\w+|postpon\w+|resched\w+|push\w*|delay\w*|brought|bump\w*|chang\w*|switch\w*|put off|"
+    r"earlier|later|"
     r"instead|shift\w*|swap\w*|now)\b", re.IGNORECASE,
 )  # fmt: skip
 
@@ -58,24 +71,30 @@ _GENERIC = (
     lx.TIME_NOUNS
     | lx.LIKING
     | lx.bag(
-        "user be have do get go make take come want need thing way time lot bit put keep give let say tell think know "
-        "new old good great big small first last next more less much many other another same own real name call find "
-        "start begin become turn move switch change use used people man woman guy girl boy person one ago now then half "
-        "number today date place something everything anything nothing back still try feel see look plan favourite use "
-        "work live friend day month year week hour minute since daily weekly monthly every each all both end stop quit "
-        "can will would not no very really finally lately recently down up off out over away together like love enjoy"
+        "user be have do get go make take come want need thing way time lot bit put keep give let say "
+        "tell think know "
+        "new old good great big small first last next more less much many other another same own real "
+        "name call find "
+        "start begin become turn move switch change use used people man woman guy girl boy person one "
+        "ago now then half "
+        "number today place something everything anything nothing back still try feel see look plan "
+        "favourite use "
+        "work live friend pay cost spend day month year week hour minute since daily weekly monthly "
+        "every each all both end stop quit "
+        "can will would not no very really finally lately recently down up off out over away together "
+        "like love enjoy"
     )
 )
 _DERIVED = {
-    "subscription": "subscribe", "marriage": "marry", "married": "marry", "flight": "fly", "membership": "member",
-    "employee": "employ", "allergic": "allergy", "smoker": "smoke", "rental": "rent", "renter": "rent",
-    "dislike": "hate", "loathe": "hate", "detest": "hate", "girl": "daughter", "boy": "son", "kilo": "kg", "runner": "run", "dnd": "d&d", "diabetic": "diabetes",
-    "asthmatic": "asthma", "vegetarianism": "vegetarian", "medication": "medicine", "meds": "medicine",
-    "cigarette": "smoke", "major": "study", "majoring": "study", "degree": "study", "biology": "bio",
-    "economics": "econ", "mathematics": "math", "maths": "math", "psychology": "psych", "chemistry": "chem",
-    "rate": "rate", "percent": "%", "fiancee": "fiance", "laptop": "computer", "macbook": "computer",
-    "engagement": "engage", "dating": "date", "band": "band", "exam": "exam", "graduation": "graduate",
-    "teaching": "teach", "teacher": "teach", "drummer": "drum", "guitarist": "guitar", "pianist": "piano",
+    "subscription": "subscribe", "marriage": "marry", "married": "marry", "husband": "marry", "wife": "marry",
+    "flight": "fly", "membership": "member", "employee": "employ", "allergic": "allergy", "smoker": "smoke",
+    "cigarette": "smoke", "rental": "rent", "renter": "rent", "dislike": "hate", "loathe": "hate",
+    "detest": "hate", "girl": "daughter", "boy": "son", "kilo": "kg", "runner": "run", "dnd": "d&d",
+    "diabetic": "diabetes", "asthmatic": "asthma", "vegetarianism": "vegetarian", "medication": "medicine",
+    "meds": "medicine", "major": "study", "degree": "study", "biology": "bio", "economics": "econ",
+    "mathematics": "math", "maths": "math", "psychology": "psych", "chemistry": "chem", "percent": "%",
+    "fiancee": "fiance", "laptop": "computer", "engagement": "engage", "graduation": "graduate",
+    "born": "birthday", "teacher": "teach", "drummer": "drum", "guitarist": "guitar", "pianist": "piano",
 }  # fmt: skip
 
 
@@ -113,7 +132,11 @@ def changed(
     if not concerns(one, other, new, old):
         return None
     by_words = _other_value(one, other, said) or _displaced(one, other, said) or _ended(one, other)
-    return by_words or _other_state(one, other, _one_person(one, new, old)) or _other_filler(one, other, said)
+    return (
+        by_words
+        or _other_state(one, other, _one_person(one, new, old))
+        or _other_filler(one, other, said, _of_one_thing(new, old, one))
+    )
 
 
 @lru_cache(maxsize=256)
@@ -162,7 +185,8 @@ def concerns(one: _Text, other: _Text, new: Sequence[Claim], old: Sequence[Claim
 
 
 def _acts_on_user(entity: Entity, text: _Text) -> bool:
-    """Say whether an outsider does something to the user or what is theirs (`my landlord raised my rent`)."""
+    """Say whether an outsider does something to the user or what is theirs (`my landlord raised my "
+    "rent`)."""
     outsider = entity.owner == "user" and entity.head in lx.PEOPLE - lx.KIN and not entity.name
     return outsider and any(token.low == "user" for c in parse(text.text) for token in c.rest)
 
@@ -224,7 +248,8 @@ _ENDING_WORDS = (
     lx.CEASING
     | lx.LOSING
     | lx.bag(
-        "give up off cancel leave anymore longer stop quit completely totally weekend close doctor break finish lose "
+        "give up off cancel leave anymore longer stop quit completely totally weekend close doctor "
+        "break finish lose "
         "month split divorce rid sell drop over done fully altogether entirely good finally decide"
     )
 )
@@ -237,15 +262,19 @@ def _lower_names(words: frozenset[str], other: _Text) -> frozenset[str]:
 # --- what is named as over ------------------------------------------------------------------------------
 
 _DISPLACING = re.compile(
-    r"\b(?:not(?! only)|instead of|in place of|rather than|from|over|replac(?:ed|ing)|swapp(?:ed|ing)|ripp(?:ed|ing) out|wip(?:ed|ing)|"
-    r"ditch(?:ed|ing)|traded(?: in)?|off|left|dropped|switch(?:ed|ing) (?:from|off)|sick of|got rid of|used to (?:be|use|have)|"
-    r"no longer \w{2,12}|stopped \w{2,12}ing|than|beat) (?:an? |the |my |our |that |old )*([\w'&-]{2,40}(?: [\w'&-]{2,40})?)",
+    r"\b(?:not(?! only)|instead of|in place of|rather than|from|over|replac(?:ed|ing)|swapp(?:ed|ing)|"
+    r"ripp(?:ed|ing) out|wip(?:ed|ing)|"
+    r"ditch(?:ed|ing)|traded(?: in)?|off|left|dropped|switch(?:ed|ing) (?:from|off)|sick of|got rid of|"
+    r"used to (?:be|use|have)|"
+    r"no longer \w{2,12}|stopped \w{2,12}ing|than|beat) (?:an? |the |my |our |that |"
+    r"old )*([\w'&-]{2,40}(?: [\w'&-]{2,40})?)",
     re.IGNORECASE,
 )
 
 
 _DISMISSED = re.compile(
-    r"([\w'&-]{2,40}) (?:is|are|was|were) (?:fine|ok|okay|over|wrong|a typo|gone|history|no more|out of the question)\b",
+    r"([\w'&-]{2,40}) (?:is|are|was|were) (?:fine|ok|okay|over|wrong|a typo|gone|history|no more|"
+    r"out of the question)\b",
     re.IGNORECASE,
 )
 
@@ -337,8 +366,10 @@ def _field(name: str, held: str, told: str) -> _Field:
 
 
 _VEHICLE = (
-    r"car|truck|suv|van|minivan|pickup|motorbike|motorcycle|scooter|toyota|honda|ford|bmw|audi|mazda|kia|hyundai|"
-    r"nissan|subaru|tesla|volvo|vw|volkswagen|skoda|fiat|renault|peugeot|chevy|chevrolet|jeep|mercedes|lexus|civic|"
+    r"car|truck|suv|van|minivan|pickup|motorbike|motorcycle|scooter|toyota|honda|ford|bmw|audi|mazda|"
+    r"kia|hyundai|"
+    r"nissan|subaru|tesla|volvo|vw|volkswagen|skoda|fiat|renault|peugeot|chevy|chevrolet|jeep|mercedes|"
+    r"lexus|civic|"
     r"corolla|prius|golf|camry|outback|seat|opel|mini|citroen|dacia|porsche|vespa|harley"
 )
 _DWELLING = (
@@ -347,65 +378,105 @@ _DWELLING = (
 _FIELDS = (
     _field(
         "home",
-        r"lives? (?:in|at|near|on|with|outside)|resid\w+ in|(?:is|are) based in|rents? an?|dwell\w*|(?:home|house|"
+        r"lives? (?:in|at|near|on|with|outside)|resid\w+ in|(?:is|are) based in|rents? an?|dwell\w*|"
+        r"(?:home|house|"
         r"apartment|flat) is in|is living in|hometown is now|stays? in",
-        rf"(?:has |have )?(?:re)?locat\w+ to|moved (?:out|back|in|down|up|over|away|home|from|(?:in)?to)(?! (?:monday|tuesday|"
-        rf"wednesday|thursday|friday|saturday|sunday))|settled (?:in|down in)|(?:bought|closed on|purchased|signed (?:a lease )?"
-        rf"(?:on|for)|found|got|rent\w*) (?:an?|the|their)[\w\s-]{{0,24}} (?:{_DWELLING}) (?:in|near|outside)|"
+        rf"(?:has |have )?(?:re)?locat\w+ to|moved (?:out|back|in|down|up|over|away|home|from|"
+        rf"(?:in)?to)(?! (?:monday|tuesday|"
+        rf"wednesday|thursday|friday|saturday|sunday))|settled (?:in|down in)|(?:bought|closed on|"
+        rf"purchased|signed (?:a lease )?"
+        rf"(?:on|for)|found|got|rent\w*) (?:an?|the|their)[\w\s-]{{0,24}} (?:{_DWELLING}) (?:in|near|"
+        rf"outside)|"
         rf"(?:now|currently) (?:lives?|living)|living in|new (?:{_DWELLING}) (?:is )?in|lives? in",
     ),
     _field(
         "work",
-        r"works? (?:at|for|as|in|part|full|with|from)|working (?:at|for|as)|employed|job|is an? [\w\s-]{0,30}(?:er|or|ist|ian|"
-        r"eer|nurse|cook|chef|clerk|intern|barista|cashier|analyst|assistant|architect|accountant|lawyer|consultant) (?:at|for|in)|"
-        r"is (?:unemployed|a student)|unemployed|(?:is|sits|works) (?:on|in) the [\w\s]{0,20}(?:team|department|office)",
-        r"(?:started|starting|begun|began|got|landed|accepted|took|found|has|have) (?:an? |their )?(?:[\w-]+ ){0,3}?(?:new )?(?:job|"
-        r"position|role|gig)|new (?:job|position|role|employer)|hired|got promoted|(?:was|been|is being) promoted|promoted to|"
-        r"resigned|laid off|got fired|(?:was|been|got) (?:let go|fired|laid off|made redundant)|retired|quit (?:\w+ )?(?:job|work)|"
-        r"(?:switched|transferred|moved) to (?:the )?(?:[\w-]+ ){0,2}(?:team|department|office|sales|marketing|engineering|finance|hr|"
-        r"support|design|research|operations|product)|left (?:\w+ )?(?:job|company|firm)|(?:started|starting) (?:working )?(?:at|with|for|as)|switched (?:jobs|careers|to [\w\s]+ team)|"
-        r"works? (?:at|for|as) [\w\s'-]+ (?:now|these days|instead)|now works? (?:at|for|as)|self-employed|freelanc\w+|"
-        r"started (?:their|a) own (?:business|company|practice|studio)",
+        r"works? (?:at|for|as|in|part|full|with|from)|working (?:at|for|as)|employed|job|"
+        r"is an? [\w\s-]{0,30}(?:er|or|ist|ian|"
+        r"eer|nurse|cook|chef|clerk|intern|barista|cashier|analyst|assistant|architect|accountant|"
+        r"lawyer|consultant) (?:at|for|in)|"
+        r"is (?:unemployed|a student)|unemployed|(?:is|sits|works) (?:on|in) the [\w\s]{0,20}(?:team|"
+        r"department|office)",
+        r"(?:started|starting|begun|began|got|landed|accepted|took|found|has|have) (?:an? |"
+        r"their )?(?:[\w-]+ ){0,3}?(?:new )?(?:job|"
+        r"position|role|gig)|new (?:job|position|role|employer)|hired|got promoted|(?:was|been|"
+        r"is being) promoted|promoted to|"
+        r"resigned|laid off|got fired|(?:was|been|got) (?:let go|fired|laid off|made redundant)|"
+        r"retired|quit (?:\w+ )?(?:job|work)|"
+        r"(?:switched|transferred|moved) to (?:the )?(?:[\w-]+ ){0,2}(?:team|department|office|sales|"
+        r"marketing|engineering|finance|hr|"
+        r"support|design|research|operations|product)|left (?:\w+ )?(?:job|company|firm)|(?:started|"
+        r"starting) (?:working )?(?:at|with|for|as)|switched (?:jobs|careers|to [\w\s]+ team)|"
+        r"works? (?:at|for|as) [\w\s'-]+ (?:now|these days|instead)|now works? (?:at|for|as)|"
+        r"self-employed|freelanc\w+|"
+        r"(?:re)?training (?:to be|as)|started (?:their|a) own (?:business|company|practice|studio)",
     ),
     _field(
         "relationship",
-        r"single|dating|seeing|girlfriend|boyfriend|married|engaged|in a relationship|partner|fianc\w+|husband|wife|widowed|divorced",
-        r"(?:got|is|are|get) (?:engaged|married|divorced|separated)|broke up|broken up|split up|breaking up|separated|divorc\w+|"
-        r"(?:is|are) (?:single|dating|done|over|seeing)|started (?:dating|seeing)|been (?:seeing|dating)|(?:seeing|dating|met) (?:someone|somebody)|in a relationship|ended things|called off (?:the|their) (?:wedding|engagement)|"
-        r"married|proposed|said yes|dumped|tied the knot|eloped|new (?:boyfriend|girlfriend|partner)|got back together|no longer together",
+        r"single|dating|seeing|crush|girlfriend|boyfriend|married|engaged|in a relationship|partner|"
+        r"fianc\w+|husband|wife|widowed|divorced",
+        r"(?:got|is|are|get) (?:engaged|married|divorced|separated)|broke up|broken up|split up|"
+        r"breaking up|separated|divorc\w+|"
+        r"(?:is|are) (?:single|dating|done|over|seeing)|started (?:dating|seeing)|been (?:seeing|"
+        r"dating)|(?:seeing|dating|met) (?:someone|somebody)|in a relationship|ended things|"
+        r"called off (?:the|their) (?:wedding|engagement)|"
+        r"married|proposed|said yes|dumped|tied the knot|eloped|new (?:boyfriend|girlfriend|partner)|"
+        r"got back together|no longer together",
     ),
     _field(
         "vehicle",
-        rf"(?:has no|(?:does not|doesn't) (?:have|own) an?) (?:{_VEHICLE})|drives? (?:an? |his |her |their )?[\w\s-]{{0,30}}|(?:car|truck|bike|motorcycle|van) is|(?:has|owns) an? [\w\s-]{{0,24}}(?:{_VEHICLE})",
-        rf"(?:traded|swapped|replaced|sold|totall?ed|wrecked|upgraded|bought|purchased|leased|picked up|got)[\w\s'-]{{0,40}} (?:{_VEHICLE})|"
+        rf"(?:has no|(?:does not|doesn't) (?:have|own) an?) (?:{_VEHICLE})|drives? (?:an? |his |her |"
+        rf"their )?[\w\s-]{{0,30}}|(?:car|truck|bike|motorcycle|van) is|(?:has|"
+        rf"owns) an? [\w\s-]{{0,24}}(?:{_VEHICLE})",
+        rf"(?:traded|swapped|replaced|sold|totall?ed|wrecked|upgraded|bought|purchased|leased|"
+        rf"picked up|got)[\w\s'-]{{0,40}} (?:{_VEHICLE})|"
         rf"new (?:{_VEHICLE})|(?:is|are) driving an?",
     ),
     _field(
         "diet",
-        r"vegetarian|vegan|pescatarian|keto|paleo|meat-eater|omnivore|low-carb|gluten-free|does not eat (?:meat|animal)|eats (?:meat|everything)",
-        r"(?:became|gone|went|go(?:es|ing)?|turned|is|are|been) (?:fully |completely |totally )?(?:vegetarian|vegan|pescatarian|keto|paleo|"
-        r"plant-based|an? (?:vegetarian|vegan|pescatarian))|(?<!not )(?<!n't )eat\w* (?:meat|fish|chicken|bacon|dairy|eggs)(?: again)?|(?:started|began|back to) eating|off (?:meat|dairy|keto)",
+        r"vegetarian|vegan|pescatarian|keto|paleo|meat-eater|omnivore|low-carb|gluten-free|"
+        r"does not eat (?:meat|animal)|eats (?:meat|everything)",
+        r"(?:became|gone|went|go(?:es|ing)?|turned|is|are|been) (?:fully |completely |"
+        r"totally )?(?:vegetarian|vegan|pescatarian|keto|paleo|"
+        r"plant-based|an? (?:vegetarian|vegan|pescatarian))|(?<!not )(?<!n't )eat\w* (?:meat|fish|"
+        r"chicken|bacon|dairy|eggs)(?: again)?|(?:started|began|back to) eating|off (?:meat|dairy|keto)",
     ),
     _field(
         "study",
-        r"studies|studying|stud(?:y|ied) \w+ at|majors?|majoring|attends|goes to|student|enrolled|degree in|university|college",
-        r"(?:switched|changed|transferred)[\w\s'-]{0,30}(?:major|to|degree|course)|dropped out|graduated|transferred to|"
+        r"studies|studying|stud(?:y|ied) \w+ at|majors?|majoring|attends|goes to|student|enrolled|"
+        r"degree in|university|college",
+        r"(?:switched|changed|transferred)[\w\s'-]{0,30}(?:major|to|degree|course)|dropped out|"
+        r"graduated|transferred to|"
         r"now (?:majors?|stud\w+)|new (?:major|school|university)|enrolled at",
     ),
     _field(
+        "a pursuit",
+        r"(?:preparing|studying|training|applying|applied|waiting|saving|looking|searching|trying|"
+        r"hoping|learning|planning|"
+        r"working towards?) (?:for|to|on)|waiting list|(?:wants|hopes|plans|intends|needs) to|"
+        r"is (?:building|writing)|in hospital",
+        r"passed|failed|finished|completed|found|handed in|submitted|published|launched|graduated|"
+        r"defended|has learned|"
+        r"got (?:into|in|accepted|rejected|an?|the|their)|came home|was rejected|bought|gave up|learned to",
+    ),
+    _field(
         "system",
-        r"(?:laptop|computer|phone|pc|desktop|tablet|server|app|site|backend|frontend|project|machine|blog|game|bot)\b.{0,30}\b(?:runs?|uses?|is an?|"
-        r"is (?:hosted|written|built|deployed)|on)|uses an? [\w\s]{0,20}(?:phone|laptop|computer|mac\w*|iphone|android|pixel|thinkpad)|"
+        r"(?:laptop|computer|phone|pc|desktop|tablet|server|app|site|backend|frontend|project|machine|"
+        r"blog|game|bot)\b.{0,30}\b(?:runs?|uses?|is an?|"
+        r"is (?:hosted|written|built|deployed)|on)|uses an? [\w\s]{0,20}(?:phone|laptop|computer|"
+        r"mac\w*|iphone|android|pixel|thinkpad)|"
         r"has an? [\w\s]{0,20}(?:phone|laptop|iphone|android|pixel|thinkpad)",
-        r"(?:install\w*|put|switched|migrat\w+|moved|rewr\w+|ported|upgraded|replac\w+|swapp\w+|wiped|convert\w+|ripp\w+|got a new|bought a new|"
+        r"(?:install\w*|put|switched|migrat\w+|moved|rewr\w+|ported|upgraded|replac\w+|swapp\w+|wiped|"
+        r"convert\w+|ripp\w+|got a new|bought a new|"
         r"new (?:phone|laptop|computer|iphone))",
     ),
 )  # fmt: skip
-_NEEDS_SHARED = frozenset({"system", "study"})
+_NEEDS_SHARED = frozenset({"system", "study", "a pursuit"})
 _OF_THINGS = frozenset({"system", "vehicle"})
 _TENTATIVE = re.compile(
-    r"\b(?:might|maybe|may|could|would|hopes?|hoping|wants?|thinking|considering|if|planning|plans?|visit\w*)\b",
-    re.I,
+    r"\b(?:might|maybe|may|could|would|hopes?|hoping|wants?|thinking|considering|if|planning|plans?|"
+    r"visit\w*)\b",
+    re.IGNORECASE,
 )
 
 
@@ -448,12 +519,12 @@ def _shared(one: _Text, other: _Text) -> frozenset[str]:
     return one.words & other.words | _lower_names(one.words, other) | values
 
 
-def _other_filler(one: _Text, other: _Text, said: str) -> Change | None:
+def _other_filler(one: _Text, other: _Text, said: str, thing: bool) -> Change | None:
     """Most of what the memory speaks about is said again, with another filler, and as a change."""
     shared = _shared(one, other)
     fresh, gone = one.words - shared, other.words - shared
     hinted = _SWITCHING.search(said) or _CORRECTED.search(said)
-    framed = (len(shared) >= 2 and len(shared) >= len(fresh)) or (shared and _SAME_ROLE.search(said))
+    framed = thing or (len(shared) >= 2 and len(shared) >= len(fresh)) or _exchanges(said, shared)
     if not (hinted and framed and fresh and gone):
         return None
     return Change(f'Of "{_listed(shared)}" the fact says something else now.')
@@ -470,30 +541,58 @@ def covered(fact: str, memory: str, new: Sequence[Claim], old: Sequence[Claim]) 
 
 
 _DENYING = re.compile(
-    r"\b(?:not|no|never|without|stopped|quit|hates?|dislikes?|loathes?|allergic|allergy|plans?|wants?|used to)\b|n't",
-    re.I,
+    r"\b(?:not|no|never|without|stopped|quit|hates?|dislikes?|loathes?|allergic|allergy|plans?|wants?|"
+    r"used to)\b|n't",
+    re.IGNORECASE,
 )
 _IMPLIED = lx.bag("home come remember reside house")
 
 
 _SWITCHING = re.compile(
-    r"\b(?:now|instead|switch\w*|swap\w*|chang\w*|replac\w*|upgrad\w*|these days|nowadays|ended up|rather than|no longer|"
-    r"anymore|from now on|took over|beat)\b", re.I,
+    r"\b(?:now|refinanc\w*|instead|switch\w*|swap\w*|chang\w*|replac\w*|upgrad\w*|these days|nowadays|"
+    r"ended up|rather than|no longer|"
+    r"anymore|from now on|took over|beat)\b", re.IGNORECASE,
 )  # fmt: skip
 _CORRECTED = re.compile(
-    r"\b(?:correction|corrected|i meant|scratch that|turns? out|turned out|mistaken?|wrong|mixed up|typo|not an?|ignore what|misspoke)\b",
-    re.I,
+    r"\b(?:correction|corrected|i meant|scratch that|turns? out|turned out|mistaken?|wrong|mixed up|"
+    r"typo|not an?|ignore what|misspoke)\b",
+    re.IGNORECASE,
 )
-_SAME_ROLE = re.compile(
-    r"\b(?:switch\w*|swapp\w*|replac\w*|chang\w*) (?:the|my|our|his|her|their|from|to)\b", re.I
+_EXCHANGED = re.compile(
+    r"\b(?:switch|swapp|replac|chang|refinanc|upgrad)(?:ed|ing|e|es)? "
+    r"(?:to |(?:the |my |our |his |her |their |from )*([\w'-]{2,40}(?: [\w'-]{2,40})?))",
+    re.IGNORECASE,
 )
+
+
+def _exchanges(said: str, shared: frozenset[str]) -> bool:
+    """Say whether just what both speak about is exchanged (not `the locks` of the house)."""
+    found = _EXCHANGED.findall(said)
+    return bool(shared) and any(
+        not words or specific(content(tag(tokenize(words)))) & shared for words in found
+    )
+
+
+def _of_one_thing(new: Sequence[Claim], old: Sequence[Claim], one: _Text) -> bool:
+    """Say whether the fact is about, or does something to, the very thing that the memory describes."""
+    thing = old[0].subject
+    if thing.is_user or thing.name or thing.head in lx.PEOPLE | lx.ANIMALS or not thing.head:
+        return False
+    objects = [p.object for c in parse(one.text) if (p := predicate_of(c, USER)) is not None and p.object]
+    acted = any(thing.head in content(_before_of(o.tokens)) for o in objects if o is not None)
+    return acted or any(claim.subject.head == thing.head for claim in new)
+
+
+def _before_of(tokens: Sequence[Token]) -> Sequence[Token]:
+    return tokens[: next((n for n, token in enumerate(tokens) if token.low == "of"), len(tokens))]
 
 
 # --- roles --------------------------------------------------------------------------------------------
 
 _HELD_ROLE = re.compile(
-    r"\b(?:the )?user's (?:new |current |favou?rite )?([\w-]+(?: (?:show|band|book|film|movie|team|song|food|cuisine|colou?r|teacher|advisor|"
-    r"instructor|trainer))?) is (?:called |named |still )?([A-Z][\w.'-]*(?: [A-Z][\w.'-]*)*)"
+    r"\b(?:the )?user's (?:new |current |favou?rite )?(?:[\w-]{1,30} )?([\w-]{1,30}) is (?:called |"
+    r"named |still )?"
+    r"([A-Z][\w.'-]{0,40}(?: [A-Z][\w.'-]{0,40}){0,4})"
 )
 
 
@@ -501,7 +600,7 @@ def _other_holder(one: _Text, other: _Text, new: Sequence[Claim], said: str) -> 
     """The memory names who or what holds a role of the user's, and the fact names a new holder."""
     held = _HELD_ROLE.search(other.text)
     if held is None or not re.search(
-        r"\b(?:new|now|replac\w+|took over|instead|changed|switched)\b", said, re.I
+        r"\b(?:new|now|replac\w+|took over|instead|changed|switched)\b", said, re.IGNORECASE
     ):
         return None
     role, name = canonical(held.group(1).lower()), held.group(2).lower()
@@ -516,7 +615,8 @@ def _other_holder(one: _Text, other: _Text, new: Sequence[Claim], said: str) -> 
 
 
 _ROLES = lx.bag(
-    "show band book film song food cuisine colour gym school bank vet doctor trainer advisor supervisor team"
+    "show band book film song food cuisine colour gym school bank vet doctor trainer advisor "
+    "supervisor team lead leader captain editor provider"
 )
 
 

@@ -74,22 +74,34 @@ class Comparison:
 def compare(fact: str, memory: str, message: str) -> Comparison:
     """Compare what a fact and a memory claim; `message` tells whether the user corrects or replaces."""
     new, old = claims_of(fact), claims_of(memory)
-    replacing = _REPLACING.search(message) is not None
-    denied = _denied(message)
-    clashes = tuple(
-        (f, m) for f in new for m in old if stand(f, m, replacing) == "conflict" or _is_denied(f, m, denied)
-    )
-    if _other_company(fact, memory):
-        clashes = tuple(pair for pair in clashes if not pair[0].attribute.startswith("time:"))
+    clashes = _clashing(fact, memory, message)
     if clashes:
         return Comparison("conflict", _clash_words(*clashes[0]), clashes)
     change = changed(fact, memory, message, new, old)
     if change is not None:
         return Comparison("conflict", change.rationale, change=change)
-    if _all_known(fact, memory, new, old) or _all_said(fact, memory, new, old):
+    said = _all_known(fact, memory, new, old) or _all_said(fact, memory, new, old)
+    if said or covered(fact, memory, new, old):
         return Comparison("duplicate", "The memory already says this.")
-    if covered(fact, memory, new, old):
-        return Comparison("duplicate", "The memory already says this in other words.")
+    return _added(fact, memory, new, old)
+
+
+def _clashing(fact: str, memory: str, message: str) -> tuple[tuple[Claim, Claim], ...]:
+    """Return the claims of fact and memory that exclude one another."""
+    replacing, denied = _REPLACING.search(message) is not None, _denied(message)
+    clashes = tuple(
+        (f, m)
+        for f in claims_of(fact)
+        for m in claims_of(memory)
+        if stand(f, m, replacing) == "conflict" or _is_denied(f, m, denied)
+    )
+    if not _other_company(fact, memory):
+        return clashes
+    return tuple(pair for pair in clashes if not pair[0].attribute.startswith("time:"))
+
+
+def _added(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> Comparison:
+    """Tell a further attribute of what the memory describes from what stands by itself."""
     if enriches(fact, memory):
         return Comparison("addition", "It says all that the memory says, and more.")
     if _completes(new, old):
@@ -201,6 +213,10 @@ def _by_ending(fact: Claim, memory: Claim) -> Stand:
 
 
 _SORTS = {
+    "meat": lx.MEAT,
+    "dairy": lx.DAIRY,
+    "fish": lx.FISH,
+    "seafood": lx.FISH,
     "coffee": lx.bag("latte espresso cappuccino americano mocha macchiato cortado"),
     "alcohol": lx.bag("beer wine whisky whiskey gin vodka rum cider champagne cocktail"),
     "drinking": lx.bag("beer wine whisky whiskey gin vodka rum cider champagne cocktail alcohol"),
@@ -211,8 +227,8 @@ _SORTS = {
 
 
 def _covers(general: frozenset[str], special: frozenset[str]) -> bool:
-    return any(word in general and special & sorts for word, sorts in _SORTS.items()) or bool(("meat" in general and special & lx.MEAT) or ("dairy" in general and special & lx.DAIRY)
-                or (("fish" in general or "seafood" in general) and special & lx.FISH))  # fmt: skip
+    """Say whether something special (`lattes`) is of the general sort named (`coffee`)."""
+    return any(word in general and special & sorts for word, sorts in _SORTS.items())
 
 
 def _ends_possession(fact: Claim, memory: Claim) -> bool:
@@ -287,6 +303,8 @@ def _by_life(fact: Claim, memory: Claim) -> Stand:
 def _replaces(fact: Claim, memory: Claim) -> bool:
     """Said as a replacement, another value of the same doing excludes the old one."""
     same = fact.attribute == memory.attribute and fact.attribute in _REPLACEABLE
+    if fact.attribute in _OF_SOMETHING and not (fact.value & memory.value) - _MONEY:
+        return False
     return (
         same
         and fact.positive
@@ -295,6 +313,10 @@ def _replaces(fact: Claim, memory: Claim) -> bool:
         and bool(memory.value)
         and not fact.value <= memory.value
     )
+
+
+_OF_SOMETHING = frozenset(["do:pay", "do:cost"])
+_MONEY = lx.bag("euro dollar pound buck month year week")
 
 
 def _all_known(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> bool:

@@ -8,10 +8,11 @@ from prompts.language.entities import canonical
 from prompts.language.words import Token
 
 _UNITS = {
-    "lb": "weight", "lbs": "weight", "pound": "weight", "kg": "weight", "kilo": "weight", "kilogram": "weight",
-    "stone": "weight", "mile": "distance", "km": "distance", "kilometre": "distance", "kilometer": "distance",
-    "euro": "money", "dollar": "money", "buck": "money", "usd": "money", "eur": "money", "quid": "money",
-    "%": "share", "percent": "share", "hour": "hours", "minute": "minutes", "mg": "dose", "cm": "length",
+    "lb": "weight", "lbs": "weight", "pound": "weight", "kg": "weight", "kilo": "weight",
+    "kilogram": "weight", "stone": "weight", "mile": "distance", "km": "distance", "kilometre": "distance",
+    "kilometer": "distance", "euro": "money", "dollar": "money", "buck": "money", "usd": "money",
+    "eur": "money", "quid": "money", "%": "share", "percent": "share", "hour": "hours",
+    "minute": "minutes", "mg": "dose", "cm": "length",
 }  # fmt: skip
 _SIGNS = {"$": "money", "€": "money", "£": "money"}
 _ENDINGS = (
@@ -26,7 +27,7 @@ _MEASURES = frozenset(_UNITS.values())
 _RANKS = {
     word: str(number)
     for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), 1
+        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 1
     )
 }
 _ORDINAL = ("st", "nd", "rd", "th")
@@ -121,24 +122,28 @@ def _rank(tokens: Sequence[Token], number: int) -> tuple[str, str, int] | None:
 
 
 def _amount(tokens: Sequence[Token], number: int) -> tuple[str, str, int] | None:
-    """Read `$820`, `128 lbs`, `4 employees`, `2017`."""
-    token, following = tokens[number], tokens[number + 1] if number + 1 < len(tokens) else None
-    low = token.low
-    if number and tokens[number - 1].tag == "NNP":  # `iPhone 12` is a name
+    """Read `$820`, `128 lbs`, `4 employees`, `2017`; `iPhone 12` is a name."""
+    token, low = tokens[number], tokens[number].low
+    if number and tokens[number - 1].tag == "NNP":
         return None
     if low[0] in _SIGNS and len(low) > 1:
-        return "money", low[1:].replace(",", ""), 1
+        return _SIGNS[low[0]], low[1:].replace(",", ""), 1
     for ending, kind in _ENDINGS:
         if low.endswith(ending) and low[0].isdigit():
             return kind, low.removesuffix(ending), 1
     if token.tag != "CD" or not token.lemma[:1].isdigit() or low.endswith(_ORDINAL):
         return None
-    norm = token.lemma.replace(",", "")
-    if following is None or following.tag not in {"NN", "NNP", "JJ"} and following.low not in _UNITS:
-        year = norm.isdigit() and len(norm) == 4 and norm[:2] in {"19", "20"}
-        return ("year" if year else "number", norm, 1)
-    unit = canonical(following.lemma)
-    if unit in _UNITS or following.low in _UNITS:
-        return _UNITS.get(unit, _UNITS.get(following.low, "")), norm, 2
-    year = norm.isdigit() and len(norm) == 4 and norm[:2] in {"19", "20"}
-    return ("year", norm, 1) if year else (f"count:{unit}", norm, 1)
+    return _counted(token.lemma.replace(",", ""), tokens[number + 1 : number + 2])
+
+
+def _counted(norm: str, following: Sequence[Token]) -> tuple[str, str, int]:
+    """Return what a number counts: a unit, the noun after it, or nothing (a year, a bare number)."""
+    units = [
+        _UNITS[word] for token in following for word in (canonical(token.lemma), token.low) if word in _UNITS
+    ]
+    if units:
+        return units[0], norm, 2
+    if norm.isdigit() and len(norm) == 4 and norm[:2] in {"19", "20"}:
+        return "year", norm, 1
+    nouns = [canonical(token.lemma) for token in following if token.tag in {"NN", "NNP", "JJ"}]
+    return f"count:{nouns[0]}" if nouns else "number", norm, 1
