@@ -55,7 +55,8 @@ _ENDING = re.compile(
     r"fired|laid off|expired|"
     r"dumped|kicked|gone|don'?t|doesn'?t|can'?t|cannot|not|n't|never|without|nobody|no more|out of|"
     r"resign\w*|retir\w+|"
-    r"returned|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|unsubscrib\w+|disband\w*|"
+    r"returned|moved out|remov\w+|taken out|gave|given|donat\w+|stolen|broke|totall?ed|wrecked|crashed|"
+    r"unsubscrib\w+|disband\w*|"
     r"shut|lapse\w*|"
     r"abandon\w*|scrapp?\w*|cleared|cured|healed|outgrew|outgrown|grew out|recovered|paid off|bailed|"
     r"backed out|pulled out)\b",
@@ -180,6 +181,12 @@ def concerns(one: _Text, other: _Text, new: Sequence[Claim], old: Sequence[Claim
     if not new or not old:
         return False
     told, held = [claim.subject for claim in new], [claim.subject for claim in old]
+    if (
+        told[0].name
+        and held[0].head in lx.PEOPLE
+        and re.search(rf"\bis (?:called )?{re.escape(told[0].name)}\b", other.low)
+    ):
+        return True
     about = _is_met(held[0], told, one)
     return about and (_is_met(told[0], held, other) or _acts_on_user(told[0], one))
 
@@ -279,6 +286,10 @@ _DISMISSED = re.compile(
 )
 
 
+_ONE_BREATH = 80
+"""Characters of what is said around a fact, for `no longer X` to be about what the fact puts in its place."""
+
+
 def _displaced(one: _Text, other: _Text, said: str) -> Change | None:
     """The message names a word of the memory as what is no longer so, and the fact has another."""
     if not (_SWITCHING.search(said) or _CORRECTING.search(said) or _CHANGING.search(said)):
@@ -288,7 +299,7 @@ def _displaced(one: _Text, other: _Text, said: str) -> Change | None:
     over = frozenset[str]().union(*named) & other.words
     fresh, frame = one.words - other.words, (one.words & other.words) - over
     told = over & one.words
-    explicit = frame or _SWITCHING.search(said)
+    explicit = frame or (_SWITCHING.search(said) and len(said) - len(one.text) < _ONE_BREATH)
     if not over or not fresh or not explicit or (told and not _SWITCHING.search(said)):
         return None
     return Change(f'The message says that "{_listed(over)}" is over or wrong.', partial=True)
@@ -409,7 +420,9 @@ _FIELDS = (
         r"starting) (?:working )?(?:at|with|for|as)|switched (?:jobs|careers|to [\w\s]+ team)|"
         r"works? (?:at|for|as) [\w\s'-]+ (?:now|these days|instead)|now works? (?:at|for|as)|"
         r"self-employed|freelanc\w+|"
-        r"(?:re)?training (?:to be|as)|started (?:their|a) own (?:business|company|practice|studio)",
+        r"(?:re)?training (?:to be|as)|(?:go|going|back|return\w*|works?) (?:back )?(?:to|in|"
+        r"at) the office|started (?:their|a) own (?:business|company|"
+        r"practice|studio)",
     ),
     _field(
         "relationship",
@@ -450,12 +463,18 @@ _FIELDS = (
         r"now (?:majors?|stud\w+)|new (?:major|school|university)|enrolled at",
     ),
     _field(
+        "expecting",
+        r"pregnant|expecting",
+        r"gave birth|(?:had|have had) (?:the|their|her|a) baby|baby (?:is|was) born",
+    ),
+    _field(
         "a pursuit",
         r"(?:preparing|studying|training|applying|applied|waiting|saving|looking|searching|trying|"
         r"hoping|learning|planning|"
         r"working towards?) (?:for|to|on)|waiting list|(?:wants|hopes|plans|intends|needs) to|"
         r"is (?:building|writing)|in hospital",
-        r"passed|failed|finished|completed|found|handed in|submitted|published|launched|graduated|"
+        r"passed|failed|finished|started|began|completed|found|handed in|submitted|published|launched|"
+        r"graduated|"
         r"defended|has learned|"
         r"got (?:into|in|accepted|rejected|an?|the|their)|came home|was rejected|bought|gave up|learned to",
     ),
@@ -523,7 +542,7 @@ def _other_filler(one: _Text, other: _Text, said: str, thing: bool) -> Change | 
     """Most of what the memory speaks about is said again, with another filler, and as a change."""
     shared = _shared(one, other)
     fresh, gone = one.words - shared, other.words - shared
-    hinted = _SWITCHING.search(said) or _CORRECTED.search(said)
+    hinted = _SWITCHING.search(said) or _CORRECTED.search(said) or (thing and _ALTERING.search(one.text))
     framed = thing or (len(shared) >= 2 and len(shared) >= len(fresh)) or _exchanges(said, shared)
     if not (hinted and framed and fresh and gone):
         return None
@@ -531,11 +550,11 @@ def _other_filler(one: _Text, other: _Text, said: str, thing: bool) -> Change | 
 
 
 def covered(fact: str, memory: str, new: Sequence[Claim], old: Sequence[Claim]) -> bool:
-    """Say whether a memory about the same people holds every specific word and value of the fact."""
+    """Say whether a memory about the same people holds every telling word and value of the fact."""
     one, other = _read(fact), _read(memory)
-    words = one.words - _IMPLIED
+    words = _telling(fact) - _IMPLIED
     held = {(v.kind, v.norm) for v in other.values}
-    same = (words | {"?"}) - {"?"} <= other.words and all((v.kind, v.norm) in held for v in one.values)
+    same = words <= _telling(memory) and all((v.kind, v.norm) in held for v in one.values)
     polar = bool(_DENYING.search(fact)) == bool(_DENYING.search(memory))
     return bool(words or one.values) and same and polar and concerns(one, other, new, old)
 
@@ -545,7 +564,19 @@ _DENYING = re.compile(
     r"used to)\b|n't",
     re.IGNORECASE,
 )
-_IMPLIED = lx.bag("home come remember reside house")
+_IMPLIED = lx.bag(
+    "be have do get go come live reside house home work own drive take know call name really still "
+    "also remember say like love enjoy use lot much very for every one"
+)
+
+
+@lru_cache(maxsize=256)
+def _telling(text: str) -> frozenset[str]:
+    """Return the roots of all words that carry meaning, days and hours included, amounts apart."""
+    values = values_of(tag(tokenize(text)))
+    spans = [(value.start, value.end) for value in values]
+    tokens = [t for t in tag(tokenize(text)) if not any(start <= t.start < end for start, end in spans)]
+    return frozenset(root(lemma) for lemma in content(tokens))
 
 
 _SWITCHING = re.compile(
@@ -553,6 +584,11 @@ _SWITCHING = re.compile(
     r"ended up|rather than|no longer|"
     r"anymore|from now on|took over|beat)\b", re.IGNORECASE,
 )  # fmt: skip
+_ALTERING = re.compile(
+    r"\b(?:mov(?:ed|ing)|paint(?:ed|ing)|rewr\w+|rebuil\w+|renam\w+|dyed|remodel\w+|transferr\w+|"
+    r"converted)\b",
+    re.IGNORECASE,
+)
 _CORRECTED = re.compile(
     r"\b(?:correction|corrected|i meant|scratch that|turns? out|turned out|mistaken?|wrong|mixed up|"
     r"typo|not an?|ignore what|misspoke)\b",
@@ -599,21 +635,32 @@ _HELD_ROLE = re.compile(
 def _other_holder(one: _Text, other: _Text, new: Sequence[Claim], said: str) -> Change | None:
     """The memory names who or what holds a role of the user's, and the fact names a new holder."""
     held = _HELD_ROLE.search(other.text)
-    if held is None or not re.search(
-        r"\b(?:new|now|replac\w+|took over|instead|changed|switched)\b", said, re.IGNORECASE
-    ):
-        return None
-    role, name = canonical(held.group(1).lower()), held.group(2).lower()
-    if (
-        role not in lx.PEOPLE - lx.KIN | _ROLES
-        or name in one.low
-        or role not in one.words | _lemmas(one.text)
-    ):
-        return None
     third = [claim.subject for claim in new if claim.subject.owner not in {"user", "", "?"}]
-    return None if third else Change(f"The user's {role} is somebody else now.")
+    if third:
+        return None
+    if _has_new(one, other):
+        return Change("The user has somebody new in that role.")
+    if held is None:
+        return None
+    role, name = canonical(held.group(1).lower()), held.group(2).lower().rstrip(".")
+    favourite = all(re.search(r"\bfavou?rite\b", text.low) for text in (one, other))
+    named = favourite or (role in (lx.PEOPLE - lx.KIN) | _ROLES and _SUCCEEDING.search(said) is not None)
+    if not named or name in one.low or role not in one.words | _lemmas(one.text):
+        return None
+    return Change(f"The user's {role} is somebody or something else now.")
 
 
+def _has_new(one: _Text, other: _Text) -> bool:
+    """Say whether the user has a new lawyer where the memory has one."""
+    heads = {canonical(word.lower()) for word in _NEW_HOLDER.findall(one.text)}
+    return bool(heads & _SINGLE_ROLES & other.words)
+
+
+_SUCCEEDING = re.compile(r"\b(?:new|now|replac\w+|took over|instead|changed|switched)\b", re.IGNORECASE)
+_NEW_HOLDER = re.compile(r"\buser (?:has|got|found|hired) an? new ([\w-]{2,40})")
+_SINGLE_ROLES = lx.bag(
+    "boss landlord landlady lawyer doctor dentist therapist nanny vet trainer coach roommate"
+)
 _ROLES = lx.bag(
     "show band book film song food cuisine colour gym school bank vet doctor trainer advisor "
     "supervisor team lead leader captain editor provider"

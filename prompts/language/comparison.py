@@ -88,7 +88,8 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
 
 def _clashing(fact: str, memory: str, message: str) -> tuple[tuple[Claim, Claim], ...]:
     """Return the claims of fact and memory that exclude one another."""
-    replacing, denied = _REPLACING.search(message) is not None, _denied(message)
+    replacing = _REPLACING.search(message) is not None and not _ADDING.search(message)
+    denied = _denied(message)
     clashes = tuple(
         (f, m)
         for f in claims_of(fact)
@@ -113,6 +114,7 @@ def _added(fact: str, memory: str, new: list[Claim], old: list[Claim]) -> Compar
     return Comparison("unrelated", "The memory is about another subject.")
 
 
+_ADDING = re.compile(r"\b(?:too|also|as well|in addition|besides)\s*(?:[.!,;]|$)", re.IGNORECASE)
 _COMPANY = re.compile(r"\bwith ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z][\w'-]{1,40})")
 
 

@@ -411,11 +411,22 @@ def _value_words(memory: str, held: Claim) -> frozenset[str]:
 def changed_by(fact: str, memory: str, change: Change) -> str:
     """Put the new values in the old ones' places; else let the fact stand for the clause that it changes."""
     if not change.values:
-        return _without_changed(fact, memory, change)
+        return _introduced(_without_changed(fact, memory, change), memory)
     result = memory
     for new, old in sorted(change.values, key=lambda pair: -pair[1].start):
         result = result[: old.start] + fact[new.start : new.end] + result[old.end :]
     return result
+
+
+def _introduced(result: str, memory: str) -> str:
+    """Say who a person or animal is as the memory did (`The user's daughter Zoe`)."""
+    clause = next(iter(parse(memory)), None)
+    entity = entity_of(clause.subject) if clause is not None and clause.subject else USER
+    if clause is None or not entity.name or not entity.owner:
+        return result
+    phrase = memory[clause.subject[0].start : clause.subject[-1].end].partition(",")[0]
+    name = phrase.rpartition(" ")[2]
+    return phrase + result[len(name) :] if result.startswith(f"{name} ") else result
 
 
 def _without_changed(fact: str, memory: str, change: Change) -> str:
