@@ -295,7 +295,7 @@ def _displaced(one: _Text, other: _Text, said: str) -> Change | None:
     if not (_SWITCHING.search(said) or _CORRECTING.search(said) or _CHANGING.search(said)):
         return None
     words = [*_DISPLACING.findall(said), *_DISMISSED.findall(said)]
-    named = [specific(content(tag(tokenize(phrase)))) for phrase in words]
+    named = [specific(content(tag(tokenize(phrase.lower())))) for phrase in words]
     over = frozenset[str]().union(*named) & other.words
     fresh, frame = one.words - other.words, (one.words & other.words) - over
     told = over & one.words

@@ -418,10 +418,16 @@ def changed_by(fact: str, memory: str, change: Change) -> str:
     return result
 
 
+_ROLE_OF = re.compile(r"(The user's [\w -]{2,40}) is (?:called |named )?([A-Z][\w'-]{1,40})\.?$")
+
+
 def _introduced(result: str, memory: str) -> str:
     """Say who a person or animal is as the memory did (`The user's daughter Zoe`)."""
     clause = next(iter(parse(memory)), None)
     entity = entity_of(clause.subject) if clause is not None and clause.subject else USER
+    role = _ROLE_OF.match(memory)
+    if role is not None and result.startswith(f"{role.group(2)} "):
+        return f"{role.group(1)} {result}"
     if clause is None or not entity.name or not entity.owner:
         return result
     phrase = memory[clause.subject[0].start : clause.subject[-1].end].partition(",")[0]
