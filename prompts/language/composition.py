@@ -156,7 +156,7 @@ class _Writer:
         return meant is not None and any(same_entity(meant.entity, known) for known in self.introduced)
 
     def _continues(self, clause: Clause, before: Entity) -> bool:
-        """Say whether a pronoun goes back to the statement before: the subject, or any with the same subject."""
+        """Say whether a pronoun goes back to the statement before: its subject, or any beside it."""
         same = same_entity(before, self.subject)
         tokens = (*clause.subject, *clause.rest) if same else clause.subject
         pronouns = [token for token in tokens if token.low in PRONOUNS and token.tag in _PRONOUN_TAGS]

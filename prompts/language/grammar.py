@@ -142,6 +142,8 @@ def _parenthetical(ahead: list[Token], number: int) -> bool:
 def _inverted(ahead: list[Token]) -> bool:
     if len(ahead) < 2:
         return False
+    if ahead[1].tag in {"NN", "NNP"} and any(token.text == "?" for token in ahead):
+        return True
     return ahead[1].tag in {"PRP", "DT", "PRP$", "NEG"} or ahead[1].low in {"that", "this", "there"}
 
 

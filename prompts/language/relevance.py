@@ -53,7 +53,8 @@ _EVALUATIVE = lx.bag(
     "great good nice cool awesome amazing interesting funny true right wrong fine okay ok perfect "
     "helpful lovely weird crazy hilarious sad bad terrible fun hard easy difficult sure clear important "
     "beautiful fair enough delicious tasty wonderful fantastic correct exciting annoying strange odd "
-    "official gross disgusting insane ridiculous next level huge pricey expensive cheap killer overkill "
+    "stressful boring hectic exhausting tiring lame intense chaotic official gross disgusting insane "
+    "ridiculous next level huge pricey expensive cheap killer overkill "
     "wild stupid dumb brutal rough nuts bad-ass dope lit nasty worse worst mess disaster hell joke blessing "
     "nightmare pain hassle "
     "raining snowing sunny cloudy cold hot warm late early time possible better best worth day morning "
@@ -176,6 +177,9 @@ def _is_hypothetical(clause: Clause) -> bool:
         for token in words
     ):
         return True
+    lows = [token.low for token in words]
+    if any(one == "thinking" and two in {"of", "about"} for one, two in itertools.pairwise(lows)):
+        return True
     if any(token.low in {"could", "might", "may", "should"} and token.tag == "VF" for token in clause.group):
         return True
     conditional = any(token.low in {"would", "'d"} and token.tag == "VF" for token in clause.group)
@@ -277,7 +281,8 @@ def _is_of_the_moment(clause: Clause, subject: Sequence[Token]) -> bool:
         return True
     if (_is_state(clause) or verb_form(main.low) == "VBG") and _MOMENT.search(text):
         return True
-    spot = any(token.lemma in _SPOTS for token in clause.rest) and clause.rest[0].tag in {"IN", "RB"}
+    spot = any(token.lemma in _SPOTS and token.tag != "V" for token in clause.rest)
+    spot = spot and clause.rest[0].tag in {"IN", "RB"} and clause.rest[0].low != "with"
     return spot and _is_state(clause)
 
 

@@ -65,7 +65,10 @@ def _value(message: str) -> str:
     start, _ = without_openers(message, 0, len(message))
     value = _POINTING.sub("", message[start:].strip()).strip(" .,!;:\n")
     tokens = tag(tokenize(value))
-    return "" if len(tokens) > 9 or any(token.tag in {"VF", "UH", "WH"} for token in tokens) else value
+    vague = bool(tokens) and tokens[-1].low in {"one", "it", "that", "works"}
+    return (
+        "" if vague or len(tokens) > 9 or any(token.tag in {"VF", "UH", "WH"} for token in tokens) else value
+    )
 
 
 def _polar(tokens: Sequence[Token], answer: str) -> tuple[str, str] | None:

@@ -22,7 +22,8 @@ _STEP = r"[\s,!.:;…—–*-]*"
 _OPENER = re.compile(
     rf"(?:{_STEP}\b(?:oh|wait|hang on|hold on|no(?! longer| more| one|body)|nope|hey|hi|"
     r"hiya|hello|ok|okay|yeah|yes|yep|yup|"
-    r"k|so|soo+|heyy+|yea|ya|nah|random(?: but)?|also unrelated|unrelated(?: but)?|and|but|plus|"
+    r"k|quick q(?:uestion)?|so|soo+|heyy+|yea|ya|nah|random(?: but)?|also unrelated|"
+    r"unrelated(?: but)?|and|but|plus|"
     r"(?:ok(?:ay)? )?(?:dumb|stupid|quick|random|silly) question(?: but)?|kinda (?:random|"
     r"off topic)(?: but)?|"
     r"(?:so )?(?:idk|i don'?t know|not sure) if (?:it'?s|this is|that'?s) relevant(?: but)?|"
@@ -172,7 +173,7 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
     parsed = parse_sentence(text, start, end)
     found, subject = list[Statement](), tuple[Token, ...]()
     for number, whole in enumerate(parsed):
-        clause, asked = _unwrapped(_without_reason(whole))
+        clause, asked = _unwrapped(_without_reason(_begun(whole) if number == 0 else whole))
         shares = number > 0 and _shares_subject(clause) and not _is_idle(found)
         supposed = supposed or (number > 0 and _opens_if(parsed[number - 1]) and not _coordinated(clause))
         subject = subject if shares else clause.subject
@@ -182,6 +183,19 @@ def _of_sentence(text: str, start: int, end: int) -> list[Statement]:
         found += [] if supposed or not reason else _attached(whole)
         found.append(Statement(clause, tuple(subject), reason))
     return found
+
+
+def _begun(clause: Clause) -> Clause:
+    """Read `starting at Klarna on Monday` as `I am starting at Klarna on Monday`."""
+    first = clause.tokens[0]
+    if clause.group or len(clause.tokens) < 3 or verb_lemma(first.low) not in _BEGUN or first.tag != "V":
+        return clause
+    subject = (Token("I", first.start, first.start, "PRP"),)
+    group = (Token("am", first.start, first.start, "VF"), first)
+    return Clause(clause.tokens, (), subject, group, clause.tokens[1:])
+
+
+_BEGUN = lx.bag("start move work study live retire graduate switch join leave quit expect train learn retake")
 
 
 def _without_reason(clause: Clause) -> Clause:
