@@ -144,8 +144,18 @@ def changed(
 def _read(text: str) -> _Text:
     tokens = tag(tokenize(text))
     values = tuple(values_of(tokens))
-    inside = [t for t in tokens if not any(v.start <= t.start < v.end for v in values)]
-    return _Text(text, specific(content(inside)), values)
+    return _Text(text, specific(content(_outside(tokens, values))), values)
+
+
+def _outside(tokens: Sequence[Token], values: Sequence[Value]) -> list[Token]:
+    """Return the tokens that are part of no value; both come in the text's order."""
+    kept, number = list[Token](), 0
+    for token in tokens:
+        while number < len(values) and values[number].end <= token.start:
+            number += 1
+        if number == len(values) or token.start < values[number].start:
+            kept.append(token)
+    return kept
 
 
 def specific(lemmas: frozenset[str]) -> frozenset[str]:
@@ -573,10 +583,8 @@ _IMPLIED = lx.bag(
 @lru_cache(maxsize=256)
 def _telling(text: str) -> frozenset[str]:
     """Return the roots of all words that carry meaning, days and hours included, amounts apart."""
-    values = values_of(tag(tokenize(text)))
-    spans = [(value.start, value.end) for value in values]
-    tokens = [t for t in tag(tokenize(text)) if not any(start <= t.start < end for start, end in spans)]
-    return frozenset(root(lemma) for lemma in content(tokens))
+    tokens = tag(tokenize(text))
+    return frozenset(root(lemma) for lemma in content(_outside(tokens, list(values_of(tokens)))))
 
 
 _SWITCHING = re.compile(
