@@ -2,17 +2,19 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.chatbot import Conversation, State, hand_over, recall, respond
+from nodes.chatbot import Conversation, State, hand_over, recall, respond, wake
 from nodes.context import ChatContext
 
 builder = StateGraph(State, context_schema=ChatContext, input_schema=Conversation, output_schema=Conversation)
 builder.add_node(recall)
-builder.add_node(respond)
 builder.add_node(hand_over)
+builder.add_node(respond)
+builder.add_node(wake)
 
 builder.add_edge(START, "recall")
-builder.add_edge("recall", "respond")
-builder.add_edge("respond", "hand_over")
-builder.add_edge("hand_over", END)
+builder.add_edge("recall", "hand_over")
+builder.add_edge("hand_over", "respond")
+builder.add_edge("respond", "wake")
+builder.add_edge("wake", END)
 
 graph = builder.compile(name="chatbot")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mneme.errors import BadInput
 from mneme.settings import settings
-from mneme.show import console, print_json, print_table
+from mneme.show import console, errors, print_json, print_table
 from mneme.users import add_user, list_users, remove_user
 
 
@@ -14,7 +14,8 @@ async def add(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"user": name, "key": key})
         return
-    console.print(f"{key}\n[dim]Keep it: it is shown this once. Use it as MNEME_KEY, or in x-api-key.[/]")
+    print(key)
+    errors.print("[dim]Keep it: it is shown this once. Use it as MNEME_KEY, or in x-api-key.[/]")
 
 
 async def remove(name: str, as_json: bool) -> None:

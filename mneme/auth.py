@@ -15,7 +15,8 @@ from langgraph_sdk import Auth
 
 from mneme.errors import Forbidden, MnemeError
 from mneme.settings import read_settings
-from mneme.users import authenticate
+from mneme.users import authenticate, list_users
+from nodes.background import memory_thread
 from nodes.context import ALONE
 from stores.checkpoints import thread_owner
 
@@ -171,5 +172,13 @@ async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     The server forgets threads (it is killed, its folder is deleted) that the checkpoints remember;
     who made such a thread anew would read them.
     """
-    if await thread_owner(str(value["thread_id"])) not in (None, ctx.user.identity):
+    thread, me = str(value["thread_id"]), ctx.user.identity
+    if await thread_owner(thread) not in (None, me) or thread in await _memory_threads_of_others(me):
         raise _refusal(409, "A thread with this id is somebody else's.")
+
+
+async def _memory_threads_of_others(me: str) -> set[str]:
+    """Return the threads on which others' messages are remembered, made or not yet."""
+    path = (await read_settings()).auth
+    users = await asyncio.to_thread(list_users, path) if path else []
+    return {memory_thread(user.name) for user in users if user.name != me}

@@ -4,6 +4,8 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from textwrap import shorten
+from threading import Thread
 from uuid import uuid4
 
 from rich.markup import escape
@@ -13,12 +15,14 @@ from mneme.memories import full_key, print_history, print_memories
 from mneme.session import open_session
 from mneme.show import console, print_error, print_json, print_outcome
 from mneme.talk import Context, Talk, show_notice, told
+from nodes.chatbot import must_fit
+from nodes.context import ChatContext
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
 
 
-async def chat(user: str, thread: str, context: Context, as_json: bool) -> None:
-    """Talk until the user has had enough; then wait for the memory agent."""
+async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
+    """Talk until the user has had enough, wait for the memory agent; return 1 where a script failed."""
     async with open_session(user) as session:
         terminal = Terminal(Talk(session, thread, context), as_json)
         await terminal.greet()
@@ -26,16 +30,30 @@ async def chat(user: str, thread: str, context: Context, as_json: bool) -> None:
             if not await terminal.take(line):
                 break
         await terminal.finish()
+    return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
 async def _lines(as_json: bool) -> AsyncIterator[str]:
-    """Yield what the user types, line by line, until the end of the input."""
+    """Yield what the user types, line by line, until the end of the input.
+
+    A daemon thread reads, so that Ctrl-C at the prompt ends the process without waiting for a line.
+    """
     prompt = "you: " if sys.stdin.isatty() and not as_json else ""
+    loop = asyncio.get_running_loop()
     while True:
+        line: asyncio.Future[str] = loop.create_future()
+        Thread(target=_read_line, args=(prompt, loop, line), daemon=True).start()
         try:
-            yield await asyncio.to_thread(input, prompt)
+            yield await line
         except EOFError:
             return
+
+
+def _read_line(prompt: str, loop: asyncio.AbstractEventLoop, line: "asyncio.Future[str]") -> None:
+    try:
+        loop.call_soon_threadsafe(line.set_result, input(prompt))
+    except (EOFError, UnicodeDecodeError):
+        loop.call_soon_threadsafe(line.set_exception, EOFError())
 
 
 @dataclass
@@ -45,6 +63,7 @@ class Terminal:
     talk: Talk
     as_json: bool
     open: list[str] = field(default_factory=list)
+    has_failed: bool = False
 
     async def greet(self) -> None:
         """Say who answers, and finish what a killed process left behind."""
@@ -54,14 +73,16 @@ class Terminal:
         try:
             await self._go_on()
         except MnemeError as error:
-            print_error(error, self.as_json)
+            self._complain(error)
         self.talk.remember()
 
     async def _go_on(self) -> None:
         if not (words := await self.talk.left_unanswered()):
             return
         if not self.as_json:
-            console.print(f"[dim]answering what you said last:[/] {escape(words)}", soft_wrap=True)
+            console.print(
+                f"[dim]answering what you said last:[/] {escape(shorten(words, 80))}", soft_wrap=True
+            )
         async for piece in self.talk.resume():
             self._say(piece)
         if self.as_json:
@@ -79,8 +100,12 @@ class Terminal:
         try:
             await (self._obey(words) if words.startswith("/") else self._answer(words))
         except MnemeError as error:
-            print_error(error, self.as_json)
+            self._complain(error)
         return True
+
+    def _complain(self, error: MnemeError) -> None:
+        self.has_failed = True
+        print_error(error, self.as_json)
 
     async def finish(self) -> None:
         """Wait for the memory agent, and say what it did meanwhile."""
@@ -90,10 +115,11 @@ class Terminal:
         await self._report(wait=True)
 
     async def _answer(self, words: str) -> None:
+        must_fit(words, ChatContext().window)
         message_id = uuid4().hex
+        self.open.append(message_id)
         async for piece in self.talk.say(words, message_id):
             self._say(piece)
-        self.open.append(message_id)
         if self.as_json:
             print_json({"message_id": message_id, "message": words, "reply": self.talk.reply})
         else:
@@ -121,7 +147,8 @@ class Terminal:
 
     async def _kept(self, message_id: str) -> None:
         reason = (await self.talk.failures()).get(message_id, "")
-        print_error(MnemeError(f"One message is kept for another attempt: {reason}"), self.as_json)
+        hint = "It is tried again at the next start."
+        self._complain(MnemeError(f"One message is kept for another attempt: {reason}", hint))
 
     async def _obey(self, words: str) -> None:
         """Obey a command on the memories."""

@@ -118,7 +118,7 @@ def search(
     query: Annotated[str, typer.Argument(help="Words to search by.")],
     user: User = "local",
     limit: Limit = 10,
-    mode: Annotated[str, typer.Option(help="dense, bm25 or hybrid.")] = "hybrid",
+    mode: Annotated[str, typer.Option(help="dense or hybrid.")] = "hybrid",
     as_json: Json = False,
 ) -> None:
     """Search by meaning and by words."""

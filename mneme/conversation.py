@@ -11,11 +11,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mneme.errors import BadInput
+from nodes.chatbot import PRECEDING
 
 LONGEST = 32_000
 """Characters of the longest message that is taken, about 8000 tokens (the chatbot's window)."""
 
-PRECEDING = 6
 SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
 
@@ -54,7 +54,7 @@ def read_conversation(file: Path) -> Conversation:
         BadInput: there is no such file, or it is not text, or holds no message.
     """
     text = _text(file)
-    conversation = _json_lines(text) if text.lstrip().startswith("{") else _plain_text(text)
+    conversation = _json_lines(_lines(text)) if _is_json(text) else _plain_text(text)
     if not conversation.turns and not conversation.broken:
         raise BadInput(f"{file} holds no message.", "Write `user: …` lines, or JSON Lines.")
     return conversation
@@ -74,9 +74,23 @@ def _text(file: Path) -> str:
     return text
 
 
-def _json_lines(text: str) -> Conversation:
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[{"))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of JSON; those of one array are its elements."""
+    if not text.lstrip().startswith("["):
+        return text.split("\n")
+    try:
+        return [json.dumps(element) for element in json.loads(text)]
+    except ValueError as error:
+        raise BadInput(f"The JSON array is broken: {error}.", "Write one object a line.") from error
+
+
+def _json_lines(lines: list[str]) -> Conversation:
     conversation = Conversation()
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:

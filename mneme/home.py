@@ -14,6 +14,7 @@ from mneme.errors import LedgerInUse
 from mneme.operations import Operations
 from mneme.settings import settings
 from models.embedders import open_embedder
+from stores.folder import OWNER
 from stores.ledger import Ledger, open_ledger
 
 ANNOUNCEMENT = "mneme.server"
@@ -94,7 +95,10 @@ def running_server() -> str | None:
     if file is None:
         return None
     try:
-        url = Announcement.model_validate_json(file.read_bytes()).url
+        told = Announcement.model_validate_json(file.read_bytes())
+        if str(told.pid) != (file.parent / OWNER).read_text():
+            return None  # left behind by a server that was killed; another process owns the ledger now
+        url = told.url
         with urllib.request.urlopen(f"{url}/ok", timeout=5) as answer:  # noqa: S310  (our own address)
             return url if answer.status == 200 else None
     except (OSError, ValueError):  # no such file, nobody there, or not an announcement

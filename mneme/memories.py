@@ -97,7 +97,9 @@ async def forget(user: str, key: str, everything: bool, reason: str, yes: bool, 
     """Erase one memory, or all of them."""
     if bool(key) == everything:
         raise BadInput("Say what to forget.", "Give a memory's key, or --all.")
-    if not yes and sys.stdin.isatty() and not Confirm.ask("Erase it for good?", console=console):
+    if not yes and not sys.stdin.isatty():
+        raise BadInput("Nobody can be asked here whether to erase it for good.", "Add --yes.")
+    if not yes and not Confirm.ask("Erase it for good?", console=console):
         return
     async with open_operations(user) as memories:
         if everything:

@@ -18,6 +18,10 @@ class Operations(UserMemories):
         super().__init__(ledger, user)
         self._inbox = Inbox(ledger)
 
+    async def whoami(self) -> str:
+        """Return whose memories these are: a server answers with whoever the key belongs to."""
+        return self.user
+
     async def waiting(self) -> int:
         """Return how many messages are still to be remembered."""
         return len(await self._inbox.pending(self.user))
@@ -36,6 +40,7 @@ class Operations(UserMemories):
 
 
 REMOTE = (
+    "whoami",
     "list",
     "similar",
     "show",

@@ -7,7 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mneme.conversation import Conversation, messages_of, read_conversation
 from mneme.errors import BadInput
-from mneme.session import Session, open_session
+from mneme.session import Session, open_session, server_errors
 from mneme.show import errors, print_error, print_json
 from mneme.talk import Context, show_notice
 
@@ -32,18 +32,20 @@ async def _remember(
 ) -> dict[str, Any]:
     """Hand the messages over, some at a time; those that are remembered already cost nothing."""
     messages = messages_of(conversation, thread)
-    config = await session.background()
+    config, left_over = await session.background(), await session.memories.waiting()
     report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": []}
     with _progress() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
             batch = messages[start : start + AT_ONCE]
-            done = await session.remember.ainvoke(
-                {"messages": batch}, config, context=context | {"user": session.memories.user}
-            )
+            with server_errors():
+                done = await session.remember.ainvoke(
+                    {"messages": batch}, config, context=context | {"user": session.user}
+                )
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]
             progress.update(bar, advance=len(batch))
+    report["remembered"] = max(0, report["remembered"] - left_over)
     return report
 
 
@@ -55,8 +57,12 @@ def _progress() -> Progress:
 def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
     for failure in report["failed"]:
         print_error(BadInput(f"Kept for another attempt: {failure['error']}"), as_json)
-    print_json(report | {"broken_lines": broken}) if as_json else errors.print(
-        f"{report['messages']} messages: {report['remembered']} looked at now, "
-        f"{report['messages'] - report['remembered'] - len(report['failed'])} known before, "
-        f"{len(report['failed'])} kept for another attempt, {broken} lines broken."
+    if as_json:
+        print_json(report | {"broken_lines": broken})
+        return
+    known = report["messages"] - report["remembered"] - len(report["failed"])
+    errors.print(
+        f"{report['messages']} messages: {report['remembered']} looked at now, {known} known before, "
+        f"{len(report['failed'])} kept for another attempt, {broken} lines broken.",
+        soft_wrap=True,
     )

@@ -1,7 +1,6 @@
 """The operations on a user's memories, done by a running server."""
 
 import inspect
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -10,15 +9,16 @@ import httpx
 from pydantic import TypeAdapter
 
 import mneme.errors
-from mneme.errors import MnemeError
+from mneme.errors import Forbidden, MnemeError
 from mneme.operations import Operations, returns_of
+from mneme.settings import settings
 
 PATIENCE = httpx.Timeout(60, connect=5)
 
 
 def api_key() -> str | None:
     """Return the user's key for a server that authenticates."""
-    return os.environ.get("MNEME_KEY") or None
+    return settings().key.get_secret_value() or None
 
 
 @asynccontextmanager
@@ -53,6 +53,8 @@ def _raise_for(answer: httpx.Response) -> None:
     """Raise the server's error as the same class here."""
     if answer.is_success:
         return
+    if answer.status_code in {401, 403}:
+        raise Forbidden("The server does not let you in.", "Set MNEME_KEY to your key.")
     try:
         told = answer.json()
         kind, message, hint = told["error"], told["message"], told["hint"]

@@ -6,27 +6,30 @@ where nobody authenticates.
 """
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from langgraph_sdk.errors import APIError
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from graphs.remember import builder as remember
 from mneme.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.home import announced, open_own_ledger
 from mneme.operations import Operations, error_as_json, operate
 from mneme.settings import settings
-from nodes.context import MemoryContext
+from nodes.background import start_remembering
 from stores.base_store import LedgerStore
 from stores.inbox import Inbox
 from stores.ledger import Ledger
+
+log = logging.getLogger(__name__)
 
 _opening = threading.Lock()
 _opened: list[LedgerStore] = []
@@ -89,10 +92,12 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
 
 
 async def remember_left_over(ledger: Ledger) -> None:
-    """Remember, user by user, the messages that wait since before this process started."""
-    graph = remember.compile(store=LedgerStore(ledger))
+    """Start to remember, user by user, the messages that wait since before this process started."""
     for user in await Inbox(ledger).users():
-        await graph.ainvoke({}, {"recursion_limit": 10_000}, context=MemoryContext(user=user))
+        try:
+            await start_remembering({"user": user})
+        except APIError as error:
+            log.warning("What %s said before is not remembered yet: %s", user, error)
 
 
 app = Starlette(routes=[Route("/mneme/memories/{operation}", memories, methods=["POST"])], lifespan=lifespan)

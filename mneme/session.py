@@ -4,32 +4,33 @@ Where a `langgraph dev` on this machine owns the embedded ledger, everything goe
 otherwise the ledger is opened here. Callers cannot tell the difference.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+import httpx
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
-from langgraph.pregel.remote import RemoteGraph
+from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIError
 
+import mneme.errors
 from graphs.chatbot import builder as chatbot
 from graphs.remember import builder as remember
+from mneme.errors import MnemeError
 from mneme.home import open_or_find_server
 from mneme.operations import Operations
 from mneme.remote import api_key, open_remote
 from mneme.settings import settings
-from nodes.background import memory_thread, thread_id
+from nodes.background import LONG, memory_thread, thread_id
 from stores.base_store import LedgerStore
 from stores.checkpoints import open_checkpointer
 from stores.ledger import Ledger
 
 Graph = PregelProtocol[Any, Any, Any, Any]
-
-LONG = 10_000
-"""Steps that a run over many messages may take."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Session:
     `server` is the client of the server that runs the graphs; None where this process does.
     """
 
+    user: str
     memories: Operations
     chatbot: Graph
     remember: Graph
@@ -51,13 +53,18 @@ class Session:
 
     async def conversation(self, name: str) -> RunnableConfig:
         """Return the config of this user's conversation of that name."""
-        return await self._on_thread(thread_id(f"chat/{self.memories.user}/{name}"), "chatbot")
+        return await self._on_thread(thread_id(f"chat/{self.user}/{name}"), "chatbot")
 
     async def background(self) -> RunnableConfig:
         """Return the config of the thread on which this user's messages are remembered."""
-        return await self._on_thread(memory_thread(self.memories.user), "remember") | {
-            "recursion_limit": LONG
-        }
+        return await self._on_thread(memory_thread(self.user), "remember") | {"recursion_limit": LONG}
+
+    async def is_broken(self) -> bool:
+        """Say whether the server's memory agent ended in an error, so that waiting for it is in vain."""
+        if self.server is None:
+            return False
+        thread = await self.server.threads.get(memory_thread(self.user))
+        return thread["status"] == "error"
 
     async def left_at(self, graph: Graph, config: RunnableConfig) -> tuple[Sequence[str], dict[str, Any]]:
         """Return the steps that a thread has still to do, and its values."""
@@ -71,7 +78,20 @@ class Session:
         """Return a thread's config; a server that was killed may not know the thread any more."""
         if self.server is not None:
             await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
-        return {"configurable": {"thread_id": thread}, "metadata": {"owner": self.memories.user}}
+        return {"configurable": {"thread_id": thread}, "metadata": {"owner": self.user}}
+
+
+@contextmanager
+def server_errors() -> Iterator[None]:
+    """Raise what a server tells as the error that it is here."""
+    try:
+        yield
+    except RemoteException as error:
+        told = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
+        kind = getattr(mneme.errors, str(told.get("error")), MnemeError)
+        raise kind(str(told.get("message", error)), "The server's log says more.") from error
+    except (APIError, httpx.TransportError) as error:
+        raise MnemeError(f"The server does not answer as it should: {error}", "See its log.") from error
 
 
 @asynccontextmanager
@@ -89,6 +109,7 @@ async def _here(ledger: Ledger, user: str) -> AsyncIterator[Session]:
         async with open_checkpointer(settings().checkpoints_location) as checkpointer:
             store = LedgerStore(ledger)
             yield Session(
+                user=user,
                 memories=Operations(ledger, user),
                 chatbot=chatbot.compile(checkpointer=checkpointer, store=store, name="chatbot"),
                 remember=remember.compile(checkpointer=checkpointer, store=store, name="remember"),
@@ -103,6 +124,7 @@ async def _on_server(url: str, user: str) -> AsyncIterator[Session]:
     client = get_client(url=url, api_key=api_key())
     async with open_remote(url, user) as memories:
         yield Session(
+            user=await memories.whoami(),
             memories=memories,
             chatbot=RemoteGraph("chatbot", client=client),
             remember=RemoteGraph("remember", client=client),

@@ -5,8 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from mneme.errors import BadInput
 
 
 class Settings(BaseSettings):
@@ -46,6 +48,7 @@ class Settings(BaseSettings):
     auth: Path | None = Field(
         None, description="File of users and hashed keys; unset: one person, loopback only."
     )
+    key: SecretStr = Field(SecretStr(""), description="Your key for a server that authenticates.")
     data: Path | None = Field(None, description="Folder of benchmark files that are not shipped.")
 
     @property
@@ -59,8 +62,13 @@ class Settings(BaseSettings):
 
 @lru_cache(maxsize=1)
 def settings() -> Settings:
-    """Return the process's settings, read once; tests call `settings.cache_clear()`."""
-    return Settings()
+    """Return the process's settings, read once; tests call `settings.cache_clear()`. Raises BadInput."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"MNEME_{first['loc'][0]}".upper()
+        raise BadInput(f"{name}={first['input']}: {first['msg']}.", "See .env.example.") from error
 
 
 async def read_settings() -> Settings:

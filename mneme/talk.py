@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mneme.errors import NotFound
 from mneme.operations import Operations
-from mneme.session import Session
+from mneme.session import Session, server_errors
 from mneme.show import errors
 from models.asking import auto_notice, resolve
 from stores.inbox import Operation, Outcome
@@ -27,7 +27,7 @@ class Talk:
 
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
-        self._context = context | {"user": session.memories.user}
+        self._context = context | {"user": session.user}
         self.roles: tuple[str, ...] = tuple(context.values())
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
@@ -37,9 +37,11 @@ class Talk:
         """Say something; yield the reply piece by piece, then let the memory agent work."""
         message = {"role": "user", "content": text, "id": message_id}
         self.reply = ""
-        async for piece in self._reply({"messages": [message]}):
-            yield piece
-        self.remember()
+        try:
+            async for piece in self._reply({"messages": [message]}):
+                yield piece
+        finally:
+            self.remember()
 
     async def left_unanswered(self) -> str:
         """Return the message whose turn a killed process or an error left unfinished; empty where none is."""
@@ -59,14 +61,15 @@ class Talk:
         config = await self.session.conversation(self._thread)
         chunks = self.session.chatbot.astream(given, config, context=self._context, stream_mode="messages")
         message_id = ""
-        async for chunk, _ in cast(AsyncIterator[tuple[Any, Any]], chunks):
-            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
-            if message_id not in {"", part["id"]}:
-                self.reply = ""
-                yield "\n"
-            message_id = part["id"]
-            self.reply += str(part["content"])
-            yield str(part["content"])
+        with server_errors():
+            async for chunk, _ in cast(AsyncIterator[tuple[Any, Any]], chunks):
+                part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+                if message_id not in {"", part["id"]}:
+                    self.reply = ""
+                    yield "\n"
+                message_id = part["id"]
+                self.reply += str(part["content"])
+                yield str(part["content"])
 
     def remember(self) -> None:
         """Let the memory agent work in the background, unless the server does."""
@@ -89,7 +92,7 @@ class Talk:
         while (outcome := await self.session.memories.outcome(message_id)) is None:
             if self._memory_agent and self._memory_agent.done():
                 self._memory_agent.result()  # raises what ended it
-            if message_id in await self.failures():
+            if message_id in await self.failures() or await self.session.is_broken():
                 return None
             await asyncio.sleep(glance)
             glance = min(2 * glance, SLOWEST_GLANCE)
@@ -105,7 +108,7 @@ class Talk:
         """Wait until the memory agent has nothing left to do."""
         if self._memory_agent is not None:
             await self._memory_agent
-        while self.session.is_served and await self._waits():
+        while self.session.is_served and await self._waits() and not await self.session.is_broken():
             await asyncio.sleep(SLOWEST_GLANCE)
 
     async def _waits(self) -> bool:

@@ -1,11 +1,15 @@
 """Wake the memory agent without waiting for it."""
 
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
 from nodes.context import ChatContext, MemoryContext, user_of
+
+LONG = 10_000
+"""Steps that a run over many messages may take."""
 
 
 def thread_id(name: str) -> str:
@@ -19,21 +23,30 @@ def memory_thread(user: str) -> str:
 
 
 async def wake_memory_agent(runtime: Runtime[ChatContext]) -> None:
-    """Start a debounced background run on the LangGraph server.
-
-    The run gets no message: it looks at what waits, because a debounced run's input is lost when the
-    next one interrupts it. Outside the server, whoever runs the chatbot runs the memory agent.
-    """
+    """Let the LangGraph server remember what waits; elsewhere whoever runs the chatbot does."""
     if runtime.server_info is None:
         return
-    user = user_of(runtime)
-    context = runtime.context.model_dump(include=set(MemoryContext.model_fields)) | {"user": user}
-    await get_client(api_key=None).runs.create(
-        memory_thread(user),
+    context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
+    await start_remembering(context | {"user": user_of(runtime)}, runtime.context.debounce)
+
+
+async def start_remembering(context: dict[str, Any], after_seconds: int = 0) -> None:
+    """Start a debounced background run for a user, on the one thread on which it is remembered.
+
+    The run gets no message: it looks at what waits, because a debounced run's input is lost when the
+    next one takes its place. One that works already is not interrupted, or a user who writes faster
+    than the model reads would never be remembered.
+    """
+    client, thread = get_client(api_key=None), memory_thread(context["user"])
+    owner = {"owner": context["user"]}
+    await client.threads.create(thread_id=thread, graph_id="remember", metadata=owner, if_exists="do_nothing")
+    works = await client.runs.list(thread, status="running", limit=1)
+    await client.runs.create(
+        thread,
         "remember",
         input={},
         context=context,
-        after_seconds=runtime.context.debounce,
-        multitask_strategy="interrupt",
-        if_not_exists="create",
+        config={"recursion_limit": LONG},
+        after_seconds=after_seconds,
+        multitask_strategy="enqueue" if works else "interrupt",
     )

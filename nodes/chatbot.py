@@ -1,7 +1,7 @@
-"""The chatbot (§2.2, Figure 1): recall, reply, hand the turn to the memory agent.
+"""The chatbot (§2.2, Figure 1): recall, hand the message to the memory agent, reply, wake the agent.
 
 The reply never waits for memory: handing over is one small write, and the memory agent works in the
-background. Only the user's messages are handed over (§2.2 assumes that the assistant's words
+background, after the reply. Only the user's messages are handed over (§2.2 assumes that the assistant's words
 repeat what the user said), so neither recalled memories nor replies are stored back.
 """
 
@@ -43,7 +43,7 @@ Context = Runtime[ChatContext]
 async def recall(state: State, runtime: Context) -> Update:
     """Recall the memories most similar to the user's message."""
     message = _last_words(state)
-    _must_fit(message, runtime.context.window)
+    must_fit(message, runtime.context.window)
     if runtime.context.recall == 0:
         return {"recalled": []}
     found = await memories_of(runtime).similar(message, k=runtime.context.recall, mode=runtime.context.search)
@@ -59,17 +59,21 @@ async def respond(state: State, runtime: Context) -> Update:
 
 
 async def hand_over(state: State, runtime: Context) -> Update:
-    """Put the user's message into the memory agent's inbox and wake it; do not wait for it."""
+    """Put the user's message into the inbox, where it is safe whatever becomes of the reply."""
     messages = state["messages"]
-    number = max(i for i, message in enumerate(messages) if isinstance(message, HumanMessage))
-    before = messages[max(0, number - PRECEDING) : number]
+    before = messages[-1 - PRECEDING : -1]
     message = Message(
-        message=messages[number].text,
-        message_id=str(messages[number].id),
+        message=messages[-1].text,
+        message_id=str(messages[-1].id),
         preceding=[f"{_speaker(message)}: {message.text}" for message in before],
         thread=(runtime.execution_info and runtime.execution_info.thread_id) or "",
     )
     await inbox_of(runtime).add(user_of(runtime), pending_of(message))
+    return {}
+
+
+async def wake(state: State, runtime: Context) -> Update:
+    """Wake the memory agent and return; the reply has not waited for it."""
     await wake_memory_agent(runtime)
     return {}
 
@@ -81,12 +85,13 @@ def _last_words(state: State) -> str:
     return message.text
 
 
-def _must_fit(message: str, window: int) -> None:
+def must_fit(message: str, window: int) -> None:
+    """Raise BadInput for a message that is longer than the window."""
     tokens = count_tokens_approximately([HumanMessage(message)])
     if tokens > window:
         raise BadInput(
             f"The message has about {tokens} tokens; the window holds {window}.",
-            "Send it in parts, or store it as a conversation file with `mneme remember FILE`.",
+            "Send it in parts.",
         )
 
 

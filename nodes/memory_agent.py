@@ -103,12 +103,10 @@ Context = Runtime[MemoryContext]
 
 async def receive(state: State, runtime: Context) -> Update:
     """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
-    if not state["message"].strip():
-        raise BadInput("The message is empty.", "Give the words that are to be remembered.")
     pending = pending_of(state)
     user, messages = user_of(runtime), inbox_of(runtime)
     is_new = await messages.add(user, pending)
-    known = None if is_new else await messages.outcome(user, pending.message_id)
+    known = None if is_new else await _known(messages, user, pending.message_id)
     return {
         **pending.model_dump(),
         "route": known and known.route,
@@ -119,8 +117,19 @@ async def receive(state: State, runtime: Context) -> Update:
     }
 
 
+async def _known(messages: inbox.Inbox, user: str, message_id: str) -> inbox.Outcome | None:
+    """Return what became of a message that came before; None where it still waits."""
+    if outcome := await messages.outcome(user, message_id):
+        return outcome
+    if any(each.message_id == message_id for each in await messages.pending(user)):
+        return None
+    return inbox.Outcome(route="discard", rationale="It was forgotten, and stays so.")
+
+
 def pending_of(message: Message) -> Pending:
     """Return a message as the inbox keeps it, with an id and a time of its own where it has none."""
+    if not str(message.get("message", "")).strip():
+        raise BadInput("The message is empty.", "Give the words that are to be remembered.")
     return Pending(
         message_id=message.get("message_id") or uuid4().hex,
         thread=message.get("thread", ""),

@@ -131,7 +131,8 @@ class Folder:
         except Timeout as taken:
             raise LedgerInUse(
                 f"Another process{self._owner()} has the ledger at {self.path} open.",
-                "Stop it, or let both use a Qdrant server: set MNEME_LEDGER to its URL.",
+                "Stop it; or start `langgraph dev`, which the command line can share; or let both use a "
+                "Qdrant server: set MNEME_LEDGER to its URL.",
             ) from taken
         (self.path / OWNER).write_text(str(os.getpid()))
 

@@ -41,6 +41,15 @@ def test_a_broken_line_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert "content" in read.broken[1][1]
 
 
+def test_a_json_array_is_read_element_by_element(tmp_path: Path) -> None:
+    text = '[{"role": "user", "content": "a"}, {"role": "bot"}]'
+    read = read_conversation(write(tmp_path, text))
+    assert [turn.content for turn in read.turns] == ["a"]
+    assert [number for number, _ in read.broken] == [2]
+    with pytest.raises(BadInput, match="array"):
+        read_conversation(write(tmp_path, text[:-5]))
+
+
 def test_a_message_that_is_too_long_is_named(tmp_path: Path) -> None:
     read = read_conversation(write(tmp_path, f"user: {'x' * (LONGEST + 1)}\nuser: short\n"))
     assert [turn.content for turn in read.turns] == ["short"]

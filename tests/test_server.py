@@ -260,6 +260,16 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         assert await listed_for_ann(server, key=bob) == (200, [])
         assert (await listed_for_ann(server, key=""))[0] in {401, 403}
         server.environment["MNEME_KEY"] = ann
+        as_bob = server.mneme("chat", "--user", "bob", stdin="My hat is blue.\n")
+        assert as_bob.returncode == 0, as_bob.stderr
+        assert "hat" in server.mneme("memories", "list").stdout, "the key says who it is"
+        server.environment["MNEME_KEY"] = bob
+        as_himself = server.mneme("chat", stdin="I own a harp.\n")
+        assert as_himself.returncode == 0, as_himself.stderr
+        assert "hat" not in server.mneme("memories", "list").stdout
+        server.environment["MNEME_KEY"] = "wrong"
+        assert "MNEME_KEY" in server.mneme("memories", "list").stderr
+        server.environment["MNEME_KEY"] = ann
         listed = server.mneme("memories", "list", "--json")
         assert "Austin" in listed.stdout, listed.stderr
 
