@@ -228,6 +228,9 @@ def _attribute(subject: Entity, complement: Argument, others: Sequence[Argument]
     person = subject.is_user or subject.head in lx.PEOPLE or (bool(subject.name) and not subject.head)
     if all(token.tag in {"NNP", "CC"} for token in tokens):
         return ("name" if person or subject.head in lx.ANIMALS or not subject.head else "is"), True
+    branded = tokens[0].low in {"a", "an"} and all(token.tag == "NNP" for token in tokens[1:])
+    if branded and len(tokens) > 1 and bool(subject.name):
+        return "kind", True
     if tokens[0].tag in {"DT", "PRP$"}:
         return ("is-a" if person else "is"), not person
     of_owned = not person and tokens[-1].tag in {"NN", "NNP", "CD"} and bool(subject.owner)
@@ -271,15 +274,8 @@ def _having(predicate: Predicate) -> Iterator[Claim]:
             predicate, f"count:{entity.head}", thing, value=frozenset({number}), subject=predicate.subject
         )
     if entity.name and entity.head and predicate.positive:
-        yield _claim(
-            predicate,
-            "name",
-            thing,
-            subject=owned,
-            profile=True,
-            value=frozenset({entity.name}),
-            single=False,
-        )
+        named = Argument("", tuple(token for token in thing.tokens if token.low in entity.name.split()))
+        yield _claim(predicate, "name", named, subject=owned, profile=True)
         yield from _kind_of_named(owned, thing)
     colour = thing.lemmas & lx.VALUE_CLASSES["colour"]
     if colour and entity.head in {"eye", "hair"}:

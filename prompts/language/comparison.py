@@ -73,7 +73,10 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
     """Compare what a fact and a memory claim; `message` tells whether the user corrects or replaces."""
     new, old = claims_of(fact), claims_of(memory)
     replacing = _REPLACING.search(message) is not None
-    clashes = tuple((f, m) for f in new for m in old if stand(f, m, replacing) == "conflict")
+    denied = _denied(message)
+    clashes = tuple(
+        (f, m) for f in new for m in old if stand(f, m, replacing) == "conflict" or _is_denied(f, m, denied)
+    )
     if clashes:
         return Comparison("conflict", _clash_words(*clashes[0]), clashes)
     if _all_known(fact, memory, new, old) or _all_said(fact, memory, new, old):
@@ -87,6 +90,22 @@ def compare(fact: str, memory: str, message: str) -> Comparison:
     if any(same_entity(f.subject, m.subject) for f in new for m in old):
         return Comparison("unrelated", "The same subject, but another matter that stands by itself.")
     return Comparison("unrelated", "The memory is about another subject.")
+
+
+_DENIAL = re.compile(r"\bnot (?:an? |the |my )?([\w'-]{1,40}(?: [\w'-]{1,40}){0,2})")
+
+
+def _denied(message: str) -> frozenset[str]:
+    """Return the words that a message denies (`diabetic, not prediabetic`)."""
+    found = _DENIAL.findall(message[:2000])
+    return frozenset[str]().union(*(words_of(words) for words in found))
+
+
+def _is_denied(fact: Claim, memory: Claim, denied: frozenset[str]) -> bool:
+    """Say whether the memory gives the very value that the message denies in favour of the fact's."""
+    same = fact.attribute == memory.attribute and fact.positive and memory.positive
+    named = bool(memory.value) and memory.value <= denied and not fact.value & memory.value
+    return same and named and bool(fact.value) and same_entity(fact.subject, memory.subject)
 
 
 def _clash_words(fact: Claim, memory: Claim) -> str:

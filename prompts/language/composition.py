@@ -30,6 +30,7 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _OWN = lx.bag("kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law")
 _SPELT = {
     "me": "the user", "us": "the user", "myself": "themselves", "ourselves": "themselves",
@@ -56,6 +57,8 @@ class _Draft:
     start: int
     end: int
     episodic: bool
+    ended: bool = False  # whether it says that something is over
+    succeeding: bool = False  # whether it says what came instead
     pointing: bool = False  # whether a pronoun for what the draft before introduced is its subject
 
 
@@ -114,7 +117,9 @@ class _Writer:
         self.introduced = introduced or (self.introduced if pointing else [])
         if not content:
             return None
-        return _Draft(self.subject, content, self._start(clause), clause.end, _is_event(clause), pointing)
+        ended, succeeding = _is_end(clause), _is_successor(clause)
+        place = self._start(clause), clause.end
+        return _Draft(self.subject, content, *place, _is_event(clause), ended, succeeding, pointing)
 
     def _points_back(self, statement: Statement) -> bool:
         if not statement.subject or statement.subject[0].low not in PRONOUNS:
@@ -440,7 +445,7 @@ def _joined(drafts: list[_Draft]) -> list[_Draft]:
         if before is not None and _belongs(before, draft):
             joined[-1] = _Draft(
                 before.subject, _merged(before.content, draft.content), before.start, draft.end,
-                before.episodic, before.pointing,
+                before.episodic,
             )  # fmt: skip
         else:
             joined.append(draft)
@@ -450,7 +455,23 @@ def _joined(drafts: list[_Draft]) -> list[_Draft]:
 def _belongs(before: _Draft, draft: _Draft) -> bool:
     same = not draft.subject.is_user and same_entity(before.subject, draft.subject)
     fits = len(before.content) + len(draft.content) < LONGEST_JOINED
-    return fits and (same or draft.pointing)
+    replaced = before.ended and draft.succeeding and draft.start - before.end < 16
+    one_person = before.subject.is_user and draft.subject.is_user
+    return fits and (same or draft.pointing or (replaced and one_person))
+
+
+def _is_end(clause: Clause) -> bool:
+    """Say whether a clause says that something is over: `no longer`, `anymore`, `stopped`, `sold`."""
+    lows = {token.low for token in clause.tokens}
+    verbs = {verb_lemma(token.low) for token in clause.verbs[:1]}
+    over = "anymore" in lows or {"no", "longer"} <= lows
+    return over or bool(verbs & (lx.CEASING | lx.LOSING)) or ("give" in verbs and "up" in lows)
+
+
+def _is_successor(clause: Clause) -> bool:
+    """Say whether a clause says what came in the place of something."""
+    verbs = {verb_lemma(token.low) for token in clause.verbs}
+    return bool(verbs & _SUCCEEDING) or any(token.low in {"now", "instead"} for token in clause.tokens)
 
 
 def _merged(first: str, second: str) -> str:

@@ -60,6 +60,9 @@ def entity_of(tokens: Sequence[Token]) -> Entity:
     name = " ".join(token.low for token in _name_tokens(rest))
     nouns = [token for token in rest if token.tag == "NN" and token.low not in {"named", "called"}]
     head = canonical(nouns[-1].lemma) if nouns else _pronoun(rest)
+    if head in {"date", "time", "day"} and len(nouns) > 1:
+        nouns = nouns[:-1]
+        head = canonical(nouns[-1].lemma)
     modifiers = frozenset(
         canonical(token.lemma)
         for token in rest

@@ -242,7 +242,7 @@ PROFESSIONS = bag(
 NOT_PROFESSIONS = (
     PEOPLE - bag(
         "teacher professor doctor dentist therapist coach landlord landlady tutor nanny babysitter vet "
-        "student"
+        "student manager assistant coach mentor supervisor gp psychiatrist"
     )
     | bag(
         "retriever terrier spaniel setter pointer boxer rottweiler pinscher shepherd schnauzer lover fan "

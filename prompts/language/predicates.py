@@ -283,7 +283,7 @@ def is_time(argument: Argument) -> bool:
         return False
     nouns = [token for token in argument.tokens if token.tag in {"NN", "NNP"}]
     clock = any(_is_clock(token) for token in argument.tokens)
-    if not nouns or all(_names_time(token) for token in nouns) and _is_ordinal(argument):
+    if not nouns or (all(_names_time(token) for token in nouns) and _is_ordinal(argument)):
         return clock or _is_year(argument) or _is_ordinal(argument) or _is_hour(argument)
     return clock or (
         all(_names_time(token) for token in nouns) and not any(t.low == "old" for t in argument.tokens)

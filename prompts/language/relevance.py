@@ -76,7 +76,7 @@ _SPOTS = lx.bag(
 _MAKING = lx.bag("create invent discover write found build compose paint direct develop design")
 
 
-_AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast brunch snack")
+_AILMENTS = lx.bag("headache cold fever hangover cough lunch dinner breakfast brunch snack day time night")
 
 
 _ARTEFACTS = lx.bag(
@@ -227,6 +227,9 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
         return reason
     progressive = verb_form(main.low) == "VBG"
     ailing = verb_lemma(main.low) == "have" and any(token.low in _AILMENTS for token in clause.rest[:3])
+    ailing = ailing or (
+        verb_lemma(main.low) == "have" and any(t.low in {"day", "time", "night"} for t in clause.rest[:4])
+    )
     ailing = ailing and not _lasting(clause)
     if ailing or (progressive and any(token.low in _FLEETING for token in clause.rest[:1])):
         return reason

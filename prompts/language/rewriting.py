@@ -27,7 +27,7 @@ def rewrite(fact: str, memory: str, message: str) -> str:
         return _worked_in(fact, memory, message)
     result = memory
     for piece in pieces:
-        if not words_of(piece) <= words_of(result):
+        if compare(piece, result, message).relation != "duplicate":
             result = _worked_in(piece, result, message)
     return result if result.strip() != memory.strip() else append(memory, fact)
 

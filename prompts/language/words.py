@@ -20,7 +20,7 @@ _LEXICON = cast(_Lexicon, cast(Any, importlib.import_module("lemminflect")))
 
 _TOKEN = re.compile(
     r"https?://\S{1,500}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}"
-    r"|[A-Za-z]{1,5}\d[\w-]{0,20}|\d{1,6}(?:-[a-z]{2,12}){1,3}|\d'\d{1,2}(?!\d)|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg|s)\b)?"
+    r"|[A-Za-z]{1,20}\d[\w-]{0,20}|\d{1,6}(?:-[a-z]{2,12}){1,3}|\d'\d{1,2}(?!\d)|[$€£]?\d{1,30}(?:[.,:/-]\d{1,30}){0,10}(?:%|(?:st|nd|rd|th|am|pm|kg|km|cm|lbs|lb|k|m|h|ft|mg|s)\b)?"
     r"|(?i:dr|mr|mrs|ms|prof|st|jr|sr)\.(?=\s)"
     r"|[^\W\d_]{1,60}(?:['’-][^\W\d_]{1,60}){0,6}|\S"
 )
