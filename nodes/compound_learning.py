@@ -49,6 +49,7 @@ from prompts.compound_learning import (
     patch_draft,
     resolve_task,
 )
+from prompts import tuning
 from prompts.prompt import Prompt
 from prompts.tuning import Advice, Trial
 from stores.card_rules import Approval, Rubric
@@ -215,8 +216,8 @@ def bench_of(state: Problem, runtime: Context) -> Bench | None:
 
 
 def _sought(state: State, bench: Bench | None) -> str:
-    """Say what to search the cards by: the task's words, and what its query is made of."""
-    return "\n".join([state["task"], *([f"queries with {', '.join(bench.features)}"] if bench else [])])
+    """Say what to search the cards by: what the query is made of, as cards say it; else the task's words."""
+    return tuning.about("; ".join(general(bench.features))) if bench else state["task"]
 
 
 async def _retrieved(text: str, bench: Bench | None, runtime: Context) -> list[Recalled]:
@@ -359,6 +360,7 @@ async def challenge(state: State, runtime: Context) -> Update:
         features=state["features"],
         draft=str(draft),
         pattern=draft.pattern,
+        proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
         tried=[each["draft"]["pattern"] for each in state["drafts"][:-1]],
         remedies=bench.remedies() if bench else [],

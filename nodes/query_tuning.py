@@ -19,7 +19,6 @@ from environments.sql_tuning import (
     SqlTuning,
     TuningTask,
     analyse,
-    candidates,
     describe,
     find_schema,
     instantiate,
@@ -28,7 +27,7 @@ from environments.sql_tuning import (
 )
 from mneme.errors import BadInput
 from nodes.context import TeamContext
-from prompts.tuning import Advice, Trial
+from prompts.tuning import REMEDIES, Advice, Trial
 
 FIRST_IDEAS = (
     "REWRITE sargable",
@@ -125,7 +124,7 @@ class Bench:
 
     def remedies(self) -> list[str]:
         """Return the patterns that can be carried out here, in no order of merit."""
-        return [remedy.pattern for remedy in candidates(self.task)]
+        return [pattern for pattern in REMEDIES if self.advice("", pattern).feasible]
 
     def describe(self, statements: list[str], query: str) -> str:
         """Say a solution as a pattern; words for what is in no pattern."""

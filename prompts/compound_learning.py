@@ -153,6 +153,7 @@ class Review(BaseModel):
     features: str = ""
     draft: str
     pattern: str = ""
+    proven: bool = Field(False, description="Whether the draft rests on cards.")
     trial: Trial | None = None
     tried: list[str] = []
     remedies: list[str] = []
@@ -177,7 +178,7 @@ Reply with one JSON object, e.g. {{"objections": [{{"evidence": "The plan scans 
 Query: $query
 What the query is made of: $features
 
-Draft ($pattern):
+Draft ($pattern; rests on cards: $proven):
 $draft
 
 Trial: $trial
@@ -200,7 +201,8 @@ def challenge_draft(given: Review) -> Objections:
     if given.trial is None:
         found.append(_unverified())
         return Objections(objections=found)
-    for symptom in tuning.symptoms(given.features, given.pattern, given.trial, given.tried, given.remedies):
+    seen = (given.features, given.pattern, given.trial, given.tried, given.remedies, given.proven)
+    for symptom in tuning.symptoms(*seen):
         blocking: Severity = "blocking" if symptom.blocking else "advisory"
         found.append(
             Objection(
