@@ -69,6 +69,7 @@ async def _session(number: int, messages: Sequence[str], as_json: bool) -> None:
             print_memories(await session.memories.list(), as_json)
         for message in messages:
             await _turn(talk, message, as_json)
+        await talk.finish()
         if not as_json:
             console.print("memory after:")
             print_memories(await session.memories.list(), as_json)

@@ -79,17 +79,22 @@ async def open_or_find_server() -> Ledger | str:
     )
     async for attempt in patience:
         with attempt:
-            if url := await asyncio.to_thread(running_server):
-                return url
-            return await open_own_ledger()
+            try:
+                return await open_own_ledger()
+            except LedgerInUse:
+                if url := await asyncio.to_thread(running_server):
+                    return url
+                raise
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def running_server() -> str | None:
-    """Return the address of the server that owns the ledger, where one answers."""
+    """Return the address of the server that has announced itself as the ledger's owner, where it answers."""
     file = _announcement()
+    if file is None:
+        return None
     try:
-        url = Announcement.model_validate_json(file.read_bytes()).url if file else ""
+        url = Announcement.model_validate_json(file.read_bytes()).url
         with urllib.request.urlopen(f"{url}/ok", timeout=5) as answer:  # noqa: S310  (our own address)
             return url if answer.status == 200 else None
     except (OSError, ValueError):  # no such file, nobody there, or not an announcement

@@ -141,21 +141,23 @@ async def test_a_query_does_not_wait_for_documents(cache: Path) -> None:
 
 
 def test_a_warm_start_is_quick_and_free_of_torch(cache: Path) -> None:
+    """Compare with the bare import of what it needs, as the machine is at that moment."""
     code = (
         "import asyncio, sys, time\n"
         "began = time.perf_counter()\n"
+        "import numpy, onnxruntime, tokenizers\n"
+        "bare = time.perf_counter() - began\n"
         "from models.embedders import open_embedder\n"
         "async def main(): return await (await open_embedder('bundled')).embed_query('hello')\n"
         "asyncio.run(main())\n"
-        "print(time.perf_counter() - began)\n"
+        "print((time.perf_counter() - began) / bare)\n"
         "print([m for m in ('torch', 'transformers', 'sentence_transformers') if m in sys.modules])\n"
     )
-    seconds, heavy = in_a_process(code, MNEME_CACHE=str(cache)).splitlines()
-    assert heavy == "[]"
-    assert float(seconds) < 2.0
+    runs = [in_a_process(code, MNEME_CACHE=str(cache)).splitlines() for _ in range(3)]
+    assert {heavy for _, heavy in runs} == {"[]"}
+    assert min(float(ratio) for ratio, _ in runs) < 6
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
 def test_a_damaged_cache_is_made_again(
     exported: Path, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

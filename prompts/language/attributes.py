@@ -310,6 +310,8 @@ def _living(predicate: Predicate) -> Iterator[Claim]:
             yield _claim(predicate, "lives-with", company)
     elif predicate.verb in {"move", "relocate", "move back", "move out"} and not predicate.progressive:
         target, source = _place(predicate, "to"), _place(predicate, "from")
+        home = _place(predicate, "in", "into")
+        target = home if target is None and home is not None and _has_name(home) else target
         source = predicate.object if predicate.verb == "move out" else source
         if target is not None:
             yield _claim(predicate, _residence(target), target)
@@ -486,15 +488,10 @@ def _times(predicate: Predicate) -> Iterator[Claim]:
     event = _event(predicate)
     if event is None:
         return
+    put_off = predicate.verb in {"postpone", "delay", "push", "reschedule", "move"}
+    lasting = {"since", "for", "during", "from"} | (set() if put_off else {"until", "till"})
     for argument in predicate.arguments:
-        if is_time(argument) and argument.preposition not in {
-            "since",
-            "until",
-            "till",
-            "for",
-            "during",
-            "from",
-        }:
+        if is_time(argument) and argument.preposition not in lasting:
             yield _claim(predicate, f"time:{grain(argument)}", argument, subject=event, profile=True)
 
 

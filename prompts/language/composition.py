@@ -1,5 +1,6 @@
 """Memories from messages: third person, pronouns and dates resolved, each with the words it rests on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -19,8 +20,8 @@ from prompts.language.words import Token, inflect, verb_form, verb_lemma
 CONTEXT = 12
 """Earlier turns that are read for what pronouns mean."""
 
-_ATTACHED = lx.bag(". , ; : ! ? ) ] % 's n't 're 've 'll 'm 'd '")
-_OPENING = frozenset(["(", "[", "$", "€"])
+_ATTACHED = lx.bag("/ . , ; : ! ? ) ] % 's n't 're 've 'll 'm 'd '")
+_OPENING = frozenset(["/", "(", "[", "$", "€"])
 _LEFT_OUT = lx.bag(
     "now actually currently already just also still really honestly basically literally fyi btw"
 )
@@ -30,6 +31,7 @@ LONGEST_JOINED = 500
 """Characters up to which statements about one subject are made one memory."""
 
 
+_DENIED = re.compile(r"\b(?:no longer|anymore)\b")
 _SUCCEEDING = frozenset(["switch", "move", "join", "transfer"])
 _OWN = lx.bag("kid child baby dog cat wife husband puppy kitten twin boy girl parent in-law")
 _SPELT = {
@@ -218,22 +220,7 @@ class _Writer:
         while number < len(tokens):
             dated = absolute(tokens, number, self.today) if self.today is not None else None
             if dated is not None:
-                if out and out[-1].lower() in {
-                    "on",
-                    "since",
-                    "by",
-                    "from",
-                    "until",
-                    "till",
-                    "before",
-                    "after",
-                    "for",
-                    "in",
-                    "of",
-                    "to",
-                }:
-                    dated = dated[0].removeprefix("on ").removeprefix("in "), dated[1]
-                out.append(dated[0])
+                out.append(_after_preposition(out[-1].lower() if out else "", dated[0]))
                 number += dated[1]
                 continue
             word, agree = self._word(tokens, number, subject_is_user, agree)
@@ -246,6 +233,8 @@ class _Writer:
     ) -> tuple[str, bool]:
         """Return a token's third-person word, and whether the next verb still has to agree with the user."""
         token, low = tokens[number], tokens[number].low
+        if any(near.text == "/" for near in tokens[max(0, number - 1) : number + 2]):
+            return token.text, agree
         if low in {"i", "we"} and token.tag == "PRP":
             return "the user", True
         if low in {"my", "our"} and token.tag == "PRP$":
@@ -408,6 +397,13 @@ def _is_be(verbs: Sequence[Token]) -> bool:
     return bool(verbs) and verbs[-1].low in lx.BE | {"'s"}
 
 
+def _after_preposition(before: str, dated: str) -> str:
+    """Drop a date's own preposition after one that stays (`until in 2025`, `on on 2026-11-20`)."""
+    own = dated.split(" ", 1)[0]
+    governs = before in {"on", "since", "by", "from", "until", "till", "before", "after"} or before == own
+    return dated.removeprefix("on ").removeprefix("in ") if governs else dated
+
+
 def _spaced(words: Sequence[str]) -> str:
     text = ""
     for word in words:
@@ -455,7 +451,9 @@ def _joined(drafts: list[_Draft]) -> list[_Draft]:
 def _belongs(before: _Draft, draft: _Draft) -> bool:
     same = not draft.subject.is_user and same_entity(before.subject, draft.subject)
     fits = len(before.content) + len(draft.content) < LONGEST_JOINED
-    replaced = before.ended and draft.succeeding and draft.start - before.end < 16
+    gap = draft.start - before.end
+    contrast = gap <= 2 and _DENIED.search(before.content) is not None
+    replaced = before.ended and (contrast or (draft.succeeding and gap < 16))
     one_person = before.subject.is_user and draft.subject.is_user
     return fits and (same or draft.pointing or (replaced and one_person))
 

@@ -46,9 +46,16 @@ def mentions_of(clause: Clause) -> list[Mention]:
     for tokens, subject in ((clause.lead, False), (clause.subject, True), (clause.rest, False)):
         predicate = tokens is clause.rest
         for before, phrase in _phrases(tokens):
+            found.append(_mention(_owner_phrase(phrase), before or "of", False, False))
             if not (copula and predicate and not before):
                 found.append(_mention(phrase, before, subject, acquiring and predicate and not before))
     return [mention for mention in found if mention is not None]
+
+
+def _owner_phrase(phrase: Sequence[Token]) -> list[Token]:
+    """Return `my brother` of `my brother's wife`; nothing where nobody owns."""
+    owns = max((number for number, token in enumerate(phrase) if token.tag == "POS"), default=0)
+    return list(phrase[:owns])
 
 
 def _phrases(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:

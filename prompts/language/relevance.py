@@ -9,8 +9,9 @@ from prompts.language.grammar import Clause
 from prompts.language.words import Token, verb_form, verb_lemma
 
 _TALKING = lx.bag(
-    "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear "
-    "think know mean hear say tell mention hope try look wish mix confuse misspeak misremember mistake"
+    "thank agree understand see appreciate wonder ask apologize apologise guess bet promise swear joke "
+    "kid think know mean hear say tell mention hope try look wish mix confuse misspeak misremember "
+    "mistake"
 )
 
 
@@ -24,11 +25,11 @@ _MASS_FACTS = lx.bag("inhabitant million billion percent resident citizen")
 
 
 _FLEETING = lx.bag(
-    "tired hungry bored sleepy exhausted thirsty cold hot busy fine good great ok okay well ready sure "
-    "glad happy sad back home here late confused curious excited sorry stuck done full awake annoyed "
-    "upset angry stressed starving nervous freezing alone available free right wrong afraid kidding "
-    "joking drunk hungover lost impressed amazed grateful thankful interested surprised lazy cranky mad "
-    "grumpy wet sweaty serious able"
+    "convinced tired hungry bored sleepy exhausted thirsty cold hot busy fine good great ok okay well "
+    "ready sure glad happy sad back home here late confused curious excited sorry stuck done full awake "
+    "annoyed upset angry stressed starving nervous freezing alone available free right wrong afraid "
+    "kidding joking drunk hungover lost impressed amazed grateful thankful interested surprised lazy "
+    "cranky mad grumpy wet sweaty serious able"
 )
 
 
@@ -40,8 +41,8 @@ _MOMENT = re.compile(
 
 
 _TRIVIAL = lx.bag(
-    "arrive land eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill walk "
-    "listen"
+    "arrive land head eat drink sleep wake nap shower watch sit wait cook rain snow feel yawn relax chill "
+    "walk listen"
 )
 
 
@@ -84,6 +85,7 @@ _ARTEFACTS = lx.bag(
 )
 
 
+_SAID_HERE = frozenset(["question", "point", "prompt", "request"])
 _MUDDLED = frozenset(["mix", "mixed", "misspoke", "misremembered", "confused", "muddled"])
 _SEEKING = lx.bag("need want have like look love seek get be")
 _FINDING_OUT = lx.bag("know ask hear see understand order find figure discuss book reserve")
@@ -187,6 +189,10 @@ def _vacuous(clause: Clause, subject: Sequence[Token]) -> str:
 def _about_assistant(clause: Clause, subject: Sequence[Token]) -> str:
     if subject and subject[0].low in {"you", "your"} and not is_naming(clause):
         return "it is about the assistant"
+    if subject and subject[-1].lemma in _SAID_HERE:
+        return "it remarks on the conversation"
+    if subject and subject[0].low in _PLURAL_WORLD and verb_lemma(clause.verbs[-1].low) in lx.SAYING:
+        return "it is hearsay"
     return ""
 
 
@@ -196,10 +202,13 @@ def _about_talk(clause: Clause, subject: Sequence[Token]) -> str:
         return ""
     if _asks_for(clause):
         return "it asks for something"
+    if any(token.low in {"you", "your", "yours"} for token in clause.rest):
+        return "it is about the assistant"
     next_verb = _next_verb(clause)
     about_truth = any(token.low in _TRUTH for token in clause.rest[:2])
     said = bool(clause.verbs) and verb_lemma(clause.verbs[-1].low) in _TALKING and not next_verb
     muddled = any(t.low in _MUDDLED for t in [*clause.verbs, *clause.rest])
+    muddled = muddled or (next_verb in _FINDING_OUT and verb_lemma(clause.verbs[-1].low) == "try")
     remark = muddled or about_truth or said or next_verb in {"ask", "say", "tell", "mention"}
     return "it remarks on the conversation" if remark else ""
 
@@ -217,7 +226,7 @@ def _fleeting(clause: Clause, subject: Sequence[Token]) -> str:
         or verb_lemma(main.low) in {"be", "feel", "get", "look", "seem"}
         or main.low in lx.BE | {"'s"}
     )
-    words = _described_as(clause)
+    words = [] if _names_thing(clause) else _described_as(clause)
     if (
         state
         and any(token.low in _FLEETING for token in words[:3])
@@ -257,6 +266,12 @@ def _described_as(clause: Clause) -> list[Token]:
             if t.tag in {"JJ", "NN", "V", "RB"} and t.low not in {"a", "bit", "so", "very", "really"}
         ]
     )
+
+
+def _names_thing(clause: Clause) -> bool:
+    """Say whether a noun phrase follows (`got a hot tub`), not a degree (`a bit tired`)."""
+    opens = [token.low for token in clause.rest[:2]]
+    return len(opens) > 1 and opens[0] in {"a", "an", "the"} and opens[1] not in {"bit", "little", "tad"}
 
 
 def _main_verb(clause: Clause) -> Token:

@@ -127,6 +127,7 @@ def _spliced(fact: str, memory: str, clashes: Sequence[tuple[Claim, Claim]]) -> 
     steps = (
         _by_successor,
         _by_apposition,
+        _by_arguments,
         _by_predicate,
         _by_value,
         _by_negation,
@@ -168,6 +169,31 @@ def _by_apposition(splice: _Splice) -> str | None:
         return memory[: held.start] + splice.fact[told.start : told.end] + memory[held.end :]
     before, after = memory[: held.start].rstrip(" ,("), memory[held.end :].lstrip(" ,)")
     return append(f"{before} {after}", splice.fact)
+
+
+def _by_arguments(splice: _Splice) -> str | None:
+    """Exchange, in the same doing, the arguments that differ, and keep those the fact is silent on."""
+    told, held = splice.told, splice.held
+    same = (
+        told.attribute == held.attribute
+        and told.attribute.startswith("do:")
+        and told.positive
+        and held.positive
+    )
+    new, old = predicate_of(splice.source, USER), predicate_of(splice.target, USER)
+    if not same or new is None or old is None:
+        return None
+    pairs = [(n, o) for n in new.arguments for o in old.arguments if n.preposition == o.preposition]
+    pairs = [(n, o) for n, o in pairs if not n.lemmas <= o.lemmas]
+    result = splice.memory
+    for one, other in sorted(pairs, key=lambda pair: -pair[1].start):
+        result = result[: other.start] + splice.fact[one.start : one.end] + result[other.end :]
+    more = _missing(splice, result) if pairs else []
+    if not pairs:
+        return None
+    end = max(pairs, key=lambda pair: pair[1].end)
+    place = end[1].end + len(result) - len(splice.memory)
+    return result[:place] + "".join(f" {extra}" for extra in more) + result[place:]
 
 
 def _by_predicate(splice: _Splice) -> str | None:

@@ -49,7 +49,7 @@ _NOTED = re.compile(
 _FILLED = re.compile(
     r"\b(?:tbh|lol|lmao|rofl|btw|fyi|imo|imho|haha+|omg|ngl|smh|xd|by the way|you know what|"
     r",\s*(?:please )?remember (?:that|this)(?=[.!]|\s*$)|"
-    r",\s*as (?:you|i) (?:know|said|mentioned|told you)(?=[.!,]|\s*$))\b(?!['’])"
+    r"(?:,\s*)?as (?:you|i) (?:know|said|mentioned|told you)(?=[.!,]|\s*$))\b(?!['’])"
     r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]|(?<!\w)[:;]-?[)(DP](?!\w)",
     re.IGNORECASE,
 )

@@ -253,6 +253,8 @@ def _sign_or_figure(here: _Here) -> str:
 def _clitic_s(here: _Here) -> str:
     if here.previous is None or here.low == "'":
         return "POS" if here.before in NOUNISH else "PUNCT"
+    if here.before in NOUNISH and here.state.finite and here.ends_here:
+        return "POS"
     if here.before not in NOUNISH or here.following is None:
         return "VF"
     return "POS" if _heads_noun(here.following, here.after) else "VF"
