@@ -90,7 +90,7 @@ class Bench:
             seed=context.database_seed,
             description=problem["task"],
             query=query,
-            tables=analyse(query, schema.tables()).tables,
+            tables=sorted(analyse(query, schema.tables()).tables, key=lambda table: table != schema.fact),
             **limits,
         )
         return cls(task, context.rows)
