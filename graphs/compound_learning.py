@@ -3,7 +3,6 @@
 from langgraph.graph import END, START, StateGraph
 
 from nodes.compound_learning import (
-    Problem,
     Result,
     State,
     challenge,
@@ -17,6 +16,7 @@ from nodes.compound_learning import (
     verify,
 )
 from nodes.context import LearningContext
+from nodes.query_tuning import Problem
 
 builder = StateGraph(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
 builder.add_node(recall)

@@ -12,11 +12,11 @@ Deviations from the paper, each for a reason:
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import wraps
 from hashlib import sha256
 from operator import add
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -161,7 +161,14 @@ Update = dict[str, Any]
 Context = Runtime[LearningContext]
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
-Node = Callable[[State, Context], Awaitable[Update]]
+
+
+class Node(Protocol):
+    """A step of the graph."""
+
+    __name__: str
+
+    async def __call__(self, state: State, runtime: Context) -> Update: ...
 
 
 def timed(node: Node) -> Node:
@@ -179,7 +186,7 @@ def timed(node: Node) -> Node:
         fresh = node.__name__ == "recall"
         return {**update, "effort": Overwrite([took]) if fresh else [took]}
 
-    return step
+    return cast(Node, step)
 
 
 @timed
@@ -315,7 +322,8 @@ async def _facts(state: State, bench: Bench | None, runtime: Context) -> tuple[l
     tools = {tool.name: tool for tool in bench.tools()}
     who, query = runtime.context.researcher, state.get("query", "")
     messages: list[BaseMessage] = [HumanMessage(f"Task: {state['task']}\n\nQuery: {query}")]
-    facts, tokens = [], 0
+    facts: list[str] = []
+    tokens = 0
     for turn in range(1, TOOL_TURNS + 1):
         said = await call_tools(
             "You are the researcher of a team. Look at what you need to know with the tools; then say "
@@ -327,7 +335,8 @@ async def _facts(state: State, bench: Bench | None, runtime: Context) -> tuple[l
             lane="user",
             name="look_around",
         )
-        tokens += (said.usage_metadata or {}).get("total_tokens", 0)
+        used: Mapping[str, Any] = said.usage_metadata or {}
+        tokens += used.get("total_tokens", 0)
         messages.append(said)
         if not said.tool_calls:
             return facts, turn, tokens
@@ -529,9 +538,7 @@ def _settled(state: State) -> list[Logged]:
     ]
 
 
-def _packet(
-    state: State, made: Resolution, log: list[Logged], trial: Trial | None, effort: Effort
-) -> Packet:
+def _packet(state: State, made: Resolution, log: list[Logged], trial: Trial | None, effort: Effort) -> Packet:
     used = _used(state)
     spent = [*state["effort"], effort]
     blocking = sum(_blocks(each) for each in log)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
 from environments.sql_tuning import TuningTask, tasks
@@ -29,7 +29,7 @@ from prompts.dispute_resolution import (
 )
 from prompts.tuning import Trial
 from stores import disputes
-from stores.cards import Lesson, Outcome, Rule
+from stores.cards import Card, Lesson, Outcome, Rule
 from stores.disputes import DeprecateOld, Dispute, Escalate, KeepOld, Merge, Resolution, Round
 from stores.records import Change
 
@@ -40,6 +40,7 @@ DRAWN = 160
 AS_FAST = 1.1
 """An approach is better where it is at least a tenth faster; a closer race is nobody's."""
 Decision = Literal["deprecate_old", "keep_old", "merge"]
+DECISIONS = "Decide: deprecate_old, keep_old or merge."
 
 
 class Case(TypedDict):
@@ -173,9 +174,7 @@ async def _attempt(bench: Bench, side: Guideline) -> Trial:
     if advice.feasible:
         return await bench.attempt(advice.statements, advice.query)
     wanted = bench.task.wanted_speed_up
-    return Trial(
-        correct=False, speed_up=0.0, wanted=wanted, told=advice.why_not, problem=advice.why_not
-    )
+    return Trial(correct=False, speed_up=0.0, wanted=wanted, told=advice.why_not, problem=advice.why_not)
 
 
 def _match(bench: Bench, old: Trial, new: Trial) -> Match:
@@ -274,21 +273,24 @@ async def ask_person(state: State, runtime: Context) -> Update:
     dispute = await cards_of(runtime).dispute(state["dispute_id"])
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": _plain(dispute), "verdict": {}}
-    answer = interrupt(_question(dispute, state), response_schema=Verdict)
-    verdict = plainly(answer, dispute, state["matches"])
-    return {"verdict": verdict.model_dump()}
+    wrong = ""
+    while True:
+        answer = interrupt(_question(dispute, state, wrong), response_schema=Verdict)
+        try:
+            return {"verdict": plainly(answer, dispute).model_dump()}
+        except BadInput as unusable:  # asked again, with the reason
+            wrong = f"{unusable} {unusable.hint}"
 
 
-def _question(dispute: Dispute, state: State) -> dict[str, Any]:
+def _question(dispute: Dispute, state: State, wrong: str) -> dict[str, Any]:
     """Ask so that Studio, the command line and agent-chat-ui can each show it."""
-    proposed = _proposed(dispute, state["matches"])
+    proposed = _proposed(dispute)
     about = f"{dispute.old.claim}\nagainst\n{dispute.new.claim}\n\n{state['recommendation']['rationale']}"
     return {
         "dispute": state["dispute"],
         "matches": state["matches"],
-        "action_requests": [
-            {"name": "resolve_dispute", "args": proposed.model_dump(), "description": about}
-        ],
+        "wrong": wrong,
+        "action_requests": [{"name": "resolve_dispute", "args": proposed.model_dump(), "description": about}],
         "review_configs": [
             {
                 "action_name": "resolve_dispute",
@@ -299,33 +301,31 @@ def _question(dispute: Dispute, state: State) -> dict[str, Any]:
     }
 
 
-def _proposed(dispute: Dispute, matches: list[dict[str, Any]]) -> Args:
+def _proposed(dispute: Dispute) -> Args:
     """Propose what a person would approve: to merge both approaches where both can be rules, else to keep."""
     sides = _sides(dispute)
     if sides is None or sides[0].condition == sides[1].condition:
         return Args(decision="keep_old", reason="The trials do not speak against it.")
     return Args(
         decision="merge",
-        reason=f"Each under its own condition; {len(matches)} trials did not decide.",
+        reason="The trials do not decide: each under its own condition.",
         claim=dispute.old.claim,
         rules=list(sides),
     )
 
 
-def plainly(answer: object, dispute: Dispute, matches: list[dict[str, Any]]) -> Verdict:
+def plainly(answer: object, dispute: Dispute) -> Verdict:
     """Read a person's answer. Raises BadInput for one that decides nothing."""
     try:
-        verdict = TypeAdapter(Verdict).validate_python(answer)
+        verdict = Verdict.model_validate(answer)
     except ValidationError as error:
-        raise BadInput(f"This decides nothing: {error}", "Give deprecate_old, keep_old or merge.") from error
-    if verdict.decision is None and not verdict.decisions:
-        raise BadInput("This decides nothing.", "Give deprecate_old, keep_old or merge.")
+        raise BadInput(f"This decides nothing: {error}", DECISIONS) from error
     if verdict.decisions:
-        args, reason = _reviewed(verdict.decisions[0], _proposed(dispute, matches))
+        args, reason = _reviewed(verdict.decisions[0], _proposed(dispute))
         verdict = Verdict(**args.model_dump(exclude={"reason"}), reason=reason, by=verdict.by)
-    if verdict.decision == "merge" and not verdict.rules:
-        verdict = _with_rules(verdict, dispute)
-    return verdict
+    if verdict.decision is None:
+        raise BadInput("This decides nothing.", DECISIONS)
+    return _with_rules(verdict, dispute) if verdict.decision == "merge" else verdict
 
 
 def _reviewed(given: Reviewed, proposed: Args) -> tuple[Args, str]:
@@ -338,6 +338,8 @@ def _reviewed(given: Reviewed, proposed: Args) -> tuple[Args, str]:
 
 def _with_rules(verdict: Verdict, dispute: Dispute) -> Verdict:
     sides = _sides(dispute)
+    if verdict.rules:
+        return verdict.model_copy(update={"claim": verdict.claim or dispute.old.claim})
     if sides is None:
         raise BadInput(f"{dispute.id} names no rules to merge.", "Give the rules with the decision.")
     return verdict.model_copy(update={"rules": list(sides), "claim": verdict.claim or dispute.old.claim})
@@ -354,32 +356,34 @@ async def settle(state: State, runtime: Context) -> Update:
 
 
 async def _resolution(state: State, dispute: Dispute, runtime: Context) -> Resolution:
-    if state.get("verdict"):
-        verdict = Verdict.model_validate(state["verdict"])
-        reason = verdict.reason or "decided by a person"
-        made = Recommendation(
-            rationale=reason,
-            claim=verdict.claim or dispute.new.claim,
-            rules=verdict.rules,
-            recommendation=verdict.decision or "keep_old",
-        )
-        return await resolution_of(made, verdict.by, state, dispute, runtime)
-    made = Recommendation.model_validate(state["recommendation"])
-    return await resolution_of(made, "devils_advocate", state, dispute, runtime)
-
-
-async def resolution_of(
-    made: Recommendation, by: str, state: State, dispute: Dispute, runtime: Context
-) -> Resolution:
-    """Say a recommendation as what the store carries out, with the trials as evidence."""
     card = await cards_of(runtime).get(dispute.card_id)
+    if state.get("verdict"):
+        return decided(Verdict.model_validate(state["verdict"]), dispute, card)
+    made = Recommendation.model_validate(state["recommendation"])
+    return carried_out(made, "devils_advocate", dispute, card)
+
+
+def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
+    """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
+    whole = plainly(verdict, dispute)
+    made = Recommendation(
+        rationale=whole.reason or "decided by a person",
+        claim=whole.claim or dispute.new.claim,
+        rules=whole.rules,
+        recommendation=whole.decision or "keep_old",
+    )
+    return carried_out(made, whole.by, dispute, card)
+
+
+def carried_out(made: Recommendation, by: str, dispute: Dispute, card: Card) -> Resolution:
+    """Say a recommendation as what the store carries out, with the trials that the winner won as evidence."""
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
     if made.recommendation == "keep_old":
-        outcomes = _outcomes(state, "old", card.confidence)
-        return KeepOld(reason=made.rationale, by=by, outcomes=outcomes)
-    outcomes = _outcomes(state, "new", card.confidence)
+        return KeepOld(reason=made.rationale, by=by, outcomes=_outcomes(dispute, "old", card))
+    outcomes = _outcomes(dispute, "new", card)
     if made.recommendation == "merge":
-        kept = [rule for rule in card.rules if rule.condition not in {each.condition for each in rules}]
+        conditions = {rule.condition for rule in rules}
+        kept = [rule for rule in card.rules if rule.condition not in conditions]
         return Merge(reason=made.rationale, by=by, claim=made.claim, rules=[*kept, *rules], outcomes=outcomes)
     new = guideline(dispute.new.solution)
     if not rules and new:
@@ -388,7 +392,7 @@ async def resolution_of(
     return DeprecateOld(reason=made.rationale, by=by, lesson=lesson, outcomes=outcomes)
 
 
-def _outcomes(state: State, side: str, confidence: float) -> list[Outcome]:
-    """Count the trials that this side won as tasks that the card served."""
-    won = [each["task"] for each in state.get("trials", []) if each["winner"] == side]
-    return [Outcome(task=task, success=True, confidence=confidence) for task in won]
+def _outcomes(dispute: Dispute, side: str, card: Card) -> list[Outcome]:
+    """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
+    won = [trial.task for tested in dispute.rounds for trial in tested.trials if trial.winner == side]
+    return [Outcome(task=task, success=True, confidence=card.confidence) for task in won]

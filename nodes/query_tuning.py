@@ -79,7 +79,8 @@ class Bench:
         query = problem.get("query", "").strip().rstrip(";")
         if not query:
             raise BadInput(
-                "The environment sql_tuning needs the slow query.", "Give `query`, or leave the environment out."
+                "The environment sql_tuning needs the slow query.",
+                "Give `query`, or leave the environment out.",
             )
         schema = find_schema(context.schema_name)
         limits = {name: problem[name] for name in ("wanted_speed_up", "index_budget") if problem.get(name)}
@@ -204,4 +205,3 @@ def applies(condition: str, features: Sequence[str]) -> bool | None:
         return None
     named = STRUCTURE.intersection(features) <= {*asked}
     return named and {*asked} <= {*features, *general(features)}
-

@@ -55,7 +55,12 @@ class Draft(BaseModel):
     assumptions: list[str] = []
 
     def __str__(self) -> str:
-        lines = [*self.statements, self.query, self.answer, *(f"assumes: {each}" for each in self.assumptions)]
+        lines = [
+            *self.statements,
+            self.query,
+            self.answer,
+            *(f"assumes: {each}" for each in self.assumptions),
+        ]
         return "\n".join([self.rationale, *(line for line in lines if line)])
 
 

@@ -78,7 +78,7 @@ $matches""",
 )
 def resolve_dispute(given: Contest) -> Recommendation:
     """Count the trials: a clear majority decides; a narrower condition merges, an equal one replaces."""
-    won = Counter(match.winner for match in given.matches)
+    won: Counter[str] = Counter(match.winner for match in given.matches)
     said = ", ".join(f"{side}: {won[side]}" for side in SIDES) + f" of {len(given.matches)}"
     if not given.matches:
         return Recommendation(rationale="Nothing could be tried.", recommendation="escalate")

@@ -25,7 +25,9 @@ class Advice(BaseModel):
 
     def __str__(self) -> str:
         holds = {True: "holds here", False: "does not hold here", None: "may hold"}[self.applies]
-        made = "; ".join([*self.statements, *([self.query] if self.query else [])]) or self.why_not or "nothing"
+        made = (
+            "; ".join([*self.statements, *([self.query] if self.query else [])]) or self.why_not or "nothing"
+        )
         when = f"when {self.condition} ({holds}): " if self.condition else ""
         return f"{when}{self.pattern} -> {made}"
 
