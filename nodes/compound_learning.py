@@ -14,7 +14,6 @@ Deviations from the paper, each for a reason:
 import time
 from collections.abc import Mapping, Sequence
 from functools import wraps
-from hashlib import sha256
 from operator import add
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 from uuid import uuid4
@@ -24,12 +23,13 @@ from langchain_core.messages.tool import tool_call
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import BaseModel
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035
+from typing_extensions import TypedDict
 
 from mneme.errors import BadInput
-from models.asking import Answered, ask, call_tools, resolve
+from models.asking import Answered, ask, call_tools
 from nodes.context import LearningContext, cards_of
 from nodes.query_tuning import A_LOOK, Bench, Problem, general
+from prompts import tuning
 from prompts.compound_learning import (
     Assignment,
     Case,
@@ -49,7 +49,6 @@ from prompts.compound_learning import (
     patch_draft,
     resolve_task,
 )
-from prompts import tuning
 from prompts.prompt import Prompt
 from prompts.tuning import Advice, Trial
 from stores.card_rules import Approval, Rubric
@@ -573,7 +572,7 @@ def _packet(state: State, made: Resolution, log: list[Logged], trial: Trial | No
 
 
 @timed
-async def compile(state: State, runtime: Context) -> Update:  # noqa: A001  (the paper's word)
+async def compile(state: State, runtime: Context) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
     bench, packet = bench_of(state, runtime), state["packet"]
     patterns = [each["draft"]["pattern"] for each in state["drafts"]]
