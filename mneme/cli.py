@@ -536,6 +536,24 @@ def msc(
     _run(run("msc", roles | {"data": data, "out": out, "fresh": fresh}, as_json))
 
 
+@evaluate.command("compound_learning")
+def compound_learning(
+    tasks: Annotated[int | None, typer.Option("--tasks", min=1, help="Tasks in each order.")] = None,
+    seeds: Annotated[list[int] | None, typer.Option("--seed", help="Order of tasks; repeatable.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", min=100, help="Rows of each database.")] = None,
+    agents: Agents = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: 12 tasks, small databases.")] = False,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure what a team's memory is worth: query tuning with and without, and the paper's story."""
+    from mneme.evaluations import evaluate as run
+
+    sizes = {"tasks": tasks, "seeds": seeds, "rows": rows, "quick": quick, "agents": agents}
+    _run(run("compound_learning", sizes | {"out": out, "fresh": fresh}, as_json))
+
+
 @evaluate.command()
 def engine(
     sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of records; repeatable.")] = None,
