@@ -4,7 +4,7 @@ Deviations from the paper, each for a reason:
 
 - The devil's advocate sees a quick trial of the draft with its plan, where there is an environment: §7's
   third task can only be challenged after it ran.
-- Verify measures the best draft, not the last: a patch may make things worse.
+- Verify measures the best draft, not always the last: a patch may make things worse.
 - What the monitor decided is one step and writing it another, so that a run that is killed between them
   writes the very same lesson when it goes on, once.
 - Promotion (only the leader approves, §5) is carried out after the task's outcome is in the card's
@@ -60,6 +60,9 @@ from stores.task_log import TaskRecord
 
 PATCHES = 2
 """Refinement rounds (§3, step 3): more would let two agents argue for ever."""
+ABOUT_AS_GOOD = 0.75
+"""A quick trial tells speed-ups apart by no less than a quarter."""
+UNSOLVED = 1e6
 TOOL_TURNS = 4
 PITFALLS = 3
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
@@ -466,7 +469,7 @@ def _remedy(entry: Logged, bench: Bench | None) -> Advice:
 async def verify(state: State, runtime: Context) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
     bench = bench_of(state, runtime)
-    final = max(range(len(state["drafts"])), key=lambda number: (_worth(state["drafts"][number]), number))
+    final = _best([_worth(each) for each in state["drafts"]])
     if bench is None:
         runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
         return {"measured": None, "final": len(state["drafts"]) - 1}
@@ -476,9 +479,16 @@ async def verify(state: State, runtime: Context) -> Update:
     return {"measured": trial.model_dump(), "final": final}
 
 
-def _worth(tried: Tried) -> tuple[bool, float]:
+def _best(worths: Sequence[float]) -> int:
+    """Choose the latest draft that is about as good as the best: patches close objections."""
+    good = [number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths)]
+    return good[-1]
+
+
+def _worth(tried: Tried) -> float:
+    """Return the speed-up of a draft that solves the task; what does not is worth little."""
     trial = tried["trial"]
-    return (trial["solved"], trial["speed_up"]) if trial else (False, 0.0)
+    return (trial["speed_up"] if trial["solved"] else trial["speed_up"] / UNSOLVED) if trial else 0.0
 
 
 @timed

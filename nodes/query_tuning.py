@@ -110,13 +110,20 @@ class Bench:
 
     def advice(self, condition: str, pattern: str) -> Advice:
         """Make a pattern out for the query, and say whether its condition holds."""
-        holds = applies(condition, self.features)
+        holds, asks = applies(condition, self.features), specificity(condition)
         try:
             made = instantiate(pattern, self.task)
         except BadInput as not_here:
-            return Advice(condition=condition, pattern=pattern, applies=holds, why_not=str(not_here))
+            return Advice(
+                condition=condition, pattern=pattern, applies=holds, specificity=asks, why_not=str(not_here)
+            )
         return Advice(
-            condition=condition, pattern=pattern, applies=holds, statements=made.statements, query=made.query
+            condition=condition,
+            pattern=pattern,
+            applies=holds,
+            specificity=asks,
+            statements=made.statements,
+            query=made.query,
         )
 
     def first_ideas(self) -> list[Advice]:
@@ -205,3 +212,9 @@ def applies(condition: str, features: Sequence[str]) -> bool | None:
         return None
     named = STRUCTURE.intersection(features) <= {*asked}
     return named and {*asked} <= {*features, *general(features)}
+
+
+def specificity(condition: str) -> int:
+    """Say how much a condition asks for: a particular feature counts for two general ones."""
+    asked = {part.strip() for part in condition.split(";") if part.strip()}
+    return sum(1 if part in GENERAL.values() else 2 for part in asked)

@@ -288,9 +288,9 @@ class Patch(Draft):
     system=f"""You are the researcher of a team. The devil's advocate objected to your draft. Patch it where
 an objection is right, and name the numbers of the objections that the patch closes; an objection that is
 wrong stays open. {DATA}
-Reply with one JSON object: the whole new draft and `closed`, e.g. {{"rationale": "The index lacked the
-group.", "pattern": "INDEX (filter, group)", "statements": ["CREATE INDEX i ON sales (sale_date,
-product_id)"], "query": "", "answer": "", "used": [], "assumptions": [], "closed": [0]}}""",
+Reply with one JSON object: the whole new draft and `closed`, e.g. {{"rationale": "It lacked the group.",
+"pattern": "INDEX (filter, group)", "statements": ["CREATE INDEX i ON sales (sale_date, product_id)"],
+"query": "", "answer": "", "used": [], "assumptions": [], "closed": [0]}}""",
     user="""Task: $task
 
 Query: $query

@@ -64,10 +64,10 @@ class Recommendation(BaseModel):
 tried on similar tasks. Recommend: deprecate_old (the new one is better wherever the old one applies),
 keep_old, merge (each is right under its own condition: give the rules), or escalate where the trials do
 not decide. {DATA}
-Reply with one JSON object, e.g. {{"rationale": "4 of 5 trials confirm the new approach under its narrower
-condition.", "claim": "Choose the index by the filters", "rules": [{{"condition": "one range filter;
-grouping", "pattern": "INDEX (filter, group)"}}, {{"condition": "range filters; grouping", "pattern":
-"INDEX (filters, group)"}}], "recommendation": "merge"}}""",
+Reply with one JSON object, e.g. {{"rationale": "4 of 5 trials confirm the new one under its condition.",
+"claim": "Choose the index by the filters", "rules": [{{"condition": "range filter; grouping",
+"pattern": "INDEX (filter, group)"}}, {{"condition": "range filters; grouping",
+"pattern": "INDEX (filters, group)"}}], "recommendation": "merge"}}""",
     user="""The card: $claim
 Old approach: $old (served $old_tasks tasks)
 New approach: $new

@@ -19,6 +19,7 @@ class Advice(BaseModel):
     condition: str = ""
     pattern: str
     applies: bool | None = Field(None, description="Whether the condition holds here; null: not known.")
+    specificity: int = Field(0, description="How much the condition asks for.")
     statements: list[str] = []
     query: str = ""
     why_not: str = Field("", description="Why the pattern cannot be carried out here.")
@@ -34,11 +35,6 @@ class Advice(BaseModel):
     @property
     def feasible(self) -> bool:
         return not self.why_not
-
-    @property
-    def items(self) -> int:
-        """Count what the condition asks for: the more, the more specific."""
-        return len([part for part in self.condition.split(";") if part.strip()])
 
     def same_as(self, other: "Advice") -> bool:
         """Say whether both come to the same here."""
@@ -74,7 +70,7 @@ class Symptom(BaseModel):
 def best(advice: Sequence[Advice]) -> Advice | None:
     """Return the most specific advice whose condition holds and that can be carried out; the first of equals."""
     fitting = [each for each in advice if each.applies and each.feasible]
-    return max(fitting, key=lambda each: each.items, default=None)
+    return max(fitting, key=lambda each: each.specificity, default=None)
 
 
 def claim(condition: str, pattern: str) -> str:
