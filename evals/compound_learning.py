@@ -203,20 +203,24 @@ def _team(arm: Arm, seed: int) -> str:
 
 
 async def _run(options: Options, bench: Bench, journal: Journal, progress: Progress) -> None:
-    plan: list[tuple[Arm, int, list[TuningTask]]] = [("story", 0, story())]
-    for place, seed in enumerate(options.seeds):  # either arm goes first in turn
-        plan += [(arm, seed, tasks(seed, options.tasks)) for arm in (ARMS if place % 2 else ARMS[::-1])]
-    total, done = sum(len(each) for _, _, each in plan), 0
     await asyncio.to_thread(_make_databases, bench.rows)
-    for arm, seed, order in plan:
+    plan = _plan(options)
+    for done, (arm, seed, number, task) in enumerate(plan, start=1):
         recall = 0 if arm == "without memory" else 5
         team = Bench(bench.ledger, bench.who, bench.rows, _team(arm, seed), recall)
-        for number, task in enumerate(order):
-            case = f"{arm}/{seed}/{number:03d}"
-            if case not in journal:
-                journal.add(case, {"arm": arm, "seed": seed, "number": number, **await team.solve(task)})
-            done += 1
-            progress(done, total, f"{arm}, order {seed}")
+        case = f"{arm}/{seed}/{number:03d}"
+        if case not in journal:
+            journal.add(case, {"arm": arm, "seed": seed, "number": number, **await team.solve(task)})
+        progress(done, len(plan), f"{arm}, order {seed}")
+
+
+def _plan(options: Options) -> list[tuple[Arm, int, int, TuningTask]]:
+    """Put each task to both arms one after the other, either first in turn: a busy machine slows both."""
+    plan: list[tuple[Arm, int, int, TuningTask]] = [("story", 0, n, task) for n, task in enumerate(story())]
+    for seed in options.seeds:
+        for number, task in enumerate(tasks(seed, options.tasks)):
+            plan += [(arm, seed, number, task) for arm in (ARMS if number % 2 else ARMS[::-1])]
+    return plan
 
 
 def _make_databases(rows: int) -> None:
