@@ -1,8 +1,7 @@
 """`mneme learn …`: solve tasks as a team that learns, and resolve the disputes that arise."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import yaml
@@ -122,11 +121,11 @@ async def _solve(session: TeamSession, given: Given, context: Context, as_json: 
     fresh = not await session.left_at(session.learn, config)
     if not as_json:
         console.print(f"\n[bold]task[/] {escape(given.task)}", soft_wrap=True)
-    values: dict[str, Any] = {}
-    async for kind, data in _run(session, _problem(given) if fresh else None, config, own):
-        if kind == "custom" and not as_json:
-            _print_step(data)
-        values = data if kind == "values" else values
+    problem = _problem(given) if fresh else None
+    async for told in session.learn.astream(problem, config, context=own, stream_mode="custom"):
+        if not as_json:
+            _print_step(cast(dict[str, Any], told))
+    values = await session.values(session.learn, config)
     if as_json:
         print_json(
             {key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by")}
@@ -149,14 +148,6 @@ def _problem(given: Given) -> dict[str, Any]:
     named = {"task": given.task, "task_id": given.id, "query": given.query}
     limits = {"wanted_speed_up": given.wanted_speed_up, "index_budget": given.index_budget}
     return named | {name: limit for name, limit in limits.items() if limit is not None}
-
-
-async def _run(
-    session: TeamSession, problem: dict[str, Any] | None, config: Any, context: Context
-) -> AsyncIterator[tuple[str, Any]]:
-    modes = ["custom", "values"]
-    async for part in session.learn.astream(problem, config, context=context, stream_mode=modes):  # type: ignore[call-overload]
-        yield part
 
 
 def _print_step(told: dict[str, Any]) -> None:

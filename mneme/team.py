@@ -56,6 +56,13 @@ class TeamSession:
         """Return the config of the thread on which a dispute is resolved, or waits for a person."""
         return await self._on_thread(f"dispute/{self.cards.team}/{dispute_id}", "dispute_resolution")
 
+    async def values(self, graph: Graph, config: RunnableConfig) -> dict[str, Any]:
+        """Return what a thread's last run left."""
+        if self.server is not None:
+            on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
+            return cast(dict[str, Any], on_server["values"])
+        return (await graph.aget_state(config)).values
+
     async def left_at(self, graph: Graph, config: RunnableConfig) -> tuple[str, ...]:
         """Return the steps that a thread has still to do."""
         if self.server is not None:

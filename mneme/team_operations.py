@@ -28,6 +28,7 @@ class TeamOperations(KnowledgeCards):
         "metrics",
         "tasks",
         "task_count",
+        "open_dispute",
         "dispute",
         "disputes",
         "decide",

@@ -113,7 +113,6 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
     assert merged.evidence.success_count > verified.evidence.success_count
 
     again = await solve(edge_ledger, EDGE_CASE, problem(EDGE_CASE, task_id="once-more"))
-    print(again["packet"]["objections"], merged.rules, again["packet"])
     assert (again["iterations"], events(again)) == (1, ["success"]), "the merged rule applies at once"
     reasons = [version.reason for version in await cards.history(card.id)]
     assert any("promoted by leader" in reason for reason in reasons)
@@ -121,7 +120,7 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
 
 async def test_without_memory_the_same_task_costs_the_same_again(edge_ledger: Ledger) -> None:
     costs = [
-        (await solve(edge_ledger, DISCOVERY, problem(DISCOVERY, task_id=f"t{n}"), recall=0))["iterations"]
+        (await solve(edge_ledger, REUSE, problem(REUSE, task_id=f"t{n}"), recall=0))["iterations"]
         for n in range(3)
     ]
     assert costs == [2, 2, 2]
@@ -130,8 +129,8 @@ async def test_without_memory_the_same_task_costs_the_same_again(edge_ledger: Le
 
 
 async def test_two_tasks_at_once_that_learn_the_same_make_one_card(ledger: Ledger) -> None:
-    given = [problem(DISCOVERY, task_id=f"t{n}") for n in range(2)]
-    results = await asyncio.gather(*(solve(ledger, DISCOVERY, each) for each in given))
+    given = [problem(REUSE, task_id=f"t{n}") for n in range(2)]
+    results = await asyncio.gather(*(solve(ledger, REUSE, each) for each in given))
     (card,) = await cards_in(ledger).list()
     assert sorted(card.evidence.task_ids) == ["t0", "t1"]
     assert sorted(each for result in results for each in events(result)) == ["created", "reinforced"]
@@ -508,7 +507,7 @@ def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
                 break
         process.kill()
         process.communicate()
-    assert mneme(*LEARN[:2], *LEARN[2:], "--id", "killed").returncode == 0
+    assert mneme(*LEARN, "--id", "killed").returncode == 0
     (line,) = mneme("cards", "list", "--json").stdout.splitlines()
     card = json.loads(line)
     assert card["evidence"]["task_ids"] == ["killed"]
