@@ -577,3 +577,19 @@ def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
         assert bench.features and bench.first_ideas() and bench.remedies() is not None
         assert applies("; ".join(bench.features), bench.features) is True
         assert applies("; ".join(general(bench.features)), bench.features) is True
+
+
+async def test_the_evaluation_can_be_interrupted_and_goes_on(tmp_path: Path) -> None:
+    from evals import compound_learning as evaluation  # noqa: PLC0415
+
+    options = evaluation.Options(tasks=4, seeds=[2], rows=4_000, agents="rules", out=tmp_path)
+    whole = await evaluation.run(options)
+    assert len(whole.rows) == 3 + 2 * 4 and whole.answered_by == "rules"
+    assert whole.plots[0].stat().st_size > 10_000
+    lines = whole.raw.read_text().splitlines()
+    whole.raw.write_text("\n".join([*lines[:7], lines[7][: len(lines[7]) // 2]]))
+    again = await evaluation.run(options)
+    assert again.raw == whole.raw and len(again.rows) == len(whole.rows)
+    assert again.raw.read_text().splitlines()[:7] == lines[:7], "what was finished stays"
+    first = {row["case"]: row["task"] for row in whole.rows}
+    assert {row["case"]: row["task"] for row in again.rows} == first
