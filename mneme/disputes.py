@@ -48,7 +48,7 @@ async def resolve(dispute: str, decision: str, reason: str, context: Context, as
     async with open_team_session(context["team"]) as session:
         found = await session.cards.dispute_starting(dispute)
         if decision:
-            verdict = Verdict(decision=decision, reason=reason, by="user")  # type: ignore[arg-type]
+            verdict = Verdict(decision=decision, reason=reason, by="user")
             ended = await decide(session, found, verdict, context)
         else:
             ended = await run_dispute(session, found.id, context)

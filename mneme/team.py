@@ -1,4 +1,4 @@
-"""One team's cards, disputes and graphs for the command line: in this process, or through a running server."""
+"""One team's cards, disputes and graphs for the command line: in this process, or through a server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -52,7 +52,7 @@ STRUCTURE = {
 }
 """Features that make a query another kind of query: a condition that does not name them is about others."""
 FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
-A_LOOK = Limits(runs=3, enough=0.05)
+A_LOOK = Limits(runs=5, enough=0.1)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 
 

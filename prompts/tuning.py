@@ -68,7 +68,7 @@ class Symptom(BaseModel):
 
 
 def best(advice: Sequence[Advice]) -> Advice | None:
-    """Return the most specific advice whose condition holds and that can be carried out; the first of equals."""
+    """Return the most specific advice whose condition holds and that can be carried out."""
     fitting = [each for each in advice if each.applies and each.feasible]
     return max(fitting, key=lambda each: each.specificity, default=None)
 

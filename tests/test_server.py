@@ -321,7 +321,7 @@ async def remembered_twice(client: LangGraphClient) -> bool:
 LEARNING: dict[str, Any] = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules") | {
     "rows": 20_000,
     "environment": "sql_tuning",
-    "schema_name": "sales",
+    "schema_name": "transactions",
 }
 
 
@@ -332,7 +332,7 @@ class TestTeams:
     async def test_a_task_streams_its_steps_and_leaves_a_card(
         self, server: Server, client: LangGraphClient
     ) -> None:
-        team, task = uuid4().hex, story()[1]
+        team, task = uuid4().hex, story()[2]
         given: Any = {"task": task.description, "query": task.query, "wanted_speed_up": 1.5}
         thread = (await client.threads.create())["thread_id"]
         steps = []
@@ -360,9 +360,18 @@ class TestTeams:
         self, server: Server, client: LangGraphClient
     ) -> None:
         team = uuid4().hex
-        task = story()[1]
+        task = story()[2]
         learned = server.mneme(
-            *("learn", task.description, "--query", task.query, "--schema", "sales", "--rows", "20000"),
+            *(
+                "learn",
+                task.description,
+                "--query",
+                task.query,
+                "--schema",
+                "transactions",
+                "--rows",
+                "20000",
+            ),
             *("--team", team, "--agents", "rules", "--json"),
         )
         assert learned.returncode == 0, learned.stderr
