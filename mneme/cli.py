@@ -24,7 +24,11 @@ app = typer.Typer(
 memories = typer.Typer(no_args_is_help=True, help="Look at, search and change what is remembered.")
 evaluate = typer.Typer(no_args_is_help=True, help="Regenerate the result tables.")
 users = typer.Typer(no_args_is_help=True, help="Who may use the server, with MNEME_AUTH.")
+cards = typer.Typer(no_args_is_help=True, help="Look at, search and change a team's knowledge cards.")
+disputes = typer.Typer(no_args_is_help=True, help="Findings against verified cards: test and decide them.")
 app.add_typer(memories, name="memories")
+app.add_typer(cards, name="cards")
+app.add_typer(disputes, name="disputes")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 
@@ -238,6 +242,219 @@ def reembed(as_json: Json = False) -> None:
     _run(run.reembed(as_json))
 
 
+Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="Whose knowledge cards.")]
+Agents = Annotated[
+    str, typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers for all agents: auto, rules, …")
+]
+Agent = Annotated[str, typer.Option(help="Who answers for this agent; default: as --agents.")]
+Rows = Annotated[int, typer.Option("--rows", min=100, help="Rows of the query-tuning database.")]
+
+
+@app.command()
+def learn(
+    task: Annotated[str, typer.Argument(help="The task in words.")] = "",
+    file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
+    suite: Annotated[str, typer.Option("--suite", help="Generated tasks: sql_tuning.")] = "",
+    count: Annotated[int, typer.Option("--count", help="How many tasks of the suite.")] = 8,
+    seed: Annotated[int, typer.Option("--seed", help="Which tasks of the suite.")] = 1,
+    query: Annotated[str, typer.Option("--query", help="The slow query, to be run and measured.")] = "",
+    schema: Annotated[str, typer.Option("--schema", help="The schema of the query's database.")] = "",
+    task_id: Annotated[
+        str, typer.Option("--id", help="The task's id; that of a killed run resumes it.")
+    ] = "",
+    team: Team = "local",
+    agents: Agents = "auto",
+    researcher: Agent = "",
+    devils_advocate: Agent = "",
+    leader: Agent = "",
+    monitor: Agent = "",
+    recall: Annotated[int, typer.Option("--recall", min=0, max=20, help="Cards retrieved; 0: none.")] = 5,
+    rows: Rows = 60_000,
+    as_json: Json = False,
+) -> None:
+    """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
+    from mneme import learn as run
+
+    roles = {
+        "researcher": researcher,
+        "devils_advocate": devils_advocate,
+        "leader": leader,
+        "monitor": monitor,
+    }
+    context = {role: who or agents for role, who in roles.items()} | {
+        "team": team,
+        "recall": recall,
+        "rows": rows,
+    }
+    given = {"query": query, "schema": schema, "id": task_id}
+    where = {name: value for name, value in given.items() if value}
+    _run(run.learn(task, file, suite, run.size_of(count, seed), where, context, as_json))
+
+
+CardId = Annotated[str, typer.Argument(help="A card's id, or enough of its beginning.")]
+
+
+@cards.command("list")
+def list_cards(
+    team: Team = "local",
+    status: Annotated[str, typer.Option("--status", help="Only cards of this status.")] = "",
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List the cards, in the order in which they were first learned."""
+    from mneme import cards as run
+
+    _run(run.list_(team, status, limit, as_json))
+
+
+@cards.command("search")
+def search_cards(
+    task: Annotated[str, typer.Argument(help="A task in words.")],
+    team: Team = "local",
+    limit: Limit = 5,
+    as_json: Json = False,
+) -> None:
+    """Show which cards a task would be given, and the parts of their scores."""
+    from mneme import cards as run
+
+    _run(run.search(team, task, limit, as_json))
+
+
+@cards.command("show")
+def show_card(card: CardId, team: Team = "local", as_json: Json = False) -> None:
+    """Show a card in its YAML form."""
+    from mneme import cards as run
+
+    _run(run.show(team, card, as_json))
+
+
+@cards.command("history")
+def card_history(card: CardId, team: Team = "local", as_json: Json = False) -> None:
+    """Show every version of a card: what changed, why, and who decided."""
+    from mneme import cards as run
+
+    _run(run.history(team, card, as_json))
+
+
+@cards.command("rollback")
+def rollback_card(
+    card: CardId,
+    version: Annotated[int, typer.Argument(help="The version to go back to.")],
+    team: Team = "local",
+    reason: Reason = "asked for on the command line",
+    as_json: Json = False,
+) -> None:
+    """Go back to an earlier version; the history keeps both."""
+    from mneme import cards as run
+
+    _run(run.rollback(team, card, version, reason, as_json))
+
+
+@cards.command("deprecate")
+def deprecate_card(
+    card: CardId, team: Team = "local", reason: Reason = "a person's word", as_json: Json = False
+) -> None:
+    """Take a card out of retrieval; the devil's advocate still sees it."""
+    from mneme import cards as run
+
+    _run(run.deprecate(team, card, reason, as_json))
+
+
+@cards.command("restore")
+def restore_card(
+    card: CardId, team: Team = "local", reason: Reason = "a person's word", as_json: Json = False
+) -> None:
+    """Bring a deprecated or archived card back."""
+    from mneme import cards as run
+
+    _run(run.restore(team, card, reason, as_json))
+
+
+@cards.command("promote")
+def promote_card(
+    card: CardId, team: Team = "local", reason: Reason = "a person's word", as_json: Json = False
+) -> None:
+    """Approve a provisional card as verified; it still needs its successes."""
+    from mneme import cards as run
+
+    _run(run.promote(team, card, reason, as_json))
+
+
+@cards.command("export")
+def export_cards(
+    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    team: Team = "local",
+    versions: Annotated[bool, typer.Option("--history", help="With every version of each card.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write all cards as YAML."""
+    from mneme import cards as run
+
+    _run(run.export(team, file, versions, as_json))
+
+
+@cards.command("import")
+def import_cards(
+    file: Annotated[Path, typer.Argument(help="A YAML file of cards; `-` reads stdin.")],
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Read cards from YAML; invalid YAML is refused with the field's path, and nothing is stored."""
+    from mneme import cards as run
+
+    _run(run.import_(team, file, as_json))
+
+
+@cards.command("metrics")
+def card_metrics(team: Team = "local", as_json: Json = False) -> None:
+    """Compute every metric of the knowledge base; exit with 1 where an alert is critical."""
+    from mneme import cards as run
+
+    _run(run.metrics(team, as_json))
+
+
+DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or enough of its beginning.")]
+
+
+@disputes.command("list")
+def list_disputes(
+    team: Team = "local",
+    status: Annotated[str, typer.Option("--status", help="open, escalated or resolved.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the disputes, oldest first."""
+    from mneme import disputes as run
+
+    _run(run.list_(team, status, as_json))
+
+
+@disputes.command("show")
+def show_dispute(dispute: DisputeId, team: Team = "local", as_json: Json = False) -> None:
+    """Show a dispute: both approaches, the trials, the resolution."""
+    from mneme import disputes as run
+
+    _run(run.show(team, dispute, as_json))
+
+
+@disputes.command("resolve")
+def resolve_dispute(
+    dispute: DisputeId,
+    decision: Annotated[
+        str, typer.Option("--decision", help="deprecate_old, keep_old or merge; without one, test it.")
+    ] = "",
+    reason: Reason = "a person's word",
+    team: Team = "local",
+    agents: Agents = "auto",
+    rows: Rows = 60_000,
+    as_json: Json = False,
+) -> None:
+    """Test both approaches on similar tasks, or decide on a person's word."""
+    from mneme import disputes as run
+
+    context = {"team": team, "devils_advocate": agents, "environment": "sql_tuning", "rows": rows}
+    _run(run.resolve(dispute, decision, reason, context, as_json))
+
+
 @app.command()
 def graph(
     name: Annotated[str, typer.Argument(help="A graph of langgraph.json, e.g. memory_agent.")],
@@ -317,6 +534,24 @@ def msc(
 
     roles = {"chatbot": chatbot, "memory_agent": memory_agent, "versions": versions}
     _run(run("msc", roles | {"data": data, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command("compound_learning")
+def compound_learning(
+    tasks: Annotated[int | None, typer.Option("--tasks", min=1, help="Tasks in each order.")] = None,
+    seeds: Annotated[list[int] | None, typer.Option("--seed", help="Order of tasks; repeatable.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", min=100, help="Rows of each database.")] = None,
+    agents: Agents = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: 12 tasks, small databases.")] = False,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure what a team's memory is worth: query tuning with and without, and the paper's story."""
+    from mneme.evaluations import evaluate as run
+
+    sizes = {"tasks": tasks, "seeds": seeds, "rows": rows, "quick": quick, "agents": agents}
+    _run(run("compound_learning", sizes | {"out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command()

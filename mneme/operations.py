@@ -1,6 +1,7 @@
 """What the command line may do with one user's memories, here or through a running server."""
 
-from typing import Any, get_type_hints
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, get_type_hints
 
 from pydantic import TypeAdapter, validate_call
 
@@ -13,6 +14,25 @@ from stores.user_memory import UserMemories
 
 class Operations(UserMemories):
     """A user's memories, and what becomes of the messages that they come from."""
+
+    REMOTE: ClassVar[Sequence[str]] = (
+        "whoami",
+        "list",
+        "similar",
+        "show",
+        "history",
+        "diff",
+        "as_of",
+        "rollback",
+        "undo",
+        "forget",
+        "forget_all",
+        "waiting",
+        "outcome",
+        "export_lines",
+        "import_lines",
+    )
+    """The operations that a server does for the command line."""
 
     def __init__(self, ledger: Ledger, user: str) -> None:
         super().__init__(ledger, user)
@@ -39,41 +59,28 @@ class Operations(UserMemories):
         return await self.import_(lines)
 
 
-REMOTE = (
-    "whoami",
-    "list",
-    "similar",
-    "show",
-    "history",
-    "diff",
-    "as_of",
-    "rollback",
-    "undo",
-    "forget",
-    "forget_all",
-    "waiting",
-    "outcome",
-    "export_lines",
-    "import_lines",
-)
-"""The operations that a server does for the command line."""
+class Remote(Protocol):
+    """A class of operations, some of which a server does for the command line."""
+
+    REMOTE: ClassVar[Sequence[str]]
 
 
-async def operate(operations: Operations, name: str, arguments: dict[str, Any]) -> bytes:
+async def operate(operations: Remote, name: str, arguments: dict[str, Any]) -> bytes:
     """Do one operation with arguments from JSON; return its result as JSON.
 
     Raises NotFound for an unknown operation, pydantic's ValidationError for wrong arguments.
     """
-    if name not in REMOTE:
-        raise NotFound(f"There is no operation {name!r}.", f"There are: {', '.join(REMOTE)}.")
+    kind = type(operations)
+    if name not in kind.REMOTE:
+        raise NotFound(f"There is no operation {name!r}.", f"There are: {', '.join(kind.REMOTE)}.")
     method = getattr(operations, name)
     result = await validate_call(method)(**arguments)
-    return returns_of(name).dump_json(result)
+    return returns_of(kind, name).dump_json(result)
 
 
-def returns_of(name: str) -> TypeAdapter[Any]:
+def returns_of(kind: type[Remote], name: str) -> TypeAdapter[Any]:
     """Return what reads and writes the result of an operation."""
-    return TypeAdapter(get_type_hints(getattr(Operations, name))["return"])
+    return TypeAdapter(get_type_hints(getattr(kind, name))["return"])
 
 
 def error_as_json(error: MnemeError) -> dict[str, str]:

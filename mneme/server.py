@@ -1,7 +1,7 @@
-"""What `langgraph dev` serves beside the graphs: the store, and each user's memories over HTTP.
+"""What `langgraph dev` serves beside the graphs: the store, each user's memories and each team's cards.
 
-The route lets the command line work while this process owns the embedded ledger. A request names one
-operation on memories; it is done for the authenticated user, or for the user whom the request names
+The routes let the command line work while this process owns the embedded ledger. A request names one
+operation on memories or cards; it is done for the authenticated user, or for the user whom the request names
 where nobody authenticates.
 """
 
@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,9 +22,11 @@ from starlette.routing import Route
 
 from mneme.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.home import announced, open_own_ledger
-from mneme.operations import Operations, error_as_json, operate
+from mneme.operations import Operations, Remote, error_as_json, operate
 from mneme.settings import settings
+from mneme.team_operations import TeamOperations
 from nodes.background import start_remembering
+from nodes.context import own_team
 from stores.base_store import LedgerStore
 from stores.inbox import Inbox
 from stores.ledger import Ledger
@@ -50,17 +52,27 @@ STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 
 
 
 class Asked(BaseModel):
-    """The body of a request: for whom, where nobody authenticates, and the operation's arguments."""
+    """The body of a request: for whom, where nobody authenticates, which team, and the arguments."""
 
     user: str = "local"
+    team: str = "local"
     arguments: dict[str, Any] = {}
 
 
 async def memories(request: Request) -> Response:
     """Do one operation on the caller's memories."""
+    return await _answer(request, lambda asked, ledger: Operations(ledger, _caller(request, asked)))
+
+
+async def teams(request: Request) -> Response:
+    """Do one operation on the cards of one of the caller's teams."""
+    return await _answer(request, lambda asked, ledger: TeamOperations(ledger, _team(request, asked)))
+
+
+async def _answer(request: Request, open_: Callable[[Asked, Ledger], Remote]) -> Response:
     try:
         asked = Asked.model_validate_json(await request.body())
-        operations = Operations((await store()).ledger, _caller(request, asked))
+        operations = open_(asked, (await store()).ledger)
         result = await operate(operations, request.path_params["operation"], asked.arguments)
     except ValidationError as error:
         return _refusal(BadInput(f"The request is not valid: {error}"))
@@ -75,6 +87,10 @@ def _refusal(error: MnemeError) -> Response:
 
 def _caller(request: Request, asked: Asked) -> str:
     return asked.user if settings().auth is None else str(request.user.identity)
+
+
+def _team(request: Request, asked: Asked) -> str:
+    return own_team(None if settings().auth is None else str(request.user.identity), asked.team)
 
 
 @asynccontextmanager
@@ -100,4 +116,8 @@ async def remember_left_over(ledger: Ledger) -> None:
             log.warning("What %s said before is not remembered yet: %s", user, error)
 
 
-app = Starlette(routes=[Route("/mneme/memories/{operation}", memories, methods=["POST"])], lifespan=lifespan)
+ROUTES = [
+    Route("/mneme/memories/{operation}", memories, methods=["POST"]),
+    Route("/mneme/teams/{operation}", teams, methods=["POST"]),
+]
+app = Starlette(routes=ROUTES, lifespan=lifespan)

@@ -3,14 +3,16 @@
 Plain strings and numbers with descriptions, so that Studio and the API can edit them.
 """
 
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.errors import BadInput
 from stores.base_store import LedgerStore
+from stores.card_rules import CardSettings
 from stores.inbox import Inbox
+from stores.knowledge_cards import KnowledgeCards
 from stores.ledger import Ledger
 from stores.user_memory import UserMemories
 
@@ -78,7 +80,61 @@ def inbox_of(runtime: Runtime[Context]) -> Inbox:
     return Inbox(_ledger_of(runtime))
 
 
-def _ledger_of(runtime: Runtime[Context]) -> Ledger:
+class TeamContext(BaseModel):
+    """Which team learns, in which environment, and who challenges its solutions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    team: str = Field(
+        "local", description="Whose knowledge cards. Where the server authenticates, a team of the caller's."
+    )
+    devils_advocate: str = Field("auto", description=f"The devil's advocate's model. {RESPONDER}")
+    environment: Literal["", "sql_tuning"] = Field(
+        "", description="Where solutions are run and measured; empty: nowhere, the leader judges."
+    )
+    schema_name: str = Field("events", description="sql_tuning: the schema of the database.")
+    database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.")
+    rows: int = Field(60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.")
+    successes_to_verify: int = Field(
+        2, ge=1, description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7)."
+    )
+
+
+class LearningContext(TeamContext):
+    """The other agents of compound learning, and what they are shown."""
+
+    researcher: str = Field("auto", description=f"The researcher's model. {RESPONDER}")
+    leader: str = Field("auto", description=f"The leader's model. {RESPONDER}")
+    monitor: str = Field("auto", description=f"The monitor's model. {RESPONDER}")
+    recall: int = Field(5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.")
+
+
+Team = TypeVar("Team", bound=TeamContext)
+
+
+def team_of(runtime: Runtime[Team]) -> str:
+    """Return the run's team: within the authenticated user's own teams where there is a user."""
+    user = runtime.server_info.user if runtime.server_info else None
+    alone = user is None or ALONE in user.permissions
+    return own_team(None if alone or user is None else user.identity, runtime.context.team)
+
+
+def own_team(identity: str | None, team: str) -> str:
+    """Return the name under which a team is kept; one user's teams cannot be another's."""
+    if identity is None:
+        return team
+    if "/" in team:
+        raise BadInput(f"A team's name holds no slash: {team}.", "Choose another name.")
+    return f"{identity}/{team}"
+
+
+def cards_of(runtime: Runtime[Team]) -> KnowledgeCards:
+    """Return the knowledge cards of this run's team, in the ledger behind the graph's store."""
+    settings = CardSettings(successes_to_verify=runtime.context.successes_to_verify)
+    return KnowledgeCards(_ledger_of(runtime), team_of(runtime), settings)
+
+
+def _ledger_of(runtime: Runtime[Any]) -> Ledger:
     if isinstance(runtime.store, LedgerStore):
         return runtime.store.ledger
     raise BadInput(

@@ -34,9 +34,11 @@ from stores.engine import (
     Payload,
     Point,
     Query,
+    Ranking,
     Scored,
     Step,
     Where,
+    defaults,
 )
 from stores.folder import MANIFEST, Folder, Manifest
 from stores.records import Version
@@ -56,6 +58,7 @@ class EdgeEngine:
     def __init__(self, folder: Folder, shard: edge.EdgeShard, manifest: Manifest) -> None:
         self._folder, self._shard, self._manifest = folder, shard, manifest
         self._users = 0
+        self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
         self._readers = ThreadPoolExecutor(READERS, "ledger-read")
 
@@ -95,6 +98,8 @@ class EdgeEngine:
         return await self._run(self._readers, self._read, ids)
 
     async def search(self, query: Query) -> list[Scored]:
+        if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
+            await self._run(self._writer, self._index, query.ranking)
         return await self._run(self._readers, self._search, query)
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
@@ -112,6 +117,12 @@ class EdgeEngine:
         Deleting inside the engine leaves the bytes in its payload pages and its write-ahead log.
         """
         return await self._run(self._writer, self._erase, plan)
+
+    async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        return await self._run(self._readers, self._vectors, where)
+
+    async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        await self._run(self._writer, self._place, shelf, groups)
 
     async def flush(self) -> None:
         await self._run(self._writer, self._flush)
@@ -167,8 +178,15 @@ class EdgeEngine:
         if not _legs(query):  # a query of stop words only
             return []
         found = self._shard.query(_request(query))
-        parts = self._parts(query, [point.id for point in found]) if query.mode == "hybrid" and found else {}
+        several = query.mode == "hybrid" or query.ranking is not None
+        parts = self._parts(query, [point.id for point in found]) if several and found else {}
         return [_scored(point, query, parts) for point in found]
+
+    def _index(self, ranking: Ranking) -> None:
+        """Index what a ranking reads, once: without, every candidate's whole payload would be read."""
+        for path in ranking.paths.values():
+            self._shard.update(edge.UpdateOperation.create_field_index(path, edge.FloatIndexParams()))
+            self._indexed.add(path)
 
     def _parts(self, query: Query, ids: list[Any]) -> dict[str, dict[str, float]]:
         only = edge.Filter(must=[edge.HasIdCondition(set(ids))])
@@ -198,6 +216,27 @@ class EdgeEngine:
         request = edge.FacetRequest("scope", limit=2**31, exact=True, filter=_filter(where))
         return [str(hit.value) for hit in self._shard.facet(request)]
 
+    def _vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        found: dict[str, Sequence[float]] = {}
+        following: Any = None
+        while True:
+            request = edge.ScrollRequest(
+                offset=following, limit=COPIED_AT_ONCE, filter=_filter(where), with_vector=True
+            )
+            records, following = self._shard.scroll(request)
+            named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in records]
+            found |= {point: vector[DENSE] for point, vector in named if vector}
+            if following is None:
+                return found
+
+    def _place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        for scope, ids in groups.items():
+            still = self._read(ids)
+            placed: list[Any] = [
+                point for point, payload in still.items() if payload["scope"].startswith(shelf)
+            ]
+            self._shard.update(edge.UpdateOperation.set_payload(placed, {"scope": scope}))
+
     def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
         erasure = self._drive(plan())
         erased = frozenset(erasure.erased)
@@ -209,6 +248,7 @@ class EdgeEngine:
             shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
         shard.flush()
         self._folder.switch(manifest)
+        self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
         return erasure
@@ -422,20 +462,23 @@ def _formula(query: Query) -> edge.Formula:
     """Say a ranking in the engine's terms; missing fields count as the ranking's default."""
     ranking, e = query.ranking, edge.Expression
     assert ranking is not None
-    paths = {f'value."{field}"': weight for field, weight in ranking.fields.items()}
-    age = e.Decay(
+    paths = ranking.paths
+    fresh = e.Decay(
         edge.DecayKind.Exp,
-        x=e.Variable("updated"),
+        x=e.Variable(paths.get(ranking.aged_from, "updated")),
         target=e.Constant(query.now),
         midpoint=0.5,
         scale=ranking.half_life_days,
     )
+    if ranking.ageless:
+        ageless = e.Variable(paths[ranking.ageless])
+        fresh = e.Sum([ageless, e.Mult([e.Sum([e.Constant(1.0), e.Neg(ageless)]), fresh])])
     terms = [
         e.Mult([e.Constant(ranking.similarity), e.Variable("$score")]),
-        *(e.Mult([e.Constant(weight), e.Variable(path)]) for path, weight in paths.items()),
-        e.Mult([e.Constant(ranking.recency), age]),
+        *(e.Mult([e.Constant(weight), e.Variable(paths[name])]) for name, weight in ranking.fields.items()),
+        e.Mult([e.Constant(ranking.recency), fresh]),
     ]
-    return edge.Formula(e.Sum(terms), dict.fromkeys(paths, ranking.default))
+    return edge.Formula(e.Sum(terms), defaults(query))
 
 
 def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:

@@ -44,9 +44,11 @@ from stores.engine import (
     Payload,
     Point,
     Query,
+    Ranking,
     Scored,
     Step,
     Where,
+    defaults,
 )
 from stores.folder import Manifest
 from stores.records import LEDGER, Version, version_id
@@ -59,6 +61,7 @@ TIMEOUT = 30
 MOST_SCOPES = 1_000_000
 SETTLED_AT_ONCE = 256
 READ_AT_ONCE = 1000
+FLOAT = models.PayloadSchemaType.FLOAT
 MANIFEST_ID = str(uuid5(LEDGER, "manifest"))
 STRONG: Any = {"ordering": models.WriteOrdering.STRONG}
 LATEST: Any = {"consistency": models.ReadConsistencyType.MAJORITY}
@@ -82,6 +85,7 @@ class ServerEngine:
         self._clients: weakref.WeakKeyDictionary[Any, AsyncQdrantClient] = weakref.WeakKeyDictionary()
         self._memory = client or (AsyncQdrantClient(MEMORY) if address.url == MEMORY else None)
         self._manifest = Manifest(format=FORMAT, embedder="", dimension=0, generation=0)
+        self._indexed: set[str] = set()
 
     @classmethod
     async def open(
@@ -139,9 +143,12 @@ class ServerEngine:
         legs = _legs(query)
         if not legs:  # a query of stop words only
             return []
+        if query.ranking is not None:
+            await self._index(query.ranking)
         found = await self._ask([_request(query, legs)])
         ids = [str(point.id) for point in found[0]]
-        parts = await self._parts(legs, ids) if query.mode == "hybrid" and ids else {}
+        several = query.mode == "hybrid" or query.ranking is not None
+        parts = await self._parts(legs, ids) if several and ids else {}
         return [_scored(point, query, parts) for point in found[0]]
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
@@ -164,6 +171,23 @@ class ServerEngine:
             )
         )
         return [str(hit.value) for hit in facet.hits]
+
+    async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        name, found, following = self.collection, dict[str, Sequence[float]](), None
+        while True:
+            scroll = methodcaller(
+                "scroll", name, _filter(where), limit=READ_AT_ONCE, offset=following, with_vectors=[DENSE]
+            )
+            records, following = await self.call(scroll)
+            found |= {str(record.id): record.vector[DENSE] for record in records if record.vector}
+            if following is None:
+                return found
+
+    async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        on_shelf = models.FieldCondition(key="scope", match=models.MatchPrefix(prefix=shelf))
+        for scope, ids in groups.items():
+            still = models.Filter(must=[on_shelf, models.HasIdCondition(has_id=list(ids))])
+            await self.call(methodcaller("set_payload", self.collection, {"scope": scope}, still, **STRONG))
 
     async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
         """Delete the points; the server frees their bytes when it next optimises its segments.
@@ -281,6 +305,15 @@ class ServerEngine:
         name = self.collection
         answers = await self.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
+
+    async def _index(self, ranking: Ranking) -> None:
+        """Index what a ranking reads, once: a strict server scores by indexed fields only."""
+        if self._memory is not None:
+            return
+        for path in set(ranking.paths.values()) - self._indexed:
+            index = methodcaller("create_payload_index", self.collection, path, field_schema=FLOAT)
+            await self.call(index)
+            self._indexed.add(path)
 
     async def _parts(self, legs: Sequence["Leg"], ids: list[str]) -> dict[str, dict[str, float]]:
         only = models.Filter(must=[models.HasIdCondition(has_id=list(ids))])
@@ -585,17 +618,24 @@ def _formula(query: Query) -> models.FormulaQuery:
     """Say a ranking in the server's terms; missing fields count as the ranking's default."""
     ranking = query.ranking
     assert ranking is not None
-    paths = {f'value."{field}"': weight for field, weight in ranking.fields.items()}
+    paths = ranking.paths
     age = models.DecayParamsExpression(
-        x="updated", target=query.now, midpoint=0.5, scale=ranking.half_life_days
+        x=paths.get(ranking.aged_from, "updated"),
+        target=query.now,
+        midpoint=0.5,
+        scale=ranking.half_life_days,
     )
+    fresh: Any = models.ExpDecayExpression(exp_decay=age)
+    if ranking.ageless:
+        ageless = paths[ranking.ageless]
+        ageing = models.SumExpression(sum=[1.0, models.NegExpression(neg=ageless)])
+        fresh = models.SumExpression(sum=[ageless, models.MultExpression(mult=[ageing, fresh])])
     terms = [
         models.MultExpression(mult=[ranking.similarity, "$score"]),
-        *(models.MultExpression(mult=[weight, path]) for path, weight in paths.items()),
-        models.MultExpression(mult=[ranking.recency, models.ExpDecayExpression(exp_decay=age)]),
+        *(models.MultExpression(mult=[weight, paths[name]]) for name, weight in ranking.fields.items()),
+        models.MultExpression(mult=[ranking.recency, fresh]),
     ]
-    defaults = dict.fromkeys(paths, ranking.default)
-    return models.FormulaQuery(formula=models.SumExpression(sum=[*terms]), defaults=defaults)
+    return models.FormulaQuery(formula=models.SumExpression(sum=[*terms]), defaults=defaults(query))
 
 
 def _scored(point: models.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:

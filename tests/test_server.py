@@ -21,8 +21,10 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
+from environments.sql_tuning import story
 from evals.ollama_double import OllamaDouble, by_rules
 from mneme.users import add_user
+from nodes.background import thread_id
 from prompts.chatbot import reply
 from prompts.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
 
@@ -160,7 +162,7 @@ class TestAlone:
             (assistant,) = await client.assistants.search(graph_id=graph)
             schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
             context = schemas["context_schema"]["properties"]
-            assert context["memory_agent"]["description"]
+            assert all(field["description"] for field in context.values())
             assert schemas["input_schema"]["properties"]
 
     async def test_a_reply_streams_and_is_remembered_for_other_threads(self, client: LangGraphClient) -> None:
@@ -324,3 +326,101 @@ async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path
 
 async def remembered_twice(client: LangGraphClient) -> bool:
     return len(await remembered(client, "local")) == 2
+
+
+LEARNING: dict[str, Any] = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules") | {
+    "rows": 20_000,
+    "environment": "sql_tuning",
+    "schema_name": "transactions",
+}
+
+
+@pytest.mark.xdist_group("server")
+class TestTeams:
+    """A team that learns, driven through the server."""
+
+    async def test_a_task_streams_its_steps_and_leaves_a_card(
+        self, server: Server, client: LangGraphClient
+    ) -> None:
+        team, task = uuid4().hex, story()[2]
+        given: Any = {"task": task.description, "query": task.query, "wanted_speed_up": 1.5}
+        thread = (await client.threads.create())["thread_id"]
+        steps = []
+        async for part in client.runs.stream(
+            thread,
+            "compound_learning",
+            input=given,
+            context={**LEARNING, "team": team},
+            stream_mode="custom",
+        ):
+            assert part.event != "error", part.data
+            if part.event == "custom":
+                steps.append(part.data["step"])
+        assert steps[0] == "recall" and steps[-1] == "keep"
+        listed = server.mneme("cards", "list", "--team", team, "--json")
+        (card,) = [json.loads(line) for line in listed.stdout.splitlines()]
+        assert "range filter" in card["claim"], listed.stderr
+        assert "claim:" in server.mneme("cards", "show", card["id"][:10], "--team", team).stdout
+        exported = server.mneme("cards", "export", "--team", team).stdout
+        imported = server.mneme("cards", "import", "-", "--team", f"{team}-2", stdin=exported)
+        assert "stored: 1" in imported.stdout, imported.stderr
+        assert server.mneme("cards", "metrics", "--team", team, "--json").returncode in (0, 1)
+
+    async def test_a_dispute_waits_for_a_person_through_the_server(
+        self, server: Server, client: LangGraphClient
+    ) -> None:
+        team = uuid4().hex
+        task = story()[2]
+        learned = server.mneme(
+            *(
+                "learn",
+                task.description,
+                "--query",
+                task.query,
+                "--schema",
+                "transactions",
+                "--rows",
+                "20000",
+            ),
+            *("--team", team, "--agents", "rules", "--json"),
+        )
+        assert learned.returncode == 0, learned.stderr
+        dispute = await disputed_on(server, team)
+        tested = server.mneme(
+            "disputes", "resolve", dispute, "--team", team, "--agents", "rules", "--rows", "2000"
+        )
+        assert tested.returncode == 1, tested.stderr + tested.stdout
+        assert "waits for a person" in tested.stdout
+        waiting = await client.threads.get(thread_id(f"dispute/{team}/{dispute}"))
+        assert waiting["status"] == "interrupted"
+        ((question,),) = waiting["interrupts"].values()
+        assert question["value"]["action_requests"][0]["name"] == "resolve_dispute"
+        decided = server.mneme(
+            *("disputes", "resolve", dispute, "--decision", "keep_old", "--reason", "it serves us"),
+            *("--team", team, "--agents", "rules", "--json"),
+        )
+        assert decided.returncode == 0, decided.stderr
+        ended = json.loads(decided.stdout)
+        assert (ended["status"], ended["resolution"]["reason"]) == ("resolved", "it serves us")
+        assert dispute in server.mneme("disputes", "list", "--team", team, "--json").stdout
+        twice = server.mneme("disputes", "resolve", dispute, "--decision", "merge", "--team", team)
+        assert twice.returncode == 1 and "resolved" in twice.stderr
+
+
+async def disputed_on(server: Server, team: str) -> str:
+    """Open a dispute in words that nothing can be tried on, so that a person must decide."""
+    listed = server.mneme("cards", "list", "--team", team, "--json")
+    card = json.loads(listed.stdout.splitlines()[0])["id"]
+    body = {
+        "team": team,
+        "arguments": {
+            "card_id": card,
+            "old": {"claim": "the card"},
+            "new": {"claim": "something else"},
+            "change": {"reason": "a test", "actor": "test"},
+        },
+    }
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(f"{server.url}/mneme/teams/open_dispute", json=body)
+    assert answer.is_success, answer.text
+    return str(answer.json()["id"])

@@ -1,0 +1,54 @@
+"""A world of slow queries on a real database, SQLite in-process or PostgreSQL by URL."""
+
+from environments.sql_tuning.analysis import Structure, analyse
+from environments.sql_tuning.patterns import (
+    DoesNotApply,
+    Remedy,
+    candidates,
+    canonical,
+    describe,
+    instantiate,
+    read_pattern,
+    structure_of,
+)
+from environments.sql_tuning.records import (
+    ColumnInfo,
+    Judgement,
+    Limits,
+    Measured,
+    Solution,
+    TableInfo,
+)
+from environments.sql_tuning.schemas import SCHEMAS, Schema, find_schema
+from environments.sql_tuning.tasks import FAMILIES, ROWS, Family, TuningTask, judge, story, tasks
+from environments.sql_tuning.tuning import SqlTuning
+
+__all__ = [
+    "FAMILIES",
+    "ROWS",
+    "SCHEMAS",
+    "ColumnInfo",
+    "DoesNotApply",
+    "Family",
+    "Judgement",
+    "Limits",
+    "Measured",
+    "Remedy",
+    "Schema",
+    "Solution",
+    "SqlTuning",
+    "Structure",
+    "TableInfo",
+    "TuningTask",
+    "analyse",
+    "candidates",
+    "canonical",
+    "describe",
+    "find_schema",
+    "instantiate",
+    "judge",
+    "read_pattern",
+    "story",
+    "structure_of",
+    "tasks",
+]

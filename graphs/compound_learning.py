@@ -1,0 +1,41 @@
+"""Compound learning (§2, §3): researcher, devil's advocate, leader and monitor around one shared memory."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.compound_learning import (
+    Result,
+    State,
+    challenge,
+    compile,
+    decide,
+    keep,
+    needs_patch,
+    patch,
+    recall,
+    research,
+    verify,
+)
+from nodes.context import LearningContext
+from nodes.query_tuning import Problem
+
+builder = StateGraph(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
+builder.add_node(recall)
+builder.add_node(research)
+builder.add_node(challenge)
+builder.add_node(patch)
+builder.add_node(verify)
+builder.add_node(decide)
+builder.add_node(compile)
+builder.add_node(keep)
+
+builder.add_edge(START, "recall")
+builder.add_edge("recall", "research")
+builder.add_edge("research", "challenge")
+builder.add_conditional_edges("challenge", needs_patch, ["patch", "verify"])
+builder.add_edge("patch", "challenge")
+builder.add_edge("verify", "decide")
+builder.add_edge("decide", "compile")
+builder.add_edge("compile", "keep")
+builder.add_edge("keep", END)
+
+graph = builder.compile(name="compound_learning")

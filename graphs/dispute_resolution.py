@@ -1,0 +1,36 @@
+"""Dispute resolution (§5): both approaches on similar tasks, at most two rounds, then a person."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import TeamContext
+from nodes.dispute_resolution import (
+    Case,
+    Ended,
+    State,
+    ask_person,
+    can_test,
+    choose,
+    escalate,
+    is_decided,
+    recommend,
+    settle,
+    test,
+)
+
+builder = StateGraph(State, context_schema=TeamContext, input_schema=Case, output_schema=Ended)
+builder.add_node(choose)
+builder.add_node(test)
+builder.add_node(recommend)
+builder.add_node(escalate)
+builder.add_node(ask_person)
+builder.add_node(settle)
+
+builder.add_edge(START, "choose")
+builder.add_conditional_edges("choose", can_test, ["test", "recommend"])
+builder.add_edge("test", "recommend")
+builder.add_conditional_edges("recommend", is_decided, ["settle", "choose", "escalate"])
+builder.add_edge("escalate", "ask_person")
+builder.add_edge("ask_person", "settle")
+builder.add_edge("settle", END)
+
+graph = builder.compile(name="dispute_resolution")

@@ -1,0 +1,111 @@
+"""`mneme disputes …`: list and show disputes, test them, and decide those that wait for a person."""
+
+from typing import Any, get_args
+
+from langgraph.types import Command
+from rich.markup import escape
+
+from mneme.errors import BadInput
+from mneme.show import console, print_json, print_table
+from mneme.team import TeamSession, open_team, open_team_session
+from nodes.dispute_resolution import Decision, Verdict
+from stores.disputes import Dispute, DisputeStatus
+
+Context = dict[str, Any]
+
+
+async def list_(team: str, status: str, as_json: bool) -> None:
+    """List disputes."""
+    if status and status not in get_args(DisputeStatus):
+        raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(DisputeStatus))}.")
+    async with open_team(team) as cards:
+        found = await cards.disputes(status or None)  # type: ignore[arg-type]
+    if as_json:
+        for each in found:
+            print_json(each)
+        return
+    rows = ([each.id, each.status, each.card_id, each.new.claim, _ended(each)] for each in found)
+    print_table("", ("id", "status", "card", "finding", "resolution"), rows) if found else console.print(
+        "[dim]nothing[/]"
+    )
+
+
+def _ended(dispute: Dispute) -> str:
+    return f"{dispute.resolution.decision}: {dispute.resolution.reason}" if dispute.resolution else ""
+
+
+async def show(team: str, dispute: str, as_json: bool) -> None:
+    """Print one dispute with its trials."""
+    async with open_team(team) as cards:
+        found = await cards.dispute_starting(dispute)
+    print_dispute(found, as_json)
+
+
+async def resolve(dispute: str, decision: str, reason: str, context: Context, as_json: bool) -> int:
+    """Test a dispute, or decide it on a person's word; return 1 where it then waits for a person."""
+    if decision and decision not in get_args(Decision):
+        raise BadInput(f"There is no decision {decision!r}.", f"There are: {', '.join(get_args(Decision))}.")
+    async with open_team_session(context["team"]) as session:
+        found = await session.cards.dispute_starting(dispute)
+        if decision:
+            verdict = Verdict(decision=decision, reason=reason, by="user")
+            ended = await decide(session, found, verdict, context)
+        else:
+            ended = await run_dispute(session, found.id, context)
+    print_dispute(ended, as_json)
+    return int(ended.unresolved)
+
+
+async def decide(session: TeamSession, dispute: Dispute, verdict: Verdict, context: Context) -> Dispute:
+    """Answer the run that waits for a person; where none does, decide in the ledger."""
+    if not dispute.unresolved:
+        raise BadInput(f"{dispute.id} is resolved already: {_ended(dispute)}", "See `mneme disputes show`.")
+    config = await session.dispute(dispute.id)
+    if "ask_person" not in await session.left_at(session.resolve, config):
+        return await session.cards.decide(dispute.id, verdict)
+    answer: Any = Command(resume=verdict.model_dump())
+    await session.resolve.ainvoke(answer, config, context=_team_part(context))
+    return await session.cards.dispute(dispute.id)
+
+
+async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -> Dispute:
+    """Run the trials, or go on where a killed run stopped; a run that waits for a person keeps waiting."""
+    config = await session.dispute(dispute_id)
+    left = await session.left_at(session.resolve, config)
+    if "ask_person" not in left and (await session.cards.dispute(dispute_id)).unresolved:
+        given: Any = None if left else {"dispute_id": dispute_id}
+        await session.resolve.ainvoke(given, config, context=_team_part(context))
+    return await session.cards.dispute(dispute_id)
+
+
+def _team_part(context: Context) -> Context:
+    """Return what the dispute's graph takes of the learning graph's context."""
+    return {name: value for name, value in context.items() if name not in OTHERS}
+
+
+OTHERS = ("researcher", "leader", "monitor", "recall")
+
+
+def print_dispute(dispute: Dispute, as_json: bool) -> None:
+    """Print a dispute: both approaches, the trials, and how it ended or what it waits for."""
+    if as_json:
+        print_json(dispute)
+        return
+    console.print(
+        f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
+    )
+    for side, approach in (("old", dispute.old), ("new", dispute.new)):
+        console.print(f"    {side}: {escape(approach.solution or approach.claim)}", soft_wrap=True)
+    for number, tested in enumerate(dispute.rounds, start=1):
+        won = [trial.winner for trial in tested.trials]
+        console.print(
+            f"    round {number}: {', '.join(won)} -> {tested.recommendation}: {escape(tested.rationale)}"
+        )
+        for trial in tested.trials:
+            for edge in trial.edge_cases:
+                console.print(f"      [dim]{trial.task}: {escape(edge)}[/]", soft_wrap=True)
+    if dispute.status == "resolved":
+        console.print(f"    {escape(_ended(dispute))}", soft_wrap=True)
+    elif dispute.status == "escalated":
+        decisions = "|".join(get_args(Decision))
+        console.print(f"    waits for a person: mneme disputes resolve {dispute.id} --decision {decisions}")
