@@ -68,6 +68,7 @@ def next_version(prepared: Prepared, head: Version | None, now: datetime) -> Ver
         created=head.created,
         change=write.change,
         live=write.event != "retire",
+        shelf=head.shelf if write.shelf is None else write.shelf,
         idempotency_key=write.idempotency_key,
     )
 
@@ -87,6 +88,7 @@ def _first(prepared: Prepared, head: Version | None, now: datetime) -> Version:
         created=now,
         change=write.change,
         live=True,
+        shelf=write.shelf or "",
         idempotency_key=write.idempotency_key,
     )
 

@@ -37,6 +37,7 @@ from stores.engine import (
     Scored,
     Step,
     Where,
+    defaults,
 )
 from stores.folder import MANIFEST, Folder, Manifest
 from stores.records import Version
@@ -167,7 +168,8 @@ class EdgeEngine:
         if not _legs(query):  # a query of stop words only
             return []
         found = self._shard.query(_request(query))
-        parts = self._parts(query, [point.id for point in found]) if query.mode == "hybrid" and found else {}
+        several = query.mode == "hybrid" or query.ranking is not None
+        parts = self._parts(query, [point.id for point in found]) if several and found else {}
         return [_scored(point, query, parts) for point in found]
 
     def _parts(self, query: Query, ids: list[Any]) -> dict[str, dict[str, float]]:
@@ -422,20 +424,23 @@ def _formula(query: Query) -> edge.Formula:
     """Say a ranking in the engine's terms; missing fields count as the ranking's default."""
     ranking, e = query.ranking, edge.Expression
     assert ranking is not None
-    paths = {f'value."{field}"': weight for field, weight in ranking.fields.items()}
-    age = e.Decay(
+    paths = ranking.paths
+    fresh = e.Decay(
         edge.DecayKind.Exp,
-        x=e.Variable("updated"),
+        x=e.Variable(paths.get(ranking.aged_from, "updated")),
         target=e.Constant(query.now),
         midpoint=0.5,
         scale=ranking.half_life_days,
     )
+    if ranking.ageless:
+        ageless = e.Variable(paths[ranking.ageless])
+        fresh = e.Sum([ageless, e.Mult([e.Sum([e.Constant(1.0), e.Neg(ageless)]), fresh])])
     terms = [
         e.Mult([e.Constant(ranking.similarity), e.Variable("$score")]),
-        *(e.Mult([e.Constant(weight), e.Variable(path)]) for path, weight in paths.items()),
-        e.Mult([e.Constant(ranking.recency), age]),
+        *(e.Mult([e.Constant(weight), e.Variable(paths[name])]) for name, weight in ranking.fields.items()),
+        e.Mult([e.Constant(ranking.recency), fresh]),
     ]
-    return edge.Formula(e.Sum(terms), dict.fromkeys(paths, ranking.default))
+    return edge.Formula(e.Sum(terms), defaults(query))
 
 
 def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:

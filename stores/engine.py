@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from stores.records import SEPARATOR, Namespace, Version, microseconds
 from stores.words import Words
@@ -98,6 +98,10 @@ class Ranking(BaseModel):
     """A scoring formula, computed in the engine over the records most similar to the query.
 
     score = similarity · cosine + Σ fields[f] · value.f + recency · 2^(−age / half_life_days)
+
+    The age runs from the record's last version, or from the day (since 1970) in value.`aged_from`.
+    Where value.`ageless` is 1, and not 0, the age counts as none. The engine ranks the `candidates`
+    records that are most similar; None proposes a number that suits the limit.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -106,7 +110,25 @@ class Ranking(BaseModel):
     fields: dict[str, float] = {}
     default: float = 0.0
     recency: float = 0.0
-    half_life_days: float = 30.0
+    half_life_days: float = Field(30.0, gt=0)
+    aged_from: str = ""
+    ageless: str = ""
+    candidates: int | None = Field(None, ge=1)
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Return the payload path of each field of the value that the formula reads."""
+        names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
+        return {name: f'value."{name}"' for name in names}
+
+    def parts(self, cosine: float, value: Mapping[str, Any], updated: float, now: float) -> dict[str, float]:
+        """Return what each term adds to the score of a record; times in days since 1970."""
+        age = abs(now - (_number(value, self.aged_from, now) if self.aged_from else updated))
+        fresh = (
+            1.0 if self.ageless and _number(value, self.ageless, 0) else 0.5 ** (age / self.half_life_days)
+        )
+        counted = {name: weight * _number(value, name, self.default) for name, weight in self.fields.items()}
+        return {"similarity": self.similarity * cosine, **counted, "recency": self.recency * fresh}
 
 
 class Query(NamedTuple):
@@ -125,6 +147,8 @@ class Query(NamedTuple):
     @property
     def candidates(self) -> int:
         """Propose the same number for neighbouring pages, so that their order agrees."""
+        if self.ranking is not None and self.ranking.candidates is not None:
+            return max(self.ranking.candidates, self.limit + self.offset)
         return max(128, 1 << (4 * (self.limit + self.offset)).bit_length())
 
 
@@ -186,9 +210,12 @@ class Engine(Protocol):
     async def close(self) -> None: ...
 
 
-def scope(mark: Mark, namespace: Namespace) -> str:
-    """Say a namespace in one word, that is the beginning of those below it and of no others."""
-    return mark + "".join(f"{part}{SEPARATOR}" for part in namespace)
+def scope(mark: Mark, namespace: Namespace, shelf: str = "") -> str:
+    """Say a namespace in one word, that is the beginning of those below it and of no others.
+
+    A shelf follows it as a last word, so that the whole namespace still begins the same.
+    """
+    return mark + "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{shelf}." if shelf else "")
 
 
 def namespace_of(word: str) -> Namespace:
@@ -206,7 +233,7 @@ def head_point(
 ) -> Point:
     """Lay down a record's current view; a retired record is listed, but never found by search."""
     payload = {
-        "scope": scope("+" if version.live else "-", version.namespace),
+        "scope": scope("+" if version.live else "-", version.namespace, version.shelf),
         "created": microseconds(version.created),
         "updated": version.at.timestamp() / 86_400,
         "n": version.version,
@@ -226,3 +253,19 @@ def filterable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: filterable(item) for name, item in value.items()}
     return [filterable(item) for item in value] if isinstance(value, list) else value
+
+
+def defaults(query: Query) -> dict[str, Any]:
+    """Return what counts where a record lacks a field of the ranking: no age, and its default."""
+    ranking = query.ranking
+    assert ranking is not None
+    paths = ranking.paths
+    missing = {paths[name]: ranking.default for name in ranking.fields}
+    dated = {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
+    marked = {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
+    return missing | dated | marked
+
+
+def _number(value: Mapping[str, Any], name: str, default: float) -> float:
+    number = value.get(name)
+    return float(number) if isinstance(number, (int, float)) else default

@@ -19,6 +19,7 @@ from models.embedders import Embedder
 from stores.deciding import Prepared, step
 from stores.edge import EdgeEngine
 from stores.engine import (
+    DENSE,
     Condition,
     Engine,
     EngineInfo,
@@ -26,6 +27,7 @@ from stores.engine import (
     Payload,
     Query,
     Ranking,
+    Scored,
     Where,
     namespace_of,
     scope,
@@ -212,6 +214,7 @@ class Ledger:
             key=key,
             value=target.value,
             text=target.text,
+            shelf=target.shelf,
             change=change,
             expected_version=head.version if expected_version is None else expected_version,
             idempotency_key=idempotency_key,
@@ -244,12 +247,13 @@ class Ledger:
         filter: Mapping[str, Any] | None = None,
         min_score: float | None = None,
         ranking: Ranking | None = None,
+        shelf: str = "",
     ) -> list[Hit]:
         """Return the live records that fit best.
 
         A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both
-        (hybrid), or the ranking's formula, which starts from the cosine. `min_score` is in the
-        same measure.
+        (hybrid), or the ranking's formula, which starts from the cosine; then the parts are its terms.
+        `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace.
         """
         prefix = check_namespace(namespace_prefix, prefix=True)
         if ranking is not None and mode != "dense":
@@ -259,14 +263,12 @@ class Ledger:
         dense = None if mode == "bm25" else await self._embedder.embed_query(query)
         words = None if mode == "dense" else words_asked(query)
         days = self._clock.now().timestamp() / 86_400
-        where = _where(prefix, conditions(filter)) if prefix else Where((), conditions(filter))
+        scopes = (scope("+", prefix, shelf),) if prefix else ()
+        where = Where(scopes, conditions(filter))
         found = await self._engine.search(
             Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
         )
-        return [
-            Hit(version=Version.model_validate_json(event), score=score, parts=parts)
-            for event, score, parts in found
-        ]
+        return [_hit(each, ranking, days) for each in found]
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
@@ -445,6 +447,14 @@ def _check(write: Write) -> None:
 def _where(prefix: Namespace, extra: tuple[Condition, ...] = (), *, retired: bool = False) -> Where:
     scopes = (scope("+", prefix), scope("-", prefix)) if retired else (scope("+", prefix),)
     return Where(scopes, extra)
+
+
+def _hit(scored: Scored, ranking: Ranking | None, now: float) -> Hit:
+    version, parts = Version.model_validate_json(scored.event), scored.parts
+    if ranking is not None:
+        updated = version.at.timestamp() / 86_400
+        parts = ranking.parts(parts[DENSE], version.value, updated, now)
+    return Hit(version=version, score=scored.score, parts=parts)
 
 
 def _version(payload: Payload) -> Version:

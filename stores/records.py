@@ -64,6 +64,7 @@ class Version(BaseModel):
     created: datetime = Field(description="When the record's first version was written.")
     change: Change
     live: bool
+    shelf: str = Field("", description="A part of the namespace that can be searched by itself.")
     idempotency_key: str | None = None
 
 
@@ -81,7 +82,7 @@ class Write(BaseModel):
     """One wanted change of one record.
 
     `expected_version` is the version the writer has seen; an insert expects none. `text` of None
-    keeps the record's text (a retirement, a restoration of what was there).
+    keeps the record's text (a retirement, a restoration of what was there), `shelf` of None its shelf.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -94,6 +95,7 @@ class Write(BaseModel):
     change: Change
     expected_version: int | None = None
     idempotency_key: str | None = None
+    shelf: str | None = Field(None, pattern=r"^[a-z]*$")
 
 
 class Clock:

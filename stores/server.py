@@ -47,6 +47,7 @@ from stores.engine import (
     Scored,
     Step,
     Where,
+    defaults,
 )
 from stores.folder import Manifest
 from stores.records import LEDGER, Version, version_id
@@ -141,7 +142,8 @@ class ServerEngine:
             return []
         found = await self._ask([_request(query, legs)])
         ids = [str(point.id) for point in found[0]]
-        parts = await self._parts(legs, ids) if query.mode == "hybrid" and ids else {}
+        several = query.mode == "hybrid" or query.ranking is not None
+        parts = await self._parts(legs, ids) if several and ids else {}
         return [_scored(point, query, parts) for point in found[0]]
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
@@ -585,17 +587,24 @@ def _formula(query: Query) -> models.FormulaQuery:
     """Say a ranking in the server's terms; missing fields count as the ranking's default."""
     ranking = query.ranking
     assert ranking is not None
-    paths = {f'value."{field}"': weight for field, weight in ranking.fields.items()}
+    paths = ranking.paths
     age = models.DecayParamsExpression(
-        x="updated", target=query.now, midpoint=0.5, scale=ranking.half_life_days
+        x=paths.get(ranking.aged_from, "updated"),
+        target=query.now,
+        midpoint=0.5,
+        scale=ranking.half_life_days,
     )
+    fresh: Any = models.ExpDecayExpression(exp_decay=age)
+    if ranking.ageless:
+        ageless = paths[ranking.ageless]
+        ageing = models.SumExpression(sum=[1.0, models.NegExpression(neg=ageless)])
+        fresh = models.SumExpression(sum=[ageless, models.MultExpression(mult=[ageing, fresh])])
     terms = [
         models.MultExpression(mult=[ranking.similarity, "$score"]),
-        *(models.MultExpression(mult=[weight, path]) for path, weight in paths.items()),
-        models.MultExpression(mult=[ranking.recency, models.ExpDecayExpression(exp_decay=age)]),
+        *(models.MultExpression(mult=[weight, paths[name]]) for name, weight in ranking.fields.items()),
+        models.MultExpression(mult=[ranking.recency, fresh]),
     ]
-    defaults = dict.fromkeys(paths, ranking.default)
-    return models.FormulaQuery(formula=models.SumExpression(sum=[*terms]), defaults=defaults)
+    return models.FormulaQuery(formula=models.SumExpression(sum=[*terms]), defaults=defaults(query))
 
 
 def _scored(point: models.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:
