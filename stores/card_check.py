@@ -107,7 +107,7 @@ def findings(text: str) -> Iterator[str]:
 
 def texts(lesson: Lesson) -> Iterator[tuple[str, str]]:
     """Yield every text of a lesson that an agent may read, with the path of its field."""
-    yield from _texts("", lesson.model_dump(include=set(Lesson.model_fields)))
+    yield from _texts("", lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"}))
 
 
 def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from stores.disputes import (
     Resolution,
     Round,
     dispute_id,
+    out_of_service,
     told,
 )
 from stores.ledger import Ledger
@@ -183,7 +184,7 @@ def _decision(resolution: DeprecateOld | KeepOld | Merge, reason: str, *, last: 
         tested = card if isinstance(resolution, DeprecateOld) else _tested(card, resolution.outcomes)
         if isinstance(resolution, DeprecateOld):
             by = resolution.lesson.card_id if resolution.lesson else ""
-            changed = tested.model_copy(update={"status": "deprecated", "superseded_by": by})
+            changed = out_of_service(tested, "deprecated", resolution.reason, by)
         elif isinstance(resolution, Merge):
             changed = merged(tested, resolution)
         else:

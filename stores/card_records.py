@@ -92,15 +92,19 @@ class CardRecords:
         self, card: Card, change: Change, head: Version | None, idempotency_key: str | None = None
     ) -> Write:
         counted = card if head is None else card.model_copy(update={"version": Card.of(head).version + 1})
-        kept = checked(counted)
+        return self._exactly(counted, change, head.version if head else 0, idempotency_key)
+
+    def _exactly(self, card: Card, change: Change, after: int, idempotency_key: str | None = None) -> Write:
+        """Return what stores a card under its own number, after so many versions of its record."""
+        kept = checked(card)
         return make_write(
-            event="insert" if head is None else "update",
+            event="update" if after else "insert",
             namespace=self.namespace,
             key=kept.id,
             value=self._value(kept),
             text=kept.text,
             change=change,
-            expected_version=None if head is None else head.version,
+            expected_version=after or None,
             idempotency_key=idempotency_key,
             shelf=kept.shelf,
         )

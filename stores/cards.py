@@ -150,6 +150,7 @@ class Card(Lesson):
     renewed_at: datetime | None = Field(None, description="When the lesson was last rewritten, by a merge.")
     returns_to: Standing = Field("provisional", description="The standing that a restored card has.")
     superseded_by: str = ""
+    deprecated_because: str = ""
     flags: list[str] = Field([], description="What reads like an instruction to agents, not yet cleared.")
     cleared: list[str] = Field([], description="Flags that a person has cleared.")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stores.cards import Lesson, Outcome, Part, Rule, normalised
+from stores.cards import Card, Lesson, Outcome, Part, Rule, normalised
 from stores.records import Value, Version
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]
@@ -126,3 +126,12 @@ def told(dispute: Dispute) -> Value:
     """Return a dispute as plain JSON, without its id: that is the record's key."""
     value: Value = dispute.model_dump(mode="json", exclude={"id"})
     return value
+
+
+def out_of_service(
+    card: Card, status: Literal["deprecated", "archived"], because: str = "", by: str = ""
+) -> Card:
+    """Return a card taken out of use, with the standing that it may return to."""
+    stood = card.status if card.status in ("provisional", "verified") else card.returns_to
+    update = {"status": status, "returns_to": stood, "deprecated_because": because, "superseded_by": by}
+    return card.model_copy(update=update)

@@ -34,6 +34,7 @@ from stores.engine import (
     Payload,
     Point,
     Query,
+    Ranking,
     Scored,
     Step,
     Where,
@@ -57,6 +58,7 @@ class EdgeEngine:
     def __init__(self, folder: Folder, shard: edge.EdgeShard, manifest: Manifest) -> None:
         self._folder, self._shard, self._manifest = folder, shard, manifest
         self._users = 0
+        self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
         self._readers = ThreadPoolExecutor(READERS, "ledger-read")
 
@@ -96,6 +98,8 @@ class EdgeEngine:
         return await self._run(self._readers, self._read, ids)
 
     async def search(self, query: Query) -> list[Scored]:
+        if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
+            await self._run(self._writer, self._index, query.ranking)
         return await self._run(self._readers, self._search, query)
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
@@ -172,6 +176,12 @@ class EdgeEngine:
         parts = self._parts(query, [point.id for point in found]) if several and found else {}
         return [_scored(point, query, parts) for point in found]
 
+    def _index(self, ranking: Ranking) -> None:
+        """Index what a ranking reads, once: without, every candidate's whole payload would be read."""
+        for path in ranking.paths.values():
+            self._shard.update(edge.UpdateOperation.create_field_index(path, edge.FloatIndexParams()))
+            self._indexed.add(path)
+
     def _parts(self, query: Query, ids: list[Any]) -> dict[str, dict[str, float]]:
         only = edge.Filter(must=[edge.HasIdCondition(set(ids))])
         parts: dict[str, dict[str, float]] = {}
@@ -211,6 +221,7 @@ class EdgeEngine:
             shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
         shard.flush()
         self._folder.switch(manifest)
+        self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
         return erasure

@@ -20,24 +20,20 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from mneme.errors import BadInput, Conflict, NotFound
-from stores.card_disputes import CardDisputes, merged
-from stores.card_records import team_namespace
+from stores.card_disputes import merged
 from stores.card_rules import (
     Approval,
-    CardSettings,
     against_promotion,
     against_superseding,
     ranking,
     why_failing,
     with_outcomes,
 )
-from stores.cards import Card, Lesson, Outcome, Part, Provenance, Retrieved, normalised
-from stores.disputes import DeprecateOld, Dispute, Merge, Resolution
-from stores.ledger import Ledger
-from stores.records import Change, Hit
-from stores.task_log import TaskRecord
-
-ARCHIVIST = "card lifecycle"
+from stores.card_upkeep import CardUpkeep, is_in_service
+from stores.card_yaml import Document, dump, load
+from stores.cards import Card, CardVersion, Lesson, Outcome, Part, Provenance, Retrieved, normalised
+from stores.disputes import DeprecateOld, Dispute, Merge, Resolution, out_of_service
+from stores.records import Change, Hit, Source, Version, Write
 
 
 class Learned(BaseModel):
@@ -49,12 +45,17 @@ class Learned(BaseModel):
     card: Card
 
 
-class KnowledgeCards(CardDisputes):
-    """One team's knowledge. Every write names its reason and actor in a `Change`."""
+class Imported(BaseModel):
+    """Ids of the cards that an import stored, and of those that were here just so."""
 
-    def __init__(self, ledger: Ledger, team: str, settings: CardSettings | None = None) -> None:
-        super().__init__(ledger, team, settings)
-        self.task_namespace = team_namespace(team, "tasks")
+    model_config = ConfigDict(frozen=True)
+
+    stored: list[str]
+    unchanged: list[str]
+
+
+class KnowledgeCards(CardUpkeep):
+    """One team's knowledge. Every write names its reason and actor in a `Change`."""
 
     async def create(self, lesson: Lesson, outcome: Outcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.
@@ -109,23 +110,6 @@ class KnowledgeCards(CardDisputes):
 
         return await self._change(card_id, decide, change)
 
-    async def archive_inactive(self) -> Sequence[Card]:
-        """Archive the cards that none of the last 100 tasks was shown, and return them.
-
-        A card that was written to during these tasks is not inactive.
-        """
-        count, needed = await self.task_count(), self.settings.inactive_tasks
-        if count < needed:
-            return []
-        last = await self.tasks(limit=needed, offset=count - needed)
-        began, shown = last[0].at, {card for task in last for card in task.retrieved}
-        assert began is not None
-        heads = await self._ledger.records(self.namespace, limit=await self.count())
-        idle = [h for h in heads if h.key not in shown and h.at < began and _is_in_service(Card.of(h))]
-        reason = f"not retrieved in {needed} tasks"
-        change = Change(reason=reason, actor=ARCHIVIST)
-        return [await self._change(head.key, lambda card: _archived(card, reason), change) for head in idle]
-
     async def restore(self, card_id: str, *, change: Change) -> Card:
         """Bring a deprecated or archived card back to the standing it had, with a fresh window."""
 
@@ -133,7 +117,12 @@ class KnowledgeCards(CardDisputes):
             if card.status not in ("deprecated", "archived"):
                 return None
             evidence = card.evidence.model_copy(update={"recent": []})
-            update = {"status": card.returns_to, "superseded_by": "", "evidence": evidence}
+            update = {
+                "status": card.returns_to,
+                "superseded_by": "",
+                "deprecated_because": "",
+                "evidence": evidence,
+            }
             return card.model_copy(update=update), change.reason
 
         return await self._change(card_id, decide, change)
@@ -142,7 +131,7 @@ class KnowledgeCards(CardDisputes):
         """Widen a card into conditional rules, keeping its standing. Raises BadInput for one out of use."""
 
         def decide(card: Card) -> tuple[Card, str] | None:
-            if not _is_in_service(card):
+            if not is_in_service(card):
                 raise BadInput(f"{card.id} is {card.status}.", "Restore it first.")
             return merged(with_outcomes(card, merge.outcomes), merge), f"merged: {merge.reason}"
 
@@ -195,26 +184,22 @@ class KnowledgeCards(CardDisputes):
             await self._replacement(dispute_id, resolution, resolution.lesson)
         return await self._end(dispute_id, resolution)
 
-    async def log_task(self, record: TaskRecord) -> bool:
-        """Keep what a finished task was; return False where it is in the log already."""
-        change = Change(reason="finished", actor="task log")
-        try:
-            await self._ledger.insert(
-                self.task_namespace, record.model_dump(mode="json"), text="", change=change, key=record.id
-            )
-        except Conflict:
-            return False
-        return True
+    async def export_yaml(self, card_ids: Sequence[str] | None = None, *, all_versions: bool = False) -> str:
+        """Return cards as YAML, one document each, on request with every version. Raises NotFound."""
+        cards = await self.list() if card_ids is None else [await self.get(each) for each in card_ids]
+        return "".join([dump(card, await self.history(card.id) if all_versions else ()) for card in cards])
 
-    async def task_count(self) -> int:
-        """Return the number of finished tasks."""
-        return await self._ledger.count(self.task_namespace)
+    async def import_yaml(self, text: str, *, change: Change) -> Imported:
+        """Take in exported cards, identical in every respect, all of them or none.
 
-    async def tasks(self, *, limit: int | None = None, offset: int = 0) -> Sequence[TaskRecord]:
-        """Return finished tasks, oldest first; all of them without a limit."""
-        wanted = await self.task_count() if limit is None else limit
-        found = await self._ledger.records(self.task_namespace, limit=wanted, offset=offset)
-        return [TaskRecord.of(version) for version in found]
+        A card that is here already must be the same, or provisional and of a lower version: a verified
+        card is never overwritten. Raises BadInput with the line and the field of what is wrong.
+        """
+        documents = load(text)
+        writes = [await self._imported(document, change) for document in documents]
+        await self._ledger.write([write for group in writes for write in group])
+        kept = [document.id for document, group in zip(documents, writes, strict=True) if group]
+        return Imported(stored=kept, unchanged=[each.id for each in documents if each.id not in kept])
 
     async def _learned_again(self, lesson: Lesson, outcome: Outcome, change: Change) -> Learned:
         before = await self.get(lesson.card_id)
@@ -231,11 +216,32 @@ class KnowledgeCards(CardDisputes):
         counted = with_outcomes(card, [outcome])
         said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {change.reason}"
         failing = why_failing(counted, self.settings)
-        if failing and _is_in_service(counted):
+        if failing and is_in_service(counted):
             return _deprecated(counted, f"{failing} ({said})")
         if counted.status == "archived" and outcome.success:
             counted = counted.model_copy(update={"status": counted.returns_to})
         return counted, said
+
+    async def _imported(self, document: Document, change: Change) -> list[Write]:
+        head = await self._ledger.get(self.namespace, document.id)
+        if head is not None:
+            return self._renewed(document, change, head)
+        past = [former.as_version() for former in document.history]
+        return self._past(past) if past else [self._exactly(document.card, change, 0)]
+
+    def _renewed(self, document: Document, change: Change, head: Version) -> list[Write]:
+        here = Card.of(head)
+        if document.card == here:
+            return []
+        if here.status != "provisional" or document.version <= here.version:
+            raise BadInput(
+                f"{here.id} is here already, {here.status}, at version {here.version}, and differs.",
+                "Only a provisional card can be replaced, by a higher version; merge or deprecate others.",
+            )
+        return [self._exactly(document.card, change, head.version)]
+
+    def _past(self, past: Sequence[CardVersion]) -> list[Write]:
+        return [self._exactly(each.card, _change_of(each), number) for number, each in enumerate(past)]
 
     async def _replacement(self, dispute_id: str, resolution: DeprecateOld, lesson: Lesson) -> None:
         dispute = await self.dispute(dispute_id)
@@ -257,28 +263,19 @@ def _card(lesson: Lesson, outcome: Outcome, change: Change) -> Card:
     return with_outcomes(card, [outcome])
 
 
+def _change_of(former: CardVersion) -> Change:
+    source = Source(tasks=former.tasks)
+    return Change(reason=former.reason, actor=former.actor, model=former.model, source=source)
+
+
 def _retrieved(hit: Hit) -> Retrieved:
     return Retrieved(card=Card.of(hit.version), score=hit.score, parts=hit.parts)
-
-
-def _is_in_service(card: Card) -> bool:
-    return card.status not in ("deprecated", "archived")
 
 
 def _deprecated(card: Card, reason: str, by: str = "") -> tuple[Card, str] | None:
     if card.status == "deprecated":
         return None
-    return _out_of_service(card, "deprecated").model_copy(update={"superseded_by": by}), reason
-
-
-def _archived(card: Card, reason: str) -> tuple[Card, str] | None:
-    in_use = card.status in ("provisional", "verified")
-    return (_out_of_service(card, "archived"), reason) if in_use else None
-
-
-def _out_of_service(card: Card, status: Literal["deprecated", "archived"]) -> Card:
-    stood = card.status if card.status in ("provisional", "verified") else card.returns_to
-    return card.model_copy(update={"status": status, "returns_to": stood})
+    return out_of_service(card, "deprecated", reason, by), reason
 
 
 def _as_it_was(then: Card, now: Card) -> Card:

@@ -44,6 +44,7 @@ from stores.engine import (
     Payload,
     Point,
     Query,
+    Ranking,
     Scored,
     Step,
     Where,
@@ -60,6 +61,7 @@ TIMEOUT = 30
 MOST_SCOPES = 1_000_000
 SETTLED_AT_ONCE = 256
 READ_AT_ONCE = 1000
+FLOAT = models.PayloadSchemaType.FLOAT
 MANIFEST_ID = str(uuid5(LEDGER, "manifest"))
 STRONG: Any = {"ordering": models.WriteOrdering.STRONG}
 LATEST: Any = {"consistency": models.ReadConsistencyType.MAJORITY}
@@ -83,6 +85,7 @@ class ServerEngine:
         self._clients: weakref.WeakKeyDictionary[Any, AsyncQdrantClient] = weakref.WeakKeyDictionary()
         self._memory = client or (AsyncQdrantClient(MEMORY) if address.url == MEMORY else None)
         self._manifest = Manifest(format=FORMAT, embedder="", dimension=0, generation=0)
+        self._indexed: set[str] = set()
 
     @classmethod
     async def open(
@@ -140,6 +143,8 @@ class ServerEngine:
         legs = _legs(query)
         if not legs:  # a query of stop words only
             return []
+        if query.ranking is not None:
+            await self._index(query.ranking)
         found = await self._ask([_request(query, legs)])
         ids = [str(point.id) for point in found[0]]
         several = query.mode == "hybrid" or query.ranking is not None
@@ -283,6 +288,15 @@ class ServerEngine:
         name = self.collection
         answers = await self.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
+
+    async def _index(self, ranking: Ranking) -> None:
+        """Index what a ranking reads, once: a strict server scores by indexed fields only."""
+        if self._memory is not None:
+            return
+        for path in set(ranking.paths.values()) - self._indexed:
+            index = methodcaller("create_payload_index", self.collection, path, field_schema=FLOAT)
+            await self.call(index)
+            self._indexed.add(path)
 
     async def _parts(self, legs: Sequence["Leg"], ids: list[str]) -> dict[str, dict[str, float]]:
         only = models.Filter(must=[models.HasIdCondition(has_id=list(ids))])
