@@ -74,8 +74,9 @@ class CardUpkeep(CardDisputes):
         began, shown = last[0].at, {card for task in last for card in task.retrieved}
         assert began is not None
         heads = await self._ledger.records(self.namespace, limit=await self.count())
-        idle = [h for h in heads if h.key not in shown and h.at < began and is_in_service(Card.of(h))]
         reason = f"not retrieved in {needed} tasks"
+        unshown = [head for head in heads if head.key not in shown and head.at < began]
+        idle = [head for head in unshown if _archived(Card.of(head), reason)]
         change = Change(reason=reason, actor=ARCHIVIST)
         return [await self._change(head.key, lambda card: _archived(card, reason), change) for head in idle]
 

@@ -20,6 +20,8 @@ FIELDS = (
     *("failure_modes", "provenance", "confidence", "tags", "scope"),
 )
 """The paper's order; what it does not have follows."""
+BREAKS = "\r\x85\u2028\u2029"
+"""Line breaks that YAML would read as another one, unless they are escaped."""
 LARGEST = 64 * 1024 * 1024
 Path = tuple[int | str, ...]
 
@@ -67,7 +69,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    strange = any(character in BREAKS for character in text)
+    style = '"' if strange else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -123,15 +126,23 @@ def _parsed(text: str) -> Iterator[tuple[yaml.Node, Any]]:
             node = loader.get_node()
             assert node is not None  # there is one, as was checked
             _check_names(node, ())
-            yield node, loader.construct_document(node)
+            yield node, _built(loader, node)
     except yaml.MarkedYAMLError as broken:
         line = broken.problem_mark.line + 1 if broken.problem_mark else "?"
         raise BadInput(f"Invalid YAML in line {line}: {broken.problem}.") from broken
     except yaml.reader.ReaderError as broken:
         line = text.count("\n", 0, broken.position) + 1
         raise BadInput(f"Invalid YAML in line {line}: {broken.reason}.") from broken
-    except (yaml.YAMLError, RecursionError, ValueError) as broken:
-        raise BadInput(f"Invalid YAML: {broken or 'nested too deeply'}.") from broken
+    except RecursionError as broken:
+        raise BadInput("Invalid YAML: it is nested too deeply.") from broken
+
+
+def _built(loader: _Loader, node: yaml.Node) -> Any:
+    try:
+        return loader.construct_document(node)
+    except ValueError as impossible:  # a date that there is not
+        line = node.start_mark.line + 1
+        raise BadInput(f"Invalid YAML in the document at line {line}: {impossible}.") from impossible
 
 
 def _document(number: int, node: yaml.Node, data: Any) -> Document:
