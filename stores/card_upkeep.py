@@ -1,11 +1,15 @@
 """A team's upkeep: the log of its tasks, metrics, what goes out of use, and consolidation (§5, §8, §10)."""
 
+import asyncio
+import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from mneme.errors import BadInput, Conflict
+from stores.card_clusters import cluster, members
 from stores.card_consolidation import Consolidation, TrainingData, reasons_to_consolidate, training_data
 from stores.card_disputes import CardDisputes
 from stores.card_metrics import MONTH, Metrics, Thresholds, compute
@@ -14,7 +18,7 @@ from stores.card_rules import CardSettings
 from stores.cards import Card
 from stores.disputes import out_of_service
 from stores.ledger import Ledger
-from stores.records import Change
+from stores.records import Change, Write, make_write, record_id
 from stores.task_log import TaskRecord
 
 ARCHIVIST = "card lifecycle"
@@ -40,6 +44,7 @@ class CardUpkeep(CardDisputes):
         super().__init__(ledger, team, settings)
         self.task_namespace = team_namespace(team, "tasks")
         self.archive_namespace = team_namespace(team, "archives")
+        self.cluster_namespace = team_namespace(team, "clusters")
 
     async def log_task(self, record: TaskRecord) -> bool:
         """Keep what a finished task was; return False where it is in the log already."""
@@ -79,6 +84,35 @@ class CardUpkeep(CardDisputes):
         idle = [head for head in unshown if _archived(Card.of(head), reason)]
         change = Change(reason=reason, actor=ARCHIVIST)
         return [await self._change(head.key, lambda card: _archived(card, reason), change) for head in idle]
+
+    async def cluster_if_large(self) -> int:
+        """Cluster a base of more than 20,000 cards, anew when a tenth is in no cluster; see `cluster`."""
+        count = await self._ledger.shelved(self.namespace, "active")
+        if count <= self.settings.clustered_over:
+            return 0
+        loose = await self._ledger.shelved(self.namespace, "active", "")
+        return await self.cluster() if loose > self.settings.recluster_at * count else 0
+
+    async def cluster(self) -> int:
+        """Divide the cards in use into clusters, which retrieval looks at first; return how many."""
+        vectors = await self._ledger.vectors(self.namespace, "active")
+        if not vectors:
+            return 0
+        rows = np.array(list(vectors.values()), dtype=np.float32)
+        labels, medoids = await asyncio.to_thread(cluster, rows)
+        before = await self._ledger.records(self.cluster_namespace, limit=len(vectors))
+        made, points = uuid.uuid4().hex[:8], list(vectors)
+        groups = {f"{made}-{name}": ids for name, ids in members(points, labels).items()}
+        texts = {record_id(self.namespace, card.id): card.text for card in await self.list()}
+        named = {f"{made}-{n}": texts[points[row]] for n, row in enumerate(medoids.tolist())}
+        await self._ledger.write([self._cluster(name, named[name], len(ids)) for name, ids in groups.items()])
+        await self._ledger.group(self.namespace, "active", groups)
+        change = Change(reason="clustered anew", actor=ARCHIVIST)
+        for old in before:
+            await self._ledger.retire(
+                self.cluster_namespace, old.key, change=change, expected_version=old.version
+            )
+        return len(groups)
 
     async def metrics(self, *, now: datetime | None = None, thresholds: Thresholds | None = None) -> Metrics:
         """Compute every metric of §10, with the alerts that they raise."""
@@ -138,6 +172,16 @@ class CardUpkeep(CardDisputes):
             self.archive_namespace, archive.model_dump(mode="json"), text="", change=change, key=tag
         )
         return archive
+
+    def _cluster(self, name: str, text: str, size: int) -> Write:
+        return make_write(
+            event="insert",
+            namespace=self.cluster_namespace,
+            key=name,
+            value={"cards": size},
+            text=text,
+            change=Change(reason="clustered", actor=ARCHIVIST),
+        )
 
     async def archives(self) -> Sequence[Archive]:
         """Return the consolidated knowledge bases, oldest first."""

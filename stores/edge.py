@@ -118,6 +118,12 @@ class EdgeEngine:
         """
         return await self._run(self._writer, self._erase, plan)
 
+    async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        return await self._run(self._readers, self._vectors, where)
+
+    async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        await self._run(self._writer, self._place, shelf, groups)
+
     async def flush(self) -> None:
         await self._run(self._writer, self._flush)
 
@@ -209,6 +215,27 @@ class EdgeEngine:
     def _scopes(self, where: Where) -> list[str]:
         request = edge.FacetRequest("scope", limit=2**31, exact=True, filter=_filter(where))
         return [str(hit.value) for hit in self._shard.facet(request)]
+
+    def _vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        found: dict[str, Sequence[float]] = {}
+        following: Any = None
+        while True:
+            request = edge.ScrollRequest(
+                offset=following, limit=COPIED_AT_ONCE, filter=_filter(where), with_vector=True
+            )
+            records, following = self._shard.scroll(request)
+            named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in records]
+            found |= {point: vector[DENSE] for point, vector in named if vector}
+            if following is None:
+                return found
+
+    def _place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        for scope, ids in groups.items():
+            still = self._read(ids)
+            placed: list[Any] = [
+                point for point, payload in still.items() if payload["scope"].startswith(shelf)
+            ]
+            self._shard.update(edge.UpdateOperation.set_payload(placed, {"scope": scope}))
 
     def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
         erasure = self._drive(plan())

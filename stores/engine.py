@@ -201,6 +201,14 @@ class Engine(Protocol):
         """Carry out an erasure: remove points from the disk as far as the engine can."""
         ...
 
+    async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        """Return the dense vectors of points by their ids."""
+        ...
+
+    async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        """Move points (by their ids) to another scope each; only those that stand on the shelf still."""
+        ...
+
     async def flush(self) -> None:
         """Make everything acknowledged survive a power cut."""
         ...
@@ -210,12 +218,20 @@ class Engine(Protocol):
     async def close(self) -> None: ...
 
 
-def scope(mark: Mark, namespace: Namespace, shelf: str = "") -> str:
+def scope(mark: Mark, namespace: Namespace, shelf: str = "", group: str | None = None) -> str:
     """Say a namespace in one word, that is the beginning of those below it and of no others.
 
-    A shelf follows it as a last word, so that the whole namespace still begins the same.
+    A shelf follows it as a last word, so that the whole namespace still begins the same, and the shelf's
+    group after that: which group is the engine's own note, which no version holds. A record that was
+    written to stands in the group "" until it is placed again.
     """
-    return mark + "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{shelf}." if shelf else "")
+    last = f"{shelf}." if shelf else ""
+    return (
+        mark
+        + "".join(f"{part}{SEPARATOR}" for part in namespace)
+        + last
+        + ("" if group is None else f"{group}.")
+    )
 
 
 def namespace_of(word: str) -> Namespace:
@@ -233,7 +249,9 @@ def head_point(
 ) -> Point:
     """Lay down a record's current view; a retired record is listed, but never found by search."""
     payload = {
-        "scope": scope("+" if version.live else "-", version.namespace, version.shelf),
+        "scope": scope(
+            "+" if version.live else "-", version.namespace, version.shelf, "" if version.shelf else None
+        ),
         "created": microseconds(version.created),
         "updated": version.at.timestamp() / 86_400,
         "n": version.version,

@@ -33,7 +33,7 @@ from stores.card_upkeep import CardUpkeep, is_in_service
 from stores.card_yaml import Document, dump, load
 from stores.cards import Card, CardVersion, Lesson, Outcome, Part, Provenance, Retrieved, normalised
 from stores.disputes import DeprecateOld, Dispute, Merge, Resolution, out_of_service
-from stores.records import Change, Hit, Source, Version, Write
+from stores.records import Change, Source, Version, Write
 
 
 class Learned(BaseModel):
@@ -160,11 +160,25 @@ class KnowledgeCards(CardUpkeep):
         return await self._change(card_id, decide, change)
 
     async def retrieve(self, text: str, k: int = 5) -> Sequence[Retrieved]:
-        """Return the k cards that score best for a task, with the parts of each score (§4)."""
-        hits = await self._ledger.search(
-            self.namespace, text, limit=k, mode="dense", ranking=ranking(self.settings), shelf="active"
+        """Return the k cards that score best for a task, with the parts of each score (§4).
+
+        Where there are clusters, only the cards of the nearest ones are looked at, and those in none.
+        """
+        vector = await self._ledger.vector_of(text)
+        near = await self._ledger.search(
+            self.cluster_namespace, text, limit=self.settings.probed, mode="dense", vector=vector
         )
-        return [_retrieved(hit) for hit in hits]
+        hits = await self._ledger.search(
+            self.namespace,
+            text,
+            limit=k,
+            mode="dense",
+            ranking=ranking(self.settings),
+            shelf="active",
+            groups=[*(hit.version.key for hit in near), ""] if near else None,
+            vector=vector,
+        )
+        return [Retrieved(card=Card.of(hit.version), score=hit.score, parts=hit.parts) for hit in hits]
 
     async def pitfalls(self, text: str, k: int = 5) -> Sequence[Retrieved]:
         """Return the deprecated cards most similar to a task or a draft, for the devil's advocate."""
@@ -266,10 +280,6 @@ def _card(lesson: Lesson, outcome: Outcome, change: Change) -> Card:
 def _change_of(former: CardVersion) -> Change:
     source = Source(tasks=former.tasks)
     return Change(reason=former.reason, actor=former.actor, model=former.model, source=source)
-
-
-def _retrieved(hit: Hit) -> Retrieved:
-    return Retrieved(card=Card.of(hit.version), score=hit.score, parts=hit.parts)
 
 
 def _deprecated(card: Card, reason: str, by: str = "") -> tuple[Card, str] | None:

@@ -248,27 +248,52 @@ class Ledger:
         min_score: float | None = None,
         ranking: Ranking | None = None,
         shelf: str = "",
+        groups: Sequence[str] | None = None,
+        vector: Sequence[float] | None = None,
     ) -> list[Hit]:
         """Return the live records that fit best.
 
         A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both
         (hybrid), or the ranking's formula, which starts from the cosine; then the parts are its terms.
-        `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace.
+        `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace,
+        `groups` to those of its groups. `vector` is the query's, where it is known already.
         """
         prefix = check_namespace(namespace_prefix, prefix=True)
         if ranking is not None and mode != "dense":
             raise BadInput('A ranking starts from the similarity: use it with mode="dense".')
         if not query.strip() or limit <= 0:
             return []
-        dense = None if mode == "bm25" else await self._embedder.embed_query(query)
+        dense = None if mode == "bm25" else vector or await self.vector_of(query)
         words = None if mode == "dense" else words_asked(query)
         days = self._clock.now().timestamp() / 86_400
-        scopes = (scope("+", prefix, shelf),) if prefix else ()
+        wanted = [None] if groups is None else groups
+        scopes = tuple(scope("+", prefix, shelf, group) for group in wanted) if prefix else ()
         where = Where(scopes, conditions(filter))
         found = await self._engine.search(
             Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
         )
         return [_hit(each, ranking, days) for each in found]
+
+    async def vector_of(self, query: str) -> Sequence[float]:
+        """Return the vector of a query, for several searches."""
+        return await self._embedder.embed_query(query)
+
+    async def shelved(self, namespace: Namespace, shelf: str, group: str | None = None) -> int:
+        """Return how many live records stand on a shelf, or in one group of it."""
+        return await self._engine.count(Where((scope("+", check_namespace(namespace), shelf, group),)))
+
+    async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
+        """Return the vectors of the live records on a shelf, by the ids that `group` takes."""
+        return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf),)))
+
+    async def group(self, namespace: Namespace, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        """Divide a shelf into groups that can be searched by themselves; no version is made of it.
+
+        A record that is written to afterwards stands in no group (the group "") until the next time.
+        """
+        below = check_namespace(namespace)
+        scopes = {scope("+", below, shelf, group): ids for group, ids in groups.items()}
+        await self._engine.place(scope("+", below, shelf), scopes)
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""

@@ -172,6 +172,23 @@ class ServerEngine:
         )
         return [str(hit.value) for hit in facet.hits]
 
+    async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        name, found, following = self.collection, dict[str, Sequence[float]](), None
+        while True:
+            scroll = methodcaller(
+                "scroll", name, _filter(where), limit=READ_AT_ONCE, offset=following, with_vectors=[DENSE]
+            )
+            records, following = await self.call(scroll)
+            found |= {str(record.id): record.vector[DENSE] for record in records if record.vector}
+            if following is None:
+                return found
+
+    async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        on_shelf = models.FieldCondition(key="scope", match=models.MatchPrefix(prefix=shelf))
+        for scope, ids in groups.items():
+            still = models.Filter(must=[on_shelf, models.HasIdCondition(has_id=list(ids))])
+            await self.call(methodcaller("set_payload", self.collection, {"scope": scope}, still, **STRONG))
+
     async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
         """Delete the points; the server frees their bytes when it next optimises its segments.
 
