@@ -567,6 +567,19 @@ def engine(
     _run(run("engine", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
 
 
+@evaluate.command("cards_scale")
+def cards_scale(
+    sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of cards; repeatable.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure retrieval from very many knowledge cards, flat and by clusters."""
+    from mneme.evaluations import evaluate as run
+
+    _run(run("cards_scale", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
+
+
 @evaluate.command()
 def locomo(
     data: Data = None, chatbot: Chatbot = "auto", out: Out = RUNS, fresh: Fresh = False, as_json: Json = False

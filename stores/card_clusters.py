@@ -43,8 +43,10 @@ def _nearest(rows: Floats, centres: Floats) -> NDArray[np.int64]:
 
 
 def _centres(rows: Floats, labels: NDArray[np.int64], before: Floats) -> Floats:
+    order = np.argsort(labels, kind="stable")
+    used, starts = np.unique(labels[order], return_index=True)
     sums = np.zeros_like(before)
-    np.add.at(sums, labels, rows)
+    sums[used] = np.add.reduceat(rows[order], starts)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return np.where(lengths > 0, sums / np.maximum(lengths, 1e-9), before).astype(np.float32)
 

@@ -69,30 +69,21 @@ class CardRecords:
         return head
 
     @until_ours
-    async def _change(
-        self, card_id: str, decide: Decide, change: Change, idempotency_key: str | None = None
-    ) -> Card:
+    async def _change(self, card_id: str, decide: Decide, change: Change) -> Card:
         """Write a card's next version, decided on what it is at the moment of writing."""
-        write = self._decided(await self._head(card_id), decide, change, idempotency_key)
+        write = self._decided(await self._head(card_id), decide, change)
         if write is None:
             return await self.get(card_id)
         [version] = await self._ledger.write([write])
         return Card.of(version)
 
-    def _decided(
-        self, head: Version, decide: Decide, change: Change, idempotency_key: str | None = None
-    ) -> Write | None:
+    def _decided(self, head: Version, decide: Decide, change: Change) -> Write | None:
         decided = decide(Card.of(head))
         if decided is None:
             return None
         card, reason = decided
-        return self._write(card, change.model_copy(update={"reason": reason}), head, idempotency_key)
-
-    def _write(
-        self, card: Card, change: Change, head: Version | None, idempotency_key: str | None = None
-    ) -> Write:
-        counted = card if head is None else card.model_copy(update={"version": Card.of(head).version + 1})
-        return self._exactly(counted, change, head.version if head else 0, idempotency_key)
+        counted = card.model_copy(update={"version": Card.of(head).version + 1})
+        return self._exactly(counted, change.model_copy(update={"reason": reason}), head.version)
 
     def _exactly(self, card: Card, change: Change, after: int, idempotency_key: str | None = None) -> Write:
         """Return what stores a card under its own number, after so many versions of its record."""

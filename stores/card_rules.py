@@ -27,7 +27,10 @@ SECONDS_A_DAY = 86_400
 
 
 class CardSettings(BaseModel):
-    """The thresholds of a team's cards; the defaults are the paper's where it names one."""
+    """The thresholds of a team's cards; the defaults are the paper's where it names one.
+
+    What decides whether a card is proven, and `saturation`, is worked out when a version is written.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,7 +46,7 @@ class CardSettings(BaseModel):
     dispute_rounds: int = Field(2, ge=1)
     clustered_over: int = Field(20_000, ge=0, description="Cards in use over which clusters are made (§10).")
     recluster_at: float = Field(0.1, gt=0, le=1, description="Share of cards in no cluster that is too much.")
-    probed: int = Field(8, ge=1, description="Clusters that a retrieval drills down into.")
+    probed: int = Field(16, ge=1, description="Clusters that a retrieval drills down into.")
 
 
 class Rubric(BaseModel):

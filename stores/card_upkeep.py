@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from mneme.errors import BadInput, Conflict
+from stores.card_check import findings
 from stores.card_clusters import cluster, members
 from stores.card_consolidation import Consolidation, TrainingData, reasons_to_consolidate, training_data
 from stores.card_disputes import CardDisputes
@@ -18,7 +19,7 @@ from stores.card_rules import CardSettings
 from stores.cards import Card
 from stores.disputes import out_of_service
 from stores.ledger import Ledger
-from stores.records import Change, Write, make_write, record_id
+from stores.records import Change, Write, make_write
 from stores.task_log import TaskRecord
 
 ARCHIVIST = "card lifecycle"
@@ -103,16 +104,19 @@ class CardUpkeep(CardDisputes):
         before = await self._ledger.records(self.cluster_namespace, limit=len(vectors))
         made, points = uuid.uuid4().hex[:8], list(vectors)
         groups = {f"{made}-{name}": ids for name, ids in members(points, labels).items()}
-        texts = {record_id(self.namespace, card.id): card.text for card in await self.list()}
-        named = {f"{made}-{n}": texts[points[row]] for n, row in enumerate(medoids.tolist())}
-        await self._ledger.write([self._cluster(name, named[name], len(ids)) for name, ids in groups.items()])
-        await self._ledger.group(self.namespace, "active", groups)
+        middle = {f"{made}-{number}": points[row] for number, row in enumerate(medoids.tolist())}
+        known = await self._ledger.by_ids([*middle.values()])
+        texts = {name: known[point].text for name, point in middle.items() if point in known}
+        await self._ledger.write(
+            [self._cluster(name, text, len(groups[name])) for name, text in texts.items()]
+        )
+        await self._ledger.group(self.namespace, "active", {name: groups[name] for name in texts})
         change = Change(reason="clustered anew", actor=ARCHIVIST)
         for old in before:
             await self._ledger.retire(
                 self.cluster_namespace, old.key, change=change, expected_version=old.version
             )
-        return len(groups)
+        return len(texts)
 
     async def metrics(self, *, now: datetime | None = None, thresholds: Thresholds | None = None) -> Metrics:
         """Compute every metric of §10, with the alerts that they raise."""
@@ -148,8 +152,13 @@ class CardUpkeep(CardDisputes):
         )
 
     async def training_data(self, settings: Consolidation | None = None) -> TrainingData:
-        """Return what a model can be tuned with, as JSON Lines (§8, step 1)."""
-        told = {task.id: task.task for task in await self.tasks() if task.task}
+        """Return what a model can be tuned with, as JSON Lines (§8, step 1).
+
+        Words of a task that read like an instruction to agents are left out, as flagged cards are.
+        """
+        told = {
+            task.id: task.task for task in await self.tasks() if task.task and not any(findings(task.task))
+        }
         return training_data(await self.list(), told, settings)
 
     async def consolidate(

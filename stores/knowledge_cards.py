@@ -20,6 +20,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from mneme.errors import BadInput, Conflict, NotFound
+from stores.card_check import flags_of
 from stores.card_disputes import merged
 from stores.card_rules import (
     Approval,
@@ -63,9 +64,8 @@ class KnowledgeCards(CardUpkeep):
         One task teaches a lesson once, however often it is asked. A deprecated card stays so.
         """
         card = _card(lesson, outcome, change)
-        key = f"learn:{outcome.task}"
         try:
-            [made] = await self._ledger.write([self._write(card, change, None, key)])
+            [made] = await self._ledger.write([self._exactly(card, change, 0, f"learn:{outcome.task}")])
         except Conflict:
             return await self._learned_again(lesson, outcome, change)
         return Learned(event="created", card=Card.of(made))
@@ -259,6 +259,8 @@ class KnowledgeCards(CardUpkeep):
 
     async def _replacement(self, dispute_id: str, resolution: DeprecateOld, lesson: Lesson) -> None:
         dispute = await self.dispute(dispute_id)
+        if lesson.card_id == dispute.card_id:
+            raise BadInput(f"{dispute.card_id} cannot replace itself.", "Keep it, or merge.")
         first, *more = resolution.outcomes or [Outcome(task=dispute.new.task or dispute_id, success=True)]
         change = Change(reason=f"{dispute_id}: {resolution.reason}", actor=resolution.by)
         learned = await self.create(lesson, first, change=change)
@@ -294,7 +296,12 @@ def _as_it_was(then: Card, now: Card) -> Card:
 
 
 def _with_details(card: Card, lesson: Lesson) -> Card:
-    """Add what a later lesson knows of failures and dead ends; claim, rationale and rules stay."""
+    """Add what a later lesson knows of failures and dead ends; claim, rationale and rules stay.
+
+    Nothing is added of a lesson that reads like an instruction: it would take the card out of retrieval.
+    """
+    if flags_of(lesson):
+        return card
     return card.model_copy(
         update={
             "deprecated_approaches": _joined(

@@ -286,6 +286,10 @@ class Ledger:
         """Return the vectors of the live records on a shelf, by the ids that `group` takes."""
         return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf),)))
 
+    async def by_ids(self, ids: Sequence[str]) -> dict[str, Version]:
+        """Return records by the ids that `vectors` gives; those that are gone are left out."""
+        return {point: _version(payload) for point, payload in (await self._engine.read(ids)).items()}
+
     async def group(self, namespace: Namespace, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         """Divide a shelf into groups that can be searched by themselves; no version is made of it.
 

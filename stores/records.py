@@ -23,6 +23,7 @@ DEEPEST_NAMESPACE = 16
 DEEPEST_VALUE = 64
 LARGEST_VALUE = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+SHELF = r"^[a-z]*$"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
@@ -64,7 +65,9 @@ class Version(BaseModel):
     created: datetime = Field(description="When the record's first version was written.")
     change: Change
     live: bool
-    shelf: str = Field("", description="A part of the namespace that can be searched by itself.")
+    shelf: str = Field(
+        "", pattern=SHELF, description="A part of the namespace that can be searched by itself."
+    )
     idempotency_key: str | None = None
 
 
@@ -95,7 +98,7 @@ class Write(BaseModel):
     change: Change
     expected_version: int | None = None
     idempotency_key: str | None = None
-    shelf: str | None = Field(None, pattern=r"^[a-z]*$")
+    shelf: str | None = Field(None, pattern=SHELF)
 
 
 class Clock:
