@@ -1,0 +1,121 @@
+"""Decide which statements of a solution may be run at all, before any database sees them.
+
+The databases guard themselves as well (SQLite's authorizer, Postgres' read-only transactions); this is
+the gate in front, which says in words why a statement is refused.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Literal
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from environments.sql_tuning.failures import Refused
+
+Dialect = Literal["sqlite", "postgres"]
+
+LONGEST = 20_000  # characters of a statement; a reader of recursive descent must not be fed for ever
+EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+QUERY\s+PLAN\b|\s*\([^)]*\)|\s+(ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
+WRITERS = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into, exp.Lock, exp.Command)
+
+# Functions that the parser does not know by themselves, and that only compute.
+PLAIN_FUNCTIONS = frozenset(
+    {
+        *("instr", "glob", "printf", "format", "total", "julianday", "unixepoch", "strftime", "datetime"),
+        *("hex", "unicode", "quote", "ifnull", "iif", "nullif", "mod", "div", "reverse", "btrim", "md5"),
+        *("to_char", "to_number", "age", "percent_rank", "cume_dist"),
+    }
+)
+
+
+def parse(sql: str, dialect: Dialect) -> exp.Expr:
+    """Parse one statement, or refuse what is not one."""
+    if len(sql) > LONGEST:
+        raise Refused(f"The statement has {len(sql)} characters; {LONGEST} are the most.")
+    try:
+        found = [tree for tree in sqlglot.parse(sql, read=dialect) if tree is not None]
+    except (SqlglotError, RecursionError) as unreadable:
+        raise Refused(f"The statement cannot be parsed: {_plainly(unreadable)}") from unreadable
+    if len(found) != 1:
+        raise Refused(f"There are {len(found)} statements in one; give each by itself.")
+    return found[0]
+
+
+def without_explain(sql: str) -> str:
+    """Give the statement that an EXPLAIN is about; any other as it is."""
+    return EXPLAIN.sub("", sql, count=1) if EXPLAIN.match(sql) else sql
+
+
+def is_explain(sql: str) -> bool:
+    """Tell whether a statement only asks for a plan."""
+    return EXPLAIN.match(sql) is not None
+
+
+def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Query:
+    """Let a query through that only reads these tables."""
+    tree = parse(sql, dialect)
+    if not isinstance(tree, exp.Query):
+        raise Refused(f"A query begins with SELECT or WITH; this is {_kind(tree)}.")
+    _check_parts(tree, tables)
+    return tree
+
+
+def check_preparation(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Expr:
+    """Let CREATE INDEX and ANALYZE through, on these tables."""
+    tree = parse(sql, dialect)
+    if isinstance(tree, exp.Create) and tree.kind == "INDEX":
+        _check_index(tree, tables)
+        return tree
+    if isinstance(tree, exp.Analyze):
+        _check_tables(tree, tables)
+        return tree
+    raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
+
+
+def _check_index(tree: exp.Create, tables: Collection[str]) -> None:
+    if tree.args.get("concurrently"):
+        raise Refused("CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out.")
+    if tree.find(exp.Query):
+        raise Refused("An index holds no query.")
+    _check_tables(tree, tables)
+    _check_functions(tree)
+
+
+def _check_parts(tree: exp.Expr, tables: Collection[str]) -> None:
+    writer = tree.find(*WRITERS)
+    if writer is not None:
+        raise Refused(f"A query only reads; this one holds {_kind(writer)}.")
+    _check_tables(tree, tables)
+    _check_functions(tree)
+
+
+def _check_tables(tree: exp.Expr, tables: Collection[str]) -> None:
+    known = {name.lower() for name in tables} | {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Func):
+            continue  # judged with the functions
+        if table.name.lower() not in known or table.db.lower() not in ("", "main"):
+            raise Refused(f"There is no table {table.sql()!r} here; there are {', '.join(sorted(tables))}.")
+
+
+def _check_functions(tree: exp.Expr) -> None:
+    for call in tree.find_all(exp.Anonymous):
+        if call.name.lower() not in PLAIN_FUNCTIONS:
+            raise Refused(f"The function {call.name!r} is not among those that only compute.")
+
+
+def _kind(tree: exp.Expr) -> str:
+    if isinstance(tree, exp.Command):
+        return str(tree.this).upper()
+    if isinstance(tree, (exp.Create, exp.Drop)):
+        return f"{type(tree).__name__.upper()} {tree.args.get('kind') or ''}".strip()
+    return type(tree).__name__.upper()
+
+
+def _plainly(error: Exception) -> str:
+    """Take the terminal's underlining out of the parser's words."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply."
+    return " ".join(re.sub(r"\x1b\[\d+m", "", str(error)).split())

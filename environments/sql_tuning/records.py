@@ -1,0 +1,69 @@
+"""What goes into the query-tuning world and what comes out of it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class Solution(BaseModel):
+    """A way to make a query faster: what to prepare, and what to ask instead."""
+
+    statements: list[str] = Field(
+        [], description="Preparatory statements: CREATE INDEX or ANALYZE, in order."
+    )
+    query: str = Field("", description="The query to run instead; empty where the query stays as it is.")
+
+
+class Limits(BaseModel):
+    """How far a statement may go before it is stopped, and how often a query is timed."""
+
+    seconds: float = Field(5.0, gt=0, description="Time for each statement.")
+    rows: int = Field(100_000, gt=0, description="Rows of a result.")
+    characters: int = Field(20_000_000, gt=0, description="Characters of a result.")
+    statements: int = Field(8, gt=0, description="Preparatory statements of a solution.")
+    runs: int = Field(5, ge=1, description="Timed runs of each query; the median counts.")
+    enough: float = Field(0.25, gt=0, description="Seconds of timed runs after which three are enough.")
+
+
+class Measured(BaseModel):
+    """What the database said of a solution; a refusal or an error is a failure, told in words."""
+
+    correct: bool = False
+    baseline_seconds: float = 0.0
+    solution_seconds: float = 0.0
+    speed_up: float = Field(0.0, description="Baseline by solution; 0 where the solution failed.")
+    plan_before: str = ""
+    plan_after: str = ""
+    index_bytes: int = 0
+    table_bytes: int = 0
+    rows: int = Field(0, description="Rows of the original's result.")
+    clock: Literal["cpu", "wall"] = "cpu"
+    refused: str = Field("", description="Why a statement was not let through.")
+    error: str = Field("", description="What the database said of a statement, or how the results differ.")
+
+    @property
+    def index_share(self) -> float:
+        """Give the size of the new indexes as a share of the tables'."""
+        return self.index_bytes / self.table_bytes if self.table_bytes else 0.0
+
+
+class ColumnInfo(BaseModel):
+    name: str
+    type: str
+    distinct: int
+    lowest: str
+    highest: str
+
+
+class TableInfo(BaseModel):
+    name: str
+    rows: int
+    columns: list[ColumnInfo]
+    indexes: list[str] = Field(description="Statements of the indexes that are there already.")
+
+
+class Judgement(BaseModel):
+    """Whether a measurement solves a task, and why not."""
+
+    solved: bool
+    why: str

@@ -1,0 +1,233 @@
+"""The query-tuning world on SQLite: a file per schema, seed and size; each trial on a copy in memory.
+
+Times are the thread's CPU seconds: the copy is in memory, so that nothing waits for a disk, and a
+neighbour on the same machine does not slow the clock.
+"""
+
+import atexit
+import shutil
+import sqlite3
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from environments.sql_tuning.failures import Failed, Refused, Stopped
+from environments.sql_tuning.generating import Row, draw
+from environments.sql_tuning.records import Limits
+from environments.sql_tuning.schemas import Schema
+
+KEPT = 24  # made databases; a session that asks for more makes the oldest anew
+STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
+CHUNK = 200
+
+ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+PREPARING = ASKING | {
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_REINDEX,
+    sqlite3.SQLITE_ANALYZE,
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_DELETE,
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_TRANSACTION,
+}
+CATALOGUE = ("sqlite_master", "sqlite_schema", "sqlite_stat1", "sqlite_stat4", "sqlite_sequence")
+FILE_FUNCTIONS = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
+
+Mode = Literal["own", "asking", "preparing"]
+
+
+class SqliteWorld:
+    """A made database that stays as it is; `trial` lends copies."""
+
+    dialect: Literal["sqlite"] = "sqlite"
+    clock: Literal["cpu"] = "cpu"
+
+    def __init__(self, schema: Schema, seed: int, rows: int) -> None:
+        self.columns = {table: list(columns) for table, columns in schema.tables().items()}
+        self._key = (schema, seed, rows)
+        _open(*self._key).close()
+
+    @contextmanager
+    def trial(self, limits: Limits) -> Iterator["SqliteTrial"]:
+        """Lend a copy in memory, gone afterwards."""
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            with closing(_open(*self._key)) as original:
+                original.backup(copy)
+            yield SqliteTrial(copy, list(self.columns), limits)
+        finally:
+            copy.close()
+
+    def close(self) -> None:
+        """Do nothing: the made database serves others of this process."""
+
+
+class SqliteTrial:
+    """One throw-away copy on which statements of others may run."""
+
+    def __init__(self, copy: sqlite3.Connection, tables: Sequence[str], limits: Limits) -> None:
+        self._copy = copy
+        self._tables = {name.lower() for name in tables}
+        self._limits = limits
+        self._mode: Mode = "own"
+        self._denied = ""
+        self._deadline = 0.0
+        copy.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
+        copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
+        copy.set_authorizer(self._authorize)
+        copy.set_progress_handler(self._is_late, STEPS)
+
+    def prepare(self, sql: str) -> None:
+        """Run a preparatory statement."""
+        with self._as("preparing"):
+            self._copy.execute(sql)
+
+    def ask(self, sql: str) -> tuple[list[Row], float]:
+        """Run a query; give its rows and the seconds it took."""
+        with self._as("asking"):
+            before = time.thread_time()
+            rows = self._rows(sql)
+            return rows, time.thread_time() - before
+
+    def plan(self, sql: str) -> str:
+        """Describe how a query would run, a step on each line."""
+        with self._as("asking"):
+            steps = self._copy.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+        return _indented(steps)
+
+    def size(self) -> int:
+        """Give the size of everything in the copy."""
+        pages, free, size = (
+            self._copy.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    def indexes(self, table: str) -> list[str]:
+        """Give the statements of a table's indexes."""
+        wanted = "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
+        return [str(sql) for (sql,) in self._copy.execute(wanted, (table,))]
+
+    def _rows(self, sql: str) -> list[Row]:
+        cursor = self._copy.execute(sql)
+        rows: list[Row] = []
+        size = 0
+        while chunk := cursor.fetchmany(CHUNK):
+            rows += chunk
+            size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
+            if len(rows) > self._limits.rows:
+                raise Stopped(f"The result has more than {self._limits.rows} rows.")
+            if size > self._limits.characters:
+                raise Stopped(f"The result has more than {self._limits.characters} characters.")
+        return rows
+
+    @contextmanager
+    def _as(self, mode: Mode) -> Iterator[None]:
+        self._mode, self._denied = mode, ""
+        self._deadline = time.monotonic() + self._limits.seconds
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            raise self._told(error) from error
+        finally:
+            self._mode = "own"
+
+    def _told(self, error: Exception) -> Exception:
+        if self._denied:
+            return Refused(self._denied)
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+            return Stopped(f"The statement ran longer than {self._limits.seconds:g} s and was stopped.")
+        return Failed(f"SQLite says: {error}")
+
+    def _is_late(self) -> int:
+        return int(self._mode != "own" and time.monotonic() > self._deadline)
+
+    def _authorize(
+        self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
+    ) -> int:
+        """Let through what the mode allows; SQLite asks this of each part of a statement."""
+        if self._mode == "own":
+            return sqlite3.SQLITE_OK
+        self._denied = self._objection(action, (first or "").lower(), (second or "").lower())
+        return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
+
+    def _objection(self, action: int, first: str, second: str) -> str:
+        if action == sqlite3.SQLITE_FUNCTION:
+            return f"The function {second!r} is refused." if second in FILE_FUNCTIONS else ""
+        if action not in (PREPARING if self._mode == "preparing" else ASKING):
+            return f"A statement of this kind may not do that (SQLite's action {action} on {first!r})."
+        if action == sqlite3.SQLITE_READ:
+            return self._objection_to_reading(first)
+        writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+        if writes or action == sqlite3.SQLITE_CREATE_TABLE:
+            return "" if first in CATALOGUE else f"Nothing may be written into {first!r}."
+        return ""
+
+    def _objection_to_reading(self, table: str) -> str:
+        if table in self._tables or (self._mode == "preparing" and table in CATALOGUE):
+            return ""
+        return f"The table {table!r} may not be read."
+
+
+def _indented(steps: Sequence[Row]) -> str:
+    depth: dict[object, int] = {0: -1}
+    lines = []
+    for step, parent, _, words in steps:
+        depth[step] = depth.get(parent, -1) + 1
+        lines.append(f"{'  ' * depth[step]}{words}")
+    return "\n".join(lines)
+
+
+_making = threading.Lock()
+_made: OrderedDict[tuple[str, int, int], Path] = OrderedDict()
+
+
+@cache
+def _folder() -> Path:
+    """Make the folder of this process's databases, which goes with it."""
+    folder = Path(tempfile.mkdtemp(prefix="mneme-sql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _open(schema: Schema, seed: int, rows: int) -> sqlite3.Connection:
+    """Open a database for copying, made on first use."""
+    key = (schema.name, seed, rows)
+    with _making:
+        if key not in _made:
+            _made[key] = _make(_folder() / f"{schema.name}-{seed}-{rows}.db", schema, seed, rows)
+        _made.move_to_end(key)
+        if len(_made) > KEPT:
+            _made.popitem(last=False)[1].unlink()
+        return sqlite3.connect(f"file:{_made[key]}?mode=ro", uri=True)
+
+
+def _make(path: Path, schema: Schema, seed: int, rows: int) -> Path:
+    path.unlink(missing_ok=True)  # a making that was interrupted
+    made = sqlite3.connect(path, isolation_level=None)
+    try:
+        made.execute("PRAGMA journal_mode = OFF")
+        made.execute("PRAGMA synchronous = OFF")
+        made.execute("BEGIN")
+        drawn = draw(schema, seed, rows)
+        for table, columns in schema.tables().items():
+            key, *others = columns
+            declared = [
+                f"{key} INTEGER PRIMARY KEY",
+                *(f"{name} {columns[name]} NOT NULL" for name in others),
+            ]
+            made.execute(f"CREATE TABLE {table} ({', '.join(declared)})")
+            marks = ", ".join("?" * len(columns))
+            made.executemany(f"INSERT INTO {table} VALUES ({marks})", drawn[table])
+        made.execute("COMMIT")
+    finally:
+        made.close()
+    return path

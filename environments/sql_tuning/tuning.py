@@ -1,0 +1,246 @@
+"""The query-tuning world: try a solution on a real database, and let the database say what it is worth."""
+
+import statistics
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Literal, Protocol, Self, cast
+
+from sqlglot import exp
+
+from environments.sql_tuning.failures import Failed, Refused, Stopped
+from environments.sql_tuning.generating import Row
+from environments.sql_tuning.guard import (
+    Dialect,
+    check_preparation,
+    check_query,
+    is_explain,
+    parse,
+    without_explain,
+)
+from environments.sql_tuning.records import ColumnInfo, Limits, Measured, Solution, TableInfo
+from environments.sql_tuning.schemas import find_schema
+from environments.sql_tuning.sqlite import SqliteWorld
+from environments.sql_tuning.tasks import ROWS, TuningTask
+from mneme.errors import BadInput
+
+# Two measurements at once would slow each other: each waits for its turn.
+_turn = threading.Lock()
+
+
+class Trial(Protocol):
+    """A throw-away copy of a database."""
+
+    def prepare(self, sql: str) -> None: ...
+    def ask(self, sql: str) -> tuple[list[Row], float]: ...
+    def plan(self, sql: str) -> str: ...
+    def size(self) -> int: ...
+    def indexes(self, table: str) -> list[str]: ...
+
+
+class World(Protocol):
+    """A database that was made once and stays as it is."""
+
+    columns: dict[str, list[str]]
+
+    @property
+    def dialect(self) -> Dialect: ...
+    @property
+    def clock(self) -> Literal["cpu", "wall"]: ...
+    def trial(self, limits: Limits) -> AbstractContextManager[Trial]: ...
+    def close(self) -> None: ...
+
+
+class SqlTuning:
+    """A database with a slow query; every call works on a copy and may block for seconds.
+
+    Call it off the event loop (`asyncio.to_thread`). Whatever a solution holds, `run` answers with a
+    `Measured`; only a wrong use of this class itself raises.
+    """
+
+    def __init__(self, world: World, query: str = "", limits: Limits | None = None) -> None:
+        self._world = world
+        self.query = query
+        self.limits = limits or Limits()
+
+    @classmethod
+    def open(  # noqa: PLR0913
+        cls,
+        schema: str,
+        seed: int,
+        rows: int = ROWS,
+        url: str = "",
+        *,
+        query: str = "",
+        limits: Limits | None = None,
+    ) -> Self:
+        """Open a database of a schema, on SQLite or on the PostgreSQL at a URL; made on first use."""
+        if rows < 1 or seed < 0:
+            raise BadInput(f"A database has at least one row and a seed from 0 on, not {rows} and {seed}.")
+        return cls(_world(schema, seed, rows, url), query, limits)
+
+    @classmethod
+    def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
+        """Open the database of a task, with the task's slow query."""
+        return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._world.dialect
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the database go."""
+        self._world.close()
+
+    def schema(self) -> list[TableInfo]:
+        """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
+        with self._world.trial(self.limits) as trial:
+            return [self._table(trial, table) for table in self._world.columns]
+
+    def explain(self, sql: str = "") -> str:
+        """Give the plan of a query, or in words why there is none."""
+        try:
+            query = self._checked_query(sql or self.query)
+            with self._world.trial(self.limits) as trial:
+                return trial.plan(query)
+        except (Refused, Stopped, Failed) as reason:
+            return f"No plan: {reason}"
+
+    def share(self, table: str, predicate: str) -> float:
+        """Count which share of a table's rows a predicate lets through; a bad one raises `BadInput`."""
+        query = f"SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table}) FROM {table} WHERE {predicate}"
+        try:
+            with self._world.trial(self.limits) as trial:
+                rows, _ = trial.ask(self._checked_query(query))
+        except (Refused, Stopped, Failed) as reason:
+            raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
+        return float(str(rows[0][0]))
+
+    def run(self, solution: Solution) -> Measured:
+        """Run the original and the solution on one copy, compare their results, and time both."""
+        measured = Measured(clock=self._world.clock)
+        if not self.query:
+            raise BadInput("There is no query to compare with.", hint="Open it with `of(task)` or `query=`.")
+        with _turn, self._world.trial(self.limits) as trial:
+            try:
+                self._measure(trial, solution, measured)
+            except Refused as refused:
+                measured.refused = str(refused)
+            except (Stopped, Failed) as failed:
+                measured.error = str(failed)
+        return measured
+
+    measure = run
+
+    def _measure(self, trial: Trial, solution: Solution, measured: Measured) -> None:
+        original = self._checked_query(self.query)
+        rewritten = self._checked_query(solution.query or self.query)
+        statements = self._checked_statements(solution.statements)
+        measured.table_bytes = trial.size()
+        measured.plan_before = trial.plan(original)
+        expected, measured.baseline_seconds = self._timed(trial, original)
+        measured.rows = len(expected)
+        for statement in statements:
+            trial.prepare(statement)
+        measured.index_bytes = max(0, trial.size() - measured.table_bytes)
+        measured.plan_after = trial.plan(rewritten)
+        found, measured.solution_seconds = self._timed(trial, rewritten)
+        measured.error = differences(expected, found, order_of(original, self.dialect))
+        measured.correct = not measured.error
+        if measured.correct:
+            measured.speed_up = measured.baseline_seconds / max(measured.solution_seconds, 1e-9)
+
+    def _timed(self, trial: Trial, query: str) -> tuple[list[Row], float]:
+        """Run a query several times; give its rows and the median of its seconds."""
+        rows, first = trial.ask(query)
+        seconds = [first]
+        while len(seconds) < self.limits.runs and (len(seconds) < 3 or sum(seconds) < self.limits.enough):
+            seconds.append(trial.ask(query)[1])
+        return rows, statistics.median(seconds)
+
+    def _checked_query(self, sql: str) -> str:
+        query = without_explain(sql).strip()
+        check_query(query, self.dialect, self._world.columns)
+        return query.rstrip("; \n\t")
+
+    def _checked_statements(self, statements: list[str]) -> list[str]:
+        """Check every statement before any runs; a wish for a plan is granted anyway."""
+        if len(statements) > self.limits.statements:
+            raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
+        for statement in statements:
+            if is_explain(statement):
+                self._checked_query(statement)
+            else:
+                check_preparation(statement, self.dialect, self._world.columns)
+        return [statement for statement in statements if not is_explain(statement)]
+
+    def _table(self, trial: Trial, table: str) -> TableInfo:
+        names = self._world.columns[table]
+        counted = ", ".join(f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names)
+        (found,), _ = trial.ask(f"SELECT COUNT(*), {counted} FROM {table}")
+        columns = [
+            ColumnInfo(
+                name=name,
+                type="INTEGER" if isinstance(found[3 * n + 2], int) else "TEXT",
+                distinct=int(str(found[3 * n + 1])),
+                lowest=str(found[3 * n + 2]),
+                highest=str(found[3 * n + 3]),
+            )
+            for n, name in enumerate(names)
+        ]
+        return TableInfo(name=table, rows=int(str(found[0])), columns=columns, indexes=trial.indexes(table))
+
+
+def _world(schema: str, seed: int, rows: int, url: str) -> World:
+    found = find_schema(schema)
+    if not url:
+        return SqliteWorld(found, seed, rows)
+    try:
+        from environments.sql_tuning.postgres import PostgresWorld  # noqa: PLC0415  an optional extra
+    except ImportError as absent:
+        raise BadInput(
+            "PostgreSQL needs the extra `postgres`.", hint="pip install 'mneme[postgres]'"
+        ) from absent
+    return PostgresWorld(found, seed, rows, url)
+
+
+def order_of(query: str, dialect: Dialect) -> Callable[[Row], object] | None:
+    """Give what a query sorts its rows by; the whole row where it sorts by what its rows do not show."""
+    tree = parse(query, dialect)
+    order = tree.args.get("order")
+    if order is None:
+        return None
+    places = [_shown(key.this, tree) for key in order.expressions]
+    return lambda row: tuple(row if place is None else row[place] for place in places)
+
+
+def _shown(key: exp.Expr, tree: exp.Expr) -> int | None:
+    """Find the output column that a sort key is, by number, by name or by its expression."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        return int(key.this) - 1
+    for place, output in enumerate(cast(exp.Query, tree).selects):
+        if key.sql() in (output.alias, output.unalias().sql(), output.output_name):
+            return place
+    return None
+
+
+def differences(expected: list[Row], found: list[Row], order: Callable[[Row], object] | None) -> str:
+    """Tell how two results differ, in one line; nothing where they do not.
+
+    Rows that tie in the sort keys may change places; everything else is compared exactly.
+    """
+    if len(expected) != len(found):
+        return f"The solution gives {len(found)} rows, the original {len(expected)}."
+    missing = Counter(expected) - Counter(found)
+    if missing:
+        return f"{missing.total()} of {len(expected)} rows differ, as {next(iter(missing))!r}."
+    if order is not None and [order(row) for row in expected] != [order(row) for row in found]:
+        return "The rows are the same, but in another order than the original's."
+    return ""
