@@ -1,5 +1,16 @@
 """A world of slow queries on a real database, SQLite in-process or PostgreSQL by URL."""
 
+from environments.sql_tuning.analysis import Structure, analyse
+from environments.sql_tuning.patterns import (
+    DoesNotApply,
+    Remedy,
+    candidates,
+    canonical,
+    describe,
+    instantiate,
+    read_pattern,
+    structure_of,
+)
 from environments.sql_tuning.records import (
     ColumnInfo,
     Judgement,
@@ -17,17 +28,27 @@ __all__ = [
     "ROWS",
     "SCHEMAS",
     "ColumnInfo",
+    "DoesNotApply",
     "Family",
     "Judgement",
     "Limits",
     "Measured",
+    "Remedy",
     "Schema",
     "Solution",
     "SqlTuning",
+    "Structure",
     "TableInfo",
     "TuningTask",
+    "analyse",
+    "candidates",
+    "canonical",
+    "describe",
     "find_schema",
+    "instantiate",
     "judge",
+    "read_pattern",
     "story",
+    "structure_of",
     "tasks",
 ]

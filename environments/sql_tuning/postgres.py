@@ -29,7 +29,7 @@ class PostgresWorld:
     clock: Literal["wall"] = "wall"
 
     def __init__(self, schema: Schema, seed: int, rows: int, url: str) -> None:
-        self.columns = {table: list(columns) for table, columns in schema.tables().items()}
+        self.catalogue = schema.tables()
         self._place = f"mneme_sql_{schema.name}_{seed}_{rows}"
         self._connection = _connected(url)
         try:

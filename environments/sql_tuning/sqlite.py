@@ -50,7 +50,7 @@ class SqliteWorld:
     clock: Literal["cpu"] = "cpu"
 
     def __init__(self, schema: Schema, seed: int, rows: int) -> None:
-        self.columns = {table: list(columns) for table, columns in schema.tables().items()}
+        self.catalogue = schema.tables()
         self._key = (schema, seed, rows)
         _open(*self._key).close()
 
@@ -61,7 +61,7 @@ class SqliteWorld:
         try:
             with closing(_open(*self._key)) as original:
                 original.backup(copy)
-            yield SqliteTrial(copy, list(self.columns), limits)
+            yield SqliteTrial(copy, list(self.catalogue), limits)
         finally:
             copy.close()
 

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, Self, cast
 
 from sqlglot import exp
 
+from environments.sql_tuning.analysis import analyse
 from environments.sql_tuning.failures import Failed, Refused, Stopped
 from environments.sql_tuning.generating import Row
 from environments.sql_tuning.guard import (
@@ -20,7 +21,7 @@ from environments.sql_tuning.guard import (
     without_explain,
 )
 from environments.sql_tuning.records import ColumnInfo, Limits, Measured, Solution, TableInfo
-from environments.sql_tuning.schemas import find_schema
+from environments.sql_tuning.schemas import Type, find_schema
 from environments.sql_tuning.sqlite import SqliteWorld
 from environments.sql_tuning.tasks import ROWS, TuningTask
 from mneme.errors import BadInput
@@ -42,7 +43,7 @@ class Trial(Protocol):
 class World(Protocol):
     """A database that was made once and stays as it is."""
 
-    columns: dict[str, list[str]]
+    catalogue: dict[str, dict[str, Type]]
 
     @property
     def dialect(self) -> Dialect: ...
@@ -102,7 +103,7 @@ class SqlTuning:
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
         with self._world.trial(self.limits) as trial:
-            return [self._table(trial, table) for table in self._world.columns]
+            return [self._table(trial, table) for table in self._world.catalogue]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
@@ -122,6 +123,11 @@ class SqlTuning:
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
         return float(str(rows[0][0]))
+
+    def shares(self) -> dict[str, float]:
+        """Count, for each filter of the query, the share of rows that it lets through."""
+        structure = analyse(self.query, self._world.catalogue, self.dialect)
+        return {each.predicate: self.share(each.column.table, each.predicate) for each in structure.filters}
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
@@ -167,7 +173,7 @@ class SqlTuning:
 
     def _checked_query(self, sql: str) -> str:
         query = without_explain(sql).strip()
-        check_query(query, self.dialect, self._world.columns)
+        check_query(query, self.dialect, self._world.catalogue)
         return query.rstrip("; \n\t")
 
     def _checked_statements(self, statements: list[str]) -> list[str]:
@@ -178,11 +184,11 @@ class SqlTuning:
             if is_explain(statement):
                 self._checked_query(statement)
             else:
-                check_preparation(statement, self.dialect, self._world.columns)
+                check_preparation(statement, self.dialect, self._world.catalogue)
         return [statement for statement in statements if not is_explain(statement)]
 
     def _table(self, trial: Trial, table: str) -> TableInfo:
-        names = self._world.columns[table]
+        names = list(self._world.catalogue[table])
         counted = ", ".join(f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names)
         (found,), _ = trial.ask(f"SELECT COUNT(*), {counted} FROM {table}")
         columns = [

@@ -1,0 +1,445 @@
+"""Patterns: short texts that name a remedy for any schema, such as `INDEX (range, group)`.
+
+A pattern is steps with `;` between them:
+
+    INDEX (parts) [WHERE parts]                  an index; WHERE makes it partial, on these filters
+    COVERING INDEX (parts)                       the same, with every other column that the query uses
+    EACH INDEX (parts)                           an index for each column by itself
+    REWRITE sargable | alternatives | correlated what `rewriting` does
+    ANALYZE                                      statistics
+    KEEP                                         leave everything as it is
+
+Parts are columns by what the query does with them: `time`, `filter` (the first), `filters`, `equality`,
+`range`, `others` (filters but the time), `selective` (filters, the most selective first), `inequality`,
+`group`, `order`, `join`, `alternatives`, `hidden`, `expression`, `rest`. The paper's spellings are read as
+well: `time_column`, `group_column`, `filter1, filter2, ..., group_column`. A part that the query does not
+have is left out; a step whose parts are all absent does not apply.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, cast, get_args
+
+import sqlglot
+from pydantic import BaseModel
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from environments.sql_tuning.analysis import Catalogue, Column, Structure, analyse
+from environments.sql_tuning.guard import Dialect
+from environments.sql_tuning.records import Solution
+from environments.sql_tuning.rewriting import Rewriting, rewrite
+from environments.sql_tuning.schemas import find_schema
+from environments.sql_tuning.tasks import TuningTask
+from mneme.errors import BadInput
+
+Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
+
+PARTS: Mapping[str, str] = {
+    "time": "the time that a range filters",
+    "filter": "the time that is filtered, else the first filter",
+    "filters": "all filters: equality first, then ranges",
+    "equality": "columns compared with = or IN",
+    "range": "columns compared with <, >, BETWEEN",
+    "inequality": "columns compared with <>",
+    "others": "the filters but the time",
+    "selective": "all filters, the most selective first where shares are known",
+    "group": "columns of GROUP BY",
+    "order": "columns of ORDER BY",
+    "join": "columns that tie this table to another, or to an outer query",
+    "alternatives": "columns of an OR",
+    "hidden": "columns within a function, a cast, arithmetic or a pattern",
+    "expression": "that function, cast or arithmetic itself",
+    "rest": "every other column of the table that the query uses",
+}
+_SPELLINGS = {
+    "equalities": "equality",
+    "ranges": "range",
+    "groups": "group",
+    "orders": "order",
+    "joins": "join",
+}
+_SPELLINGS |= {
+    "other": "others",
+    "alternative": "alternatives",
+    "expressions": "expression",
+    "covering": "rest",
+}
+_SPELLINGS |= {"all filters": "filters", "time range": "time", "joined": "join", "order by": "order"}
+_SPELLINGS |= {"group by": "group", "...": "filters", "…": "filters", "join key": "join"}
+
+_INDEX = re.compile(r"(?:(COVERING|EACH|PARTIAL)\s+)?INDEX\s*\(([^()]*)\)(?:\s+WHERE\s+(.+))?", re.IGNORECASE)
+_REWRITE = re.compile(r"REWRITE\s+(\w+)", re.IGNORECASE)
+_NUMBERED = re.compile(r"filter[ _]?(\d)")
+
+
+class Step(BaseModel):
+    """One step of a pattern."""
+
+    shape: Shape
+    parts: list[str] = []
+    where: list[str] = []
+
+    def text(self) -> str:
+        """Write the step as the vocabulary does."""
+        if self.shape == "REWRITE":
+            return f"REWRITE {self.parts[0]}"
+        if not self.parts:
+            return self.shape
+        where = f" WHERE {', '.join(self.where)}" if self.where else ""
+        return f"{self.shape} ({', '.join(self.parts)}){where}"
+
+
+class Remedy(BaseModel):
+    """A way that a textbook would try, made out for one query."""
+
+    kind: str
+    pattern: str
+    statements: list[str]
+    query: str
+    why: str
+
+    def solution(self) -> Solution:
+        return Solution(statements=self.statements, query=self.query)
+
+
+class DoesNotApply(BadInput):
+    """The pattern names what this query does not have."""
+
+
+def read_pattern(text: str) -> list[Step]:
+    """Read a pattern's steps; what is not in the vocabulary raises `BadInput`."""
+    steps = [
+        _step(part.strip()) for part in re.split(r";|\bTHEN\b", text, flags=re.IGNORECASE) if part.strip()
+    ]
+    if not steps:
+        raise BadInput("A pattern has at least one step.", hint="For example: INDEX (range, group)")
+    return steps
+
+
+def canonical(text: str) -> str:
+    """Write a pattern in one way, so that two spellings of it are equal."""
+    return "; ".join(step.text() for step in read_pattern(text))
+
+
+def instantiate(
+    pattern: str,
+    task: TuningTask,
+    *,
+    shares: Mapping[str, float] | None = None,
+    dialect: Dialect = "sqlite",
+) -> Solution:
+    """Make a pattern out for a task's query; `DoesNotApply` where the query lacks what the pattern names.
+
+    `shares` gives the share of rows that a predicate lets through, by its text in the structure's filters,
+    as `SqlTuning.shares` counts it; only the part `selective` looks at it.
+    """
+    return _Maker(task, shares or {}, dialect).make(read_pattern(pattern))
+
+
+def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") -> str:
+    """Say a solution as a pattern: each index by what the query does with its columns."""
+    structure = structure_of(task, dialect)
+    steps = [] if _same(solution.query, task.query, dialect) else ["REWRITE " + _how(structure)]
+    steps += [
+        _said(statement, solution.query or task.query, task, dialect) for statement in solution.statements
+    ]
+    return "; ".join(dict.fromkeys(step for step in steps if step)) or "KEEP"
+
+
+def candidates(
+    task: TuningTask, *, shares: Mapping[str, float] | None = None, dialect: Dialect = "sqlite"
+) -> list[Remedy]:
+    """Give every remedy that a textbook would consider for a task, without saying which is best."""
+    made: dict[tuple[str, ...], Remedy] = {}
+    for pattern, why in _TEXTBOOK.items():
+        try:
+            solution = instantiate(pattern, task, shares=shares, dialect=dialect)
+        except DoesNotApply:
+            continue
+        remedy = Remedy(
+            kind=read_pattern(pattern)[0].shape.lower(),
+            pattern=pattern,
+            statements=solution.statements,
+            query=solution.query,
+            why=why,
+        )
+        made.setdefault((*solution.statements, solution.query), remedy)
+    return list(made.values())
+
+
+def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
+    """Read the structure of a task's query."""
+    return analyse(task.query, find_schema(task.schema_name).tables(), dialect)
+
+
+_TEXTBOOK: Mapping[str, str] = {
+    "INDEX (filter)": "An index on the filtered column finds the rows without reading the table.",
+    "INDEX (equality)": "Columns compared with = narrow an index best.",
+    "INDEX (range)": "An index on the range reads only the range.",
+    "INDEX (filter, group)": "With the grouped column in the index, rows come with their group.",
+    "INDEX (equality, range, group)": "Equality first, then the range, then the group.",
+    "INDEX (others, time, group)": "What is filtered besides the time comes first.",
+    "INDEX (range, equality, group)": "The range first, the other filters after it.",
+    "COVERING INDEX (selective, group)": "The filter that lets the fewest rows through comes first.",
+    "INDEX (group, filters)": "An index in the group's order saves the sort.",
+    "COVERING INDEX (filter, group)": "A covering index never reads the table.",
+    "COVERING INDEX (equality, range, group)": "A covering index never reads the table.",
+    "COVERING INDEX (group, filters)": "A covering index in the group's order saves the sort and the table.",
+    "INDEX (range, group) WHERE equality": "A partial index holds only the wanted rows: it is small.",
+    "COVERING INDEX (range, group) WHERE equality": "A small covering index.",
+    "INDEX (join)": "An index on the join key finds the partner rows.",
+    "COVERING INDEX (join)": "A covering index on the join key never reads the table.",
+    "COVERING INDEX (join, filters)": "The join key, then the filters, and everything else beside.",
+    "INDEX (order)": "An index in the wanted order gives the first rows at once.",
+    "INDEX (equality, order)": "Within one value, the index is in the wanted order.",
+    "REWRITE sargable": "A bare column lets the planner reason about it.",
+    "REWRITE sargable; INDEX (filters, group)": "A bare column can use an index.",
+    "REWRITE sargable; COVERING INDEX (filters, group)": "A bare column can use a covering index.",
+    "INDEX (expression)": "An index on the expression itself serves the query as it is.",
+    "COVERING INDEX (hidden)": "A narrow index is read faster than the table, even from end to end.",
+    "EACH INDEX (alternatives)": "With an index for each side, the planner can unite them.",
+    "REWRITE alternatives; EACH INDEX (alternatives)": "A union lets each side use its index.",
+    "REWRITE correlated": "One grouped pass replaces a pass for each row.",
+    "REWRITE correlated; INDEX (join)": "One grouped pass, along an index.",
+    "ANALYZE": "Statistics help the planner choose.",
+    "KEEP": "Sometimes nothing helps.",
+}
+
+
+def _step(text: str) -> Step:
+    if text.upper() in ("ANALYZE", "KEEP"):
+        return Step(shape=cast(Shape, text.upper()))
+    if found := _REWRITE.fullmatch(text):
+        return Step(shape="REWRITE", parts=[_rewriting(found[1].lower())])
+    if found := _INDEX.fullmatch(text):
+        word = (found[1] or "").upper()
+        shape = f"{word} INDEX" if word in ("COVERING", "EACH") else "INDEX"
+        return Step(shape=cast(Shape, shape), parts=_parts(found[2]), where=_parts(found[3] or ""))
+    raise BadInput(f"{text!r} is no step of a pattern.", hint="For example: INDEX (range, group)")
+
+
+def _rewriting(name: str) -> Rewriting:
+    if name not in get_args(Rewriting):
+        raise BadInput(
+            f"There is no rewriting {name!r}.", hint=f"There are {', '.join(get_args(Rewriting))}."
+        )
+    return cast(Rewriting, name)
+
+
+def _parts(text: str) -> list[str]:
+    words = re.split(r",|\bAND\b", text, flags=re.IGNORECASE)
+    return list(dict.fromkeys(_part(word) for word in words if word.strip()))
+
+
+def _part(text: str) -> str:
+    word = re.sub(r"[ _]?columns?$", "", text.strip().lower()).strip()
+    word = _SPELLINGS.get(word, word)
+    if _NUMBERED.fullmatch(word):
+        return "filters"
+    if word not in PARTS:
+        raise BadInput(f"{text.strip()!r} is no part of a pattern.", hint=f"There are {', '.join(PARTS)}.")
+    return word
+
+
+class _Maker:
+    """Make a pattern out for one task."""
+
+    def __init__(self, task: TuningTask, shares: Mapping[str, float], dialect: Dialect) -> None:
+        schema = find_schema(task.schema_name)
+        self._catalogue: Catalogue = schema.tables()
+        self._time = Column(table=schema.fact, column=schema.columns["time"])
+        self._task = task
+        self._shares = shares
+        self._dialect = dialect
+        self._query = task.query
+        self._structure = self._read()
+        self._statements: list[str] = []
+
+    def make(self, steps: Sequence[Step]) -> Solution:
+        for step in steps:
+            if step.shape == "REWRITE":
+                self._rewrite(cast(Rewriting, step.parts[0]))
+            elif step.shape == "ANALYZE":
+                self._statements.append("ANALYZE")
+            elif step.shape != "KEEP":
+                self._index(step)
+        changed = self._query if self._query != self._task.query else ""
+        return Solution(statements=self._statements, query=changed)
+
+    def _read(self) -> Structure:
+        return analyse(self._query, self._catalogue, self._dialect)
+
+    def _rewrite(self, how: Rewriting) -> None:
+        rewritten = rewrite(how, self._query, self._catalogue, self._dialect)
+        if rewritten == self._query:
+            raise DoesNotApply(f"There is nothing to rewrite as {how}.")
+        self._query = rewritten
+        if how == "sargable":  # the others leave the original's structure the better guide
+            self._structure = self._read()
+
+    def _index(self, step: Step) -> None:
+        table = self._table_for(step)
+        columns = self._columns(step.parts, table)
+        if not columns:
+            raise DoesNotApply(f"The query has none of {', '.join(step.parts)}.")
+        if step.shape == "COVERING INDEX":
+            columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
+        condition = self._condition(step.where, table) if step.where else ""
+        kept = [column for column in columns if column not in self._fixed(step.where, table)]
+        for group in [[c] for c in columns] if step.shape == "EACH INDEX" else [kept or columns]:
+            self._create(table, group, condition)
+
+    def _create(self, table: str, columns: list[str], condition: str) -> None:
+        name = f"idx_{table}_{len(self._statements) + 1}"
+        statement = f"CREATE INDEX {name} ON {table} ({', '.join(columns)})"
+        self._statements.append(f"{statement} WHERE {condition}" if condition else statement)
+
+    def _table_for(self, step: Step) -> str:
+        """Choose the table that has most of the parts; the first named where several do."""
+        tables = [table for table in self._task.tables if table in self._catalogue]
+        return max(tables, key=lambda table: sum(bool(self._columns([part], table)) for part in step.parts))
+
+    def _columns(self, parts: Sequence[str], table: str) -> list[str]:
+        found: list[str] = []
+        for part in parts:
+            found += self._rest(table, found) if part == "rest" else self._part(part, table)
+        return list(dict.fromkeys(found))
+
+    def _part(self, part: str, table: str) -> list[str]:
+        if part == "expression":
+            hidden = [each for each in self._structure.hidden if each.column.table == table]
+            return [f"({each.expression})" for each in hidden if each.expression != each.column.column]
+        if part == "order":
+            return self._order(table)
+        return [each.column for each in self._of(part) if each.table == table]
+
+    def _of(self, part: str) -> list[Column]:
+        read: Mapping[str, Callable[[], list[Column]]] = {
+            "time": self._times,
+            "filter": lambda: (self._times() or self._filters())[:1],
+            "filters": self._filters,
+            "equality": lambda: self._structure.of("equality"),
+            "range": lambda: self._structure.of("range"),
+            "inequality": lambda: self._structure.of("inequality"),
+            "others": lambda: [each for each in self._filters() if each not in self._times()],
+            "selective": self._selective,
+            "group": lambda: self._structure.group,
+            "join": lambda: [end for join in self._structure.joins for end in (join.left, join.right)],
+            "alternatives": lambda: self._structure.alternatives,
+            "hidden": lambda: [each.column for each in self._structure.hidden],
+        }
+        return read[part]()
+
+    def _times(self) -> list[Column]:
+        ranges = self._structure.of("range")
+        return [self._time] if self._time in ranges else ranges[:1]
+
+    def _filters(self) -> list[Column]:
+        return self._structure.of("equality") + self._structure.of("range")
+
+    def _selective(self) -> list[Column]:
+        """Sort the filters by the share they let through; an unknown share counts as all."""
+        wanted = self._filters()
+        share = {
+            each.column: min(self._shares.get(each.predicate, 1.0), 1.0)
+            for each in reversed(self._structure.filters)
+        }
+        return sorted(wanted, key=lambda column: share.get(column, 1.0))
+
+    def _order(self, table: str) -> list[str]:
+        keys = [key for key in self._structure.order if key.column.table == table]
+        mixed = len({key.descending for key in keys}) > 1  # an index can be read backwards as a whole
+        return [
+            f"{key.column.column} DESC" if mixed and key.descending else key.column.column for key in keys
+        ]
+
+    def _rest(self, table: str, taken: Sequence[str]) -> list[str]:
+        """Give the other used columns; SQLite's indexes hold the key anyway."""
+        key = next(iter(self._catalogue[table])) if self._dialect == "sqlite" else ""
+        used = [each.column for each in self._structure.used if each.table == table]
+        return [name for name in dict.fromkeys(used) if name != key and name not in taken]
+
+    def _condition(self, parts: Sequence[str], table: str) -> str:
+        wanted = {name for part in parts for name in self._part(part, table)}
+        held = [
+            each.predicate
+            for each in self._structure.filters
+            if each.column.table == table and each.column.column in wanted
+        ]
+        if not held:
+            raise DoesNotApply(f"The query has none of {', '.join(parts)}.")
+        return " AND ".join(held)
+
+    def _fixed(self, parts: Sequence[str], table: str) -> set[str]:
+        """Give the columns that a partial index's filter fixes to one value, which it need not hold."""
+        wanted = {name for part in parts for name in self._part(part, table)}
+        return {
+            each.column.column
+            for each in self._structure.filters
+            if each.column.column in wanted and each.kind == "equality" and " IN " not in each.predicate
+        }
+
+
+def _same(query: str, original: str, dialect: Dialect) -> bool:
+    if not query:
+        return True
+    try:
+        return sqlglot.parse_one(query, read=dialect) == sqlglot.parse_one(original, read=dialect)
+    except SqlglotError:
+        return False
+
+
+def _how(structure: Structure) -> Rewriting:
+    """Guess what a rewriting mended: what the original suffers from."""
+    if structure.correlated:
+        return "correlated"
+    return "alternatives" if structure.alternatives else "sargable"
+
+
+def _said(statement: str, query: str, task: TuningTask, dialect: Dialect) -> str:
+    try:
+        tree = sqlglot.parse_one(statement, read=dialect)
+    except SqlglotError:
+        return ""
+    if isinstance(tree, exp.Analyze):
+        return "ANALYZE"
+    if not isinstance(tree, exp.Create) or tree.kind != "INDEX":
+        return ""
+    return _said_index(tree, query, task, dialect)
+
+
+def _said_index(tree: exp.Create, query: str, task: TuningTask, dialect: Dialect) -> str:
+    index = cast(exp.Index, tree.this)
+    params = index.args.get("params")
+    columns = params.args.get("columns", []) if params else []
+    roles = _roles(analyse(query, find_schema(task.schema_name).tables(), dialect), task)
+    table = index.args["table"].name
+    parts = list(dict.fromkeys(_said_part(column, table, roles) for column in columns))
+    where = params.args.get("where") if params else None
+    held = where.find_all(exp.Column) if where else ()
+    filtered = list(dict.fromkeys(_said_part(column, table, roles) for column in held))
+    return Step(shape="INDEX", parts=parts, where=filtered).text()
+
+
+def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
+    """Give each column its first role, filters before groups before orders."""
+    return dict(reversed(list(_each_role(structure))))
+
+
+def _each_role(structure: Structure) -> Iterator[tuple[Column, str]]:
+    yield from ((column, "equality") for column in structure.of("equality"))
+    yield from ((column, "range") for column in structure.of("range"))
+    yield from ((end, "join") for join in structure.joins for end in (join.left, join.right))
+    yield from ((column, "group") for column in structure.group)
+    yield from ((key.column, "order") for key in structure.order)
+    yield from ((column, "alternatives") for column in structure.alternatives)
+    yield from ((each.column, "hidden") for each in structure.hidden)
+
+
+def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str:
+    named = column if isinstance(column, exp.Column) else column.find(exp.Column)
+    bare = named is not None and (named is column or isinstance(column.this, exp.Column))
+    if named is None or not bare:
+        return "expression"
+    return roles.get(Column(table=table, column=named.name), "rest")
