@@ -22,7 +22,9 @@ class Limits(BaseModel):
     characters: int = Field(20_000_000, gt=0, description="Characters of a result.")
     statements: int = Field(8, gt=0, description="Preparatory statements of a solution.")
     runs: int = Field(5, ge=1, description="Timed runs of each query; the median counts.")
-    enough: float = Field(0.25, gt=0, description="Seconds of timed runs after which three are enough.")
+    enough: float = Field(
+        0.25, gt=0, description="Seconds after which three runs are enough; after twice that, fewer."
+    )
 
 
 class Measured(BaseModel):

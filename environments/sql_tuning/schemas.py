@@ -115,7 +115,7 @@ _ALL = (
         entity_columns=_entity_columns("user_id", "user_name", "cohort", "home_city"),
         statuses=("ok", "slow", "retried", "failed", "aborted"),
         channels=("phone", "laptop", "tablet", "television", "watch", "car"),
-        entities=2_000,
+        entities=500,
     ),
     Schema(
         name="sales",
@@ -137,7 +137,7 @@ _ALL = (
         entity_columns=_entity_columns("product_id", "product_name", "category", "made_in"),
         statuses=("paid", "returned", "open", "disputed", "void"),
         channels=("market", "online", "corner", "station", "airport", "kiosk"),
-        entities=1_200,
+        entities=400,
         in_order=False,
     ),
     Schema(
@@ -160,7 +160,7 @@ _ALL = (
         entity_columns=_entity_columns("account_id", "holder", "product_line", "town"),
         statuses=("settled", "pending", "reversed", "declined", "frozen"),
         channels=("card", "transfer", "debit", "cash", "cheque", "giro"),
-        entities=3_000,
+        entities=800,
         in_order=False,
     ),
     Schema(
@@ -183,7 +183,7 @@ _ALL = (
         entity_columns=_entity_columns("page_id", "page_title", "site_section", "author_city"),
         statuses=("hit", "miss", "stale", "bypass", "error"),
         channels=("chrome", "safari", "firefox", "edge", "opera", "lynx"),
-        entities=1_500,
+        entities=600,
         epoch=True,
     ),
     Schema(
@@ -206,7 +206,7 @@ _ALL = (
         entity_columns=_entity_columns("customer_id", "customer_name", "tier", "city"),
         statuses=("delivered", "shipped", "packed", "refunded", "lost"),
         channels=("invoice", "wallet", "credit", "prepaid", "points", "coins"),
-        entities=2_500,
+        entities=900,
         in_order=False,
     ),
     Schema(
@@ -229,7 +229,7 @@ _ALL = (
         entity_columns=_entity_columns("sensor_id", "sensor_label", "model", "site"),
         statuses=("good", "drifting", "noisy", "stuck", "offline"),
         channels=("mqtt", "modbus", "lora", "zigbee", "opcua", "serial"),
-        entities=1_000,
+        entities=300,
         epoch=True,
         in_order=False,
     ),
@@ -253,7 +253,7 @@ _ALL = (
         entity_columns=_entity_columns("agent_id", "agent_name", "team", "office"),
         statuses=("closed", "waiting", "reopened", "escalated", "urgent"),
         channels=("mail", "chat", "phone", "form", "forum", "letter"),
-        entities=800,
+        entities=250,
     ),
     Schema(
         name="logistics",
