@@ -121,6 +121,18 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
     return tree
 
 
+def written(tree: exp.Expr, dialect: Dialect) -> str:
+    """Write SQL; a function keeps the name that both databases know, or an index on it would not match."""
+    return tree.transform(_with_short_substr).sql(dialect)
+
+
+def _with_short_substr(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node, exp.Substring):
+        return node
+    given = (node.this, node.args.get("start"), node.args.get("length"))
+    return exp.Anonymous(this="SUBSTR", expressions=[each for each in given if each is not None])
+
+
 def conjuncts(select: exp.Select) -> Iterator[exp.Expr]:
     """Give the predicates that must all hold: those of WHERE and of inner joins."""
     conditions = [select.args.get("where"), *select.args.get("joins", [])]
@@ -273,7 +285,7 @@ class _Reader:
         copy = expression.copy()
         for column in list(copy.find_all(exp.Column)):
             column.set("table", None)
-        return copy.sql(self._dialect)
+        return written(copy, self._dialect)
 
 
 def _columns_in(side: exp.Expr) -> Iterator[exp.Column]:

@@ -140,11 +140,15 @@ def instantiate(
 def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") -> str:
     """Say a solution as a pattern: each index by what the query does with its columns."""
     structure = structure_of(task, dialect)
-    steps = [] if _same(solution.query, task.query, dialect) else ["REWRITE " + _how(structure)]
-    steps += [
-        _said(statement, solution.query or task.query, task, dialect) for statement in solution.statements
-    ]
-    return "; ".join(dict.fromkeys(step for step in steps if step)) or "KEEP"
+    steps = []
+    if not _same(solution.query, task.query, dialect):
+        steps.append(f"REWRITE {_how(structure)}")
+        if _how(structure) == "sargable":
+            structure = analyse(solution.query, find_schema(task.schema_name).tables(), dialect)
+    roles = _roles(structure, task)
+    said = [_said(statement, roles, dialect) for statement in solution.statements]
+    steps += [_each(step) if said.count(step) > 1 else step for step in said if step]
+    return "; ".join(dict.fromkeys(steps)) or "KEEP"
 
 
 def candidates(
@@ -152,7 +156,10 @@ def candidates(
 ) -> list[Remedy]:
     """Give every remedy that a textbook would consider for a task, without saying which is best."""
     made: dict[tuple[str, ...], Remedy] = {}
+    has_limit = structure_of(task, dialect).limit is not None
     for pattern, why in _TEXTBOOK.items():
+        if "order" in pattern and not has_limit:
+            continue  # an order that is wanted to its end is cheaper sorted
         try:
             solution = instantiate(pattern, task, shares=shares, dialect=dialect)
         except DoesNotApply:
@@ -178,16 +185,16 @@ _TEXTBOOK: Mapping[str, str] = {
     "INDEX (equality)": "Columns compared with = narrow an index best.",
     "INDEX (range)": "An index on the range reads only the range.",
     "INDEX (filter, group)": "With the grouped column in the index, rows come with their group.",
-    "INDEX (equality, range, group)": "Equality first, then the range, then the group.",
+    "INDEX (filters, group)": "All filters, those with = first, then the group.",
     "INDEX (others, time, group)": "What is filtered besides the time comes first.",
     "INDEX (range, equality, group)": "The range first, the other filters after it.",
-    "COVERING INDEX (selective, group)": "The filter that lets the fewest rows through comes first.",
     "INDEX (group, filters)": "An index in the group's order saves the sort.",
     "COVERING INDEX (filter, group)": "A covering index never reads the table.",
-    "COVERING INDEX (equality, range, group)": "A covering index never reads the table.",
+    "COVERING INDEX (filters, group)": "A covering index never reads the table.",
     "COVERING INDEX (group, filters)": "A covering index in the group's order saves the sort and the table.",
     "INDEX (range, group) WHERE equality": "A partial index holds only the wanted rows: it is small.",
     "COVERING INDEX (range, group) WHERE equality": "A small covering index.",
+    "COVERING INDEX (selective, group)": "The filter that lets the fewest rows through comes first.",
     "INDEX (join)": "An index on the join key finds the partner rows.",
     "COVERING INDEX (join)": "A covering index on the join key never reads the table.",
     "COVERING INDEX (join, filters)": "The join key, then the filters, and everything else beside.",
@@ -197,6 +204,7 @@ _TEXTBOOK: Mapping[str, str] = {
     "REWRITE sargable; INDEX (filters, group)": "A bare column can use an index.",
     "REWRITE sargable; COVERING INDEX (filters, group)": "A bare column can use a covering index.",
     "INDEX (expression)": "An index on the expression itself serves the query as it is.",
+    "INDEX (expression, group)": "An index on the expression, with the group beside.",
     "COVERING INDEX (hidden)": "A narrow index is read faster than the table, even from end to end.",
     "EACH INDEX (alternatives)": "With an index for each side, the planner can unite them.",
     "REWRITE alternatives; EACH INDEX (alternatives)": "A union lets each side use its index.",
@@ -281,8 +289,11 @@ class _Maker:
     def _index(self, step: Step) -> None:
         table = self._table_for(step)
         columns = self._columns(step.parts, table)
-        if not columns:
-            raise DoesNotApply(f"The query has none of {', '.join(step.parts)}.")
+        named = [part for part in step.parts if part != "rest"]
+        if not self._columns(named[:1], table):
+            raise DoesNotApply(
+                f"The query has no {named[0] if named else 'part'} for the index to begin with."
+            )
         if step.shape == "COVERING INDEX":
             columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
         condition = self._condition(step.where, table) if step.where else ""
@@ -397,39 +408,41 @@ def _how(structure: Structure) -> Rewriting:
     return "alternatives" if structure.alternatives else "sargable"
 
 
-def _said(statement: str, query: str, task: TuningTask, dialect: Dialect) -> str:
+def _each(step: str) -> str:
+    """Say of several indexes with the same part that there is one for each."""
+    return re.sub(r"^INDEX", "EACH INDEX", step)
+
+
+def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
     try:
         tree = sqlglot.parse_one(statement, read=dialect)
     except SqlglotError:
         return ""
     if isinstance(tree, exp.Analyze):
         return "ANALYZE"
-    if not isinstance(tree, exp.Create) or tree.kind != "INDEX":
-        return ""
-    return _said_index(tree, query, task, dialect)
+    return _said_index(tree.this, roles) if isinstance(tree.this, exp.Index) else ""
 
 
-def _said_index(tree: exp.Create, query: str, task: TuningTask, dialect: Dialect) -> str:
-    index = cast(exp.Index, tree.this)
-    params = index.args.get("params")
-    columns = params.args.get("columns", []) if params else []
-    roles = _roles(analyse(query, find_schema(task.schema_name).tables(), dialect), task)
-    table = index.args["table"].name
-    parts = list(dict.fromkeys(_said_part(column, table, roles) for column in columns))
-    where = params.args.get("where") if params else None
-    held = where.find_all(exp.Column) if where else ()
-    filtered = list(dict.fromkeys(_said_part(column, table, roles) for column in held))
-    return Step(shape="INDEX", parts=parts, where=filtered).text()
+def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
+    table, params = index.args["table"].name, index.args["params"]
+    parts = [_said_part(column, table, roles) for column in params.args.get("columns") or []]
+    where = params.args.get("where")
+    filtered = [_said_part(column, table, roles) for column in where.find_all(exp.Column)] if where else []
+    return Step(shape="INDEX", parts=list(dict.fromkeys(parts)), where=list(dict.fromkeys(filtered))).text()
 
 
 def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
     """Give each column its first role, filters before groups before orders."""
-    return dict(reversed(list(_each_role(structure))))
+    schema = find_schema(task.schema_name)
+    time = Column(table=schema.fact, column=schema.columns["time"])
+    return dict(reversed(list(_each_role(structure, time))))
 
 
-def _each_role(structure: Structure) -> Iterator[tuple[Column, str]]:
+def _each_role(structure: Structure, time: Column) -> Iterator[tuple[Column, str]]:
+    ranges = structure.of("range")
     yield from ((column, "equality") for column in structure.of("equality"))
-    yield from ((column, "range") for column in structure.of("range"))
+    yield from ((column, "time") for column in ranges if column == time)
+    yield from ((column, "others" if time in ranges else "range") for column in ranges)
     yield from ((end, "join") for join in structure.joins for end in (join.left, join.right))
     yield from ((column, "group") for column in structure.group)
     yield from ((key.column, "order") for key in structure.order)
@@ -438,8 +451,7 @@ def _each_role(structure: Structure) -> Iterator[tuple[Column, str]]:
 
 
 def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str:
-    named = column if isinstance(column, exp.Column) else column.find(exp.Column)
-    bare = named is not None and (named is column or isinstance(column.this, exp.Column))
-    if named is None or not bare:
+    bare = column.this if isinstance(column, exp.Ordered) else column
+    if not isinstance(bare, exp.Column):
         return "expression"
-    return roles.get(Column(table=table, column=named.name), "rest")
+    return roles.get(Column(table=table, column=bare.name), "rest")

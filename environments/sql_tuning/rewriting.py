@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from sqlglot import exp
 
-from environments.sql_tuning.analysis import Catalogue, compared, conjuncts, qualified, table_of
+from environments.sql_tuning.analysis import Catalogue, compared, conjuncts, qualified, table_of, written
 from environments.sql_tuning.guard import Dialect
 
 Rewriting = Literal["sargable", "alternatives", "correlated"]
@@ -20,7 +20,7 @@ def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) 
     """Rewrite a query; give it back as it was where there is nothing to rewrite."""
     tree = qualified(query, catalogue, dialect)
     changed = _REWRITINGS[how](tree, catalogue)
-    return tree.sql(dialect) if changed else query
+    return written(tree, dialect) if changed else query
 
 
 def _sargable(tree: exp.Query, catalogue: Catalogue) -> bool:
