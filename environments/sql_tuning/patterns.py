@@ -5,7 +5,7 @@ A pattern is steps with `;` between them:
     INDEX (parts) [WHERE parts]                  an index; WHERE makes it partial, on these filters
     COVERING INDEX (parts)                       the same, with every other column that the query uses
     EACH INDEX (parts)                           an index for each column by itself
-    REWRITE sargable | alternatives | correlated what `rewriting` does
+    REWRITE sargable | suffix | alternatives | correlated    what `rewriting` does
     ANALYZE                                      statistics
     KEEP                                         leave everything as it is
 
@@ -143,7 +143,7 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
     steps = []
     if not _same(solution.query, task.query, dialect):
         steps.append(f"REWRITE {_how(structure)}")
-        if _how(structure) == "sargable":
+        if _how(structure) in ("sargable", "suffix"):
             structure = analyse(solution.query, find_schema(task.schema_name).tables(), dialect)
     roles = _roles(structure, task)
     said = [_said(statement, roles, dialect) for statement in solution.statements]
@@ -203,6 +203,7 @@ _TEXTBOOK: Mapping[str, str] = {
     "REWRITE sargable": "A bare column lets the planner reason about it.",
     "REWRITE sargable; INDEX (filters, group)": "A bare column can use an index.",
     "REWRITE sargable; COVERING INDEX (filters, group)": "A bare column can use a covering index.",
+    "REWRITE suffix; INDEX (expression)": "The end of a text, compared as such, can have an index.",
     "INDEX (expression)": "An index on the expression itself serves the query as it is.",
     "INDEX (expression, group)": "An index on the expression, with the group beside.",
     "COVERING INDEX (hidden)": "A narrow index is read faster than the table, even from end to end.",
@@ -283,7 +284,7 @@ class _Maker:
         if rewritten == self._query:
             raise DoesNotApply(f"There is nothing to rewrite as {how}.")
         self._query = rewritten
-        if how == "sargable":  # the others leave the original's structure the better guide
+        if how in ("sargable", "suffix"):  # the others leave the original's structure the better guide
             self._structure = self._read()
 
     def _index(self, step: Step) -> None:
@@ -405,7 +406,9 @@ def _how(structure: Structure) -> Rewriting:
     """Guess what a rewriting mended: what the original suffers from."""
     if structure.correlated:
         return "correlated"
-    return "alternatives" if structure.alternatives else "sargable"
+    if structure.alternatives:
+        return "alternatives"
+    return "suffix" if any(each.by == "leading wildcard" for each in structure.hidden) else "sargable"
 
 
 def _each(step: str) -> str:

@@ -1,6 +1,7 @@
 """The rewritings that a textbook knows; each may change a result on data it does not suit, as a run tells.
 
 - sargable: take a function, a cast, arithmetic or a prefix pattern off a filtered column;
+- suffix: compare the end of a text with what follows a leading wildcard, so that an index on the end helps;
 - alternatives: turn OR across columns into a union of keys;
 - correlated: turn an aggregate that is computed for each row into a join with one grouped pass.
 """
@@ -13,13 +14,13 @@ from sqlglot import exp
 from environments.sql_tuning.analysis import Catalogue, compared, conjuncts, qualified, table_of, written
 from environments.sql_tuning.guard import Dialect
 
-Rewriting = Literal["sargable", "alternatives", "correlated"]
+Rewriting = Literal["sargable", "suffix", "alternatives", "correlated"]
 
 
 def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) -> str:
     """Rewrite a query; give it back as it was where there is nothing to rewrite."""
     tree = qualified(query, catalogue, dialect)
-    changed = _REWRITINGS[how](tree, catalogue)
+    changed = _suffix(tree, dialect) if how == "suffix" else _REWRITINGS[how](tree, catalogue)
     return written(tree, dialect) if changed else query
 
 
@@ -165,6 +166,21 @@ def _starts_with(column: exp.Expr, prefix: str) -> exp.Expr:
     )
 
 
+def _suffix(tree: exp.Query, dialect: Dialect) -> bool:
+    changed = False
+    for pattern in list(tree.find_all(exp.Like)):
+        end = pattern.expression.name.removeprefix("%")
+        plain = isinstance(pattern.this, exp.Column) and isinstance(pattern.expression, exp.Literal)
+        if not plain or not end or end == pattern.expression.name or set("%_") & set(end):
+            continue
+        length = len(end) if dialect == "postgres" else -len(end)
+        name = "RIGHT" if dialect == "postgres" else "SUBSTR"
+        last = exp.Anonymous(this=name, expressions=[pattern.this.copy(), _number(length)])
+        pattern.replace(exp.EQ(this=last, expression=exp.Literal.string(end)))
+        changed = True
+    return changed
+
+
 def _alternatives(tree: exp.Query, catalogue: Catalogue) -> bool:
     changed = False
     for select in list(tree.find_all(exp.Select)):
@@ -245,7 +261,7 @@ def _grouped(inner: exp.Select, keys: list[exp.Expr], rest: list[exp.Expr]) -> e
     return grouped.where(*(each.copy() for each in rest), copy=False) if rest else grouped
 
 
-_REWRITINGS: Mapping[Rewriting, Callable[[exp.Query, Catalogue], bool]] = {
+_REWRITINGS: Mapping[str, Callable[[exp.Query, Catalogue], bool]] = {
     "sargable": _sargable,
     "alternatives": _alternatives,
     "correlated": _correlated,

@@ -39,6 +39,7 @@ PREPARING = ASKING | {
 }
 CATALOGUE = ("sqlite_master", "sqlite_schema", "sqlite_stat1", "sqlite_stat4", "sqlite_sequence")
 FILE_FUNCTIONS = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
+ENDLESS_FUNCTIONS = ("printf", "format")  # one call can run for ever, out of the clock's sight
 
 Mode = Literal["own", "asking", "preparing"]
 
@@ -156,23 +157,26 @@ class SqliteTrial:
         """Let through what the mode allows; SQLite asks this of each part of a statement."""
         if self._mode == "own":
             return sqlite3.SQLITE_OK
-        self._denied = self._objection(action, (first or "").lower(), (second or "").lower())
+        self._denied = self._objection(action, (first or "").lower(), (second or "").lower(), database)
         return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
 
-    def _objection(self, action: int, first: str, second: str) -> str:
+    def _objection(self, action: int, first: str, second: str, database: str | None) -> str:
         if action == sqlite3.SQLITE_FUNCTION:
-            return f"The function {second!r} is refused." if second in FILE_FUNCTIONS else ""
+            return (
+                f"The function {second!r} is refused." if second in FILE_FUNCTIONS + ENDLESS_FUNCTIONS else ""
+            )
         if action not in (PREPARING if self._mode == "preparing" else ASKING):
             return f"A statement of this kind may not do that (SQLite's action {action} on {first!r})."
         if action == sqlite3.SQLITE_READ:
-            return self._objection_to_reading(first)
+            return self._objection_to_reading(first, named=database is not None)
         writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
         if writes or action == sqlite3.SQLITE_CREATE_TABLE:
             return "" if first in CATALOGUE else f"Nothing may be written into {first!r}."
         return ""
 
-    def _objection_to_reading(self, table: str) -> str:
-        if table in self._tables or (self._mode == "preparing" and table in CATALOGUE):
+    def _objection_to_reading(self, table: str, *, named: bool) -> str:
+        """Object to reading other tables; what is named without a database is a part of the query."""
+        if not named or table in self._tables or (self._mode == "preparing" and table in CATALOGUE):
             return ""
         return f"The table {table!r} may not be read."
 

@@ -366,7 +366,7 @@ def _ends_with(schema: Schema, dice: random.Random) -> _Shape:
 
 def _count_each(schema: Schema, dice: random.Random) -> _Shape:
     c, e = schema.columns, schema.entity_columns
-    few = dice.randint(6, 12)
+    few = dice.randint(5, 8)
     return _Shape(
         asks=f"For a few of {schema.entity}, a correlated subquery counts {schema.subject}, each anew: slow.",
         query=f"SELECT e.{e['id']}, (SELECT COUNT(*) FROM {schema.fact} f WHERE f.{c['group']} = e.{e['id']} "
@@ -378,7 +378,7 @@ def _count_each(schema: Schema, dice: random.Random) -> _Shape:
 
 def _above_average(schema: Schema, dice: random.Random) -> _Shape:
     c, region = schema.columns, f"R{dice.randrange(REGIONS):02d}"
-    least = _amount(0.002)
+    least = _amount(0.0015)
     return _Shape(
         asks=f"{schema.subject.capitalize()} that are the largest of their {c['channel']} in one "
         f"{c['region']} are found by a correlated subquery: slow.",
