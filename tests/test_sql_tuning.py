@@ -155,6 +155,26 @@ class TestRefusals:
         with pytest.raises(StorageFailure, match="does not answer"):
             SqlTuning.open("events", 1, FEW, "postgresql://localhost:1/none")
 
+    def test_a_server_that_goes_away(self, postgres_url: str) -> None:
+        psycopg = pytest.importorskip("psycopg")
+        with SqlTuning.open("events", 1, 50, postgres_url, query=QUERY) as env:
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            with pytest.raises(StorageFailure, match="gone"):
+                env.run(Solution())
+
+    def test_texts_that_no_database_takes(self, either: SqlTuning) -> None:
+        for query in ("SELECT '\ud800'", "SELECT ?", "SELECT 'a\0b' AS x"):
+            measured = either.run(Solution(query=query))
+            assert measured.error or measured.refused
+            assert not measured.correct
+
+    def test_a_comment_is_no_second_statement(self, either: SqlTuning) -> None:
+        assert either.run(Solution(query=f"{QUERY}; -- as before")).correct
+
     def test_a_plan_of_nonsense_is_told(self, either: SqlTuning) -> None:
         assert either.explain("SELEC 1").startswith("No plan")
         assert "user_events" in either.explain()

@@ -4,6 +4,7 @@ The databases guard themselves as well (SQLite's authorizer, Postgres' read-only
 the gate in front, which says in words why a statement is refused.
 """
 
+import logging
 import re
 from collections.abc import Collection
 from typing import Literal
@@ -15,6 +16,9 @@ from sqlglot.errors import SqlglotError
 from environments.sql_tuning.failures import Refused
 
 Dialect = Literal["sqlite", "postgres"]
+
+# The parser logs a warning where it takes a statement for a mere command; here that is a refusal.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 SWELLING = (exp.Repeat, exp.Pad, exp.Space, exp.Format)  # a short call that makes a huge text
 LONGEST = 20_000  # characters of a statement; a reader of recursive descent must not be fed for ever
@@ -36,7 +40,11 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
     if len(sql) > LONGEST:
         raise Refused(f"The statement has {len(sql)} characters; {LONGEST} are the most.")
     try:
-        found = [tree for tree in sqlglot.parse(sql, read=dialect) if tree is not None]
+        found = [
+            tree
+            for tree in sqlglot.parse(sql, read=dialect)
+            if tree is not None and not isinstance(tree, exp.Semicolon)
+        ]
     except (SqlglotError, RecursionError) as unreadable:
         raise Refused(f"The statement cannot be parsed: {_plainly(unreadable)}") from unreadable
     if len(found) != 1:

@@ -41,10 +41,13 @@ class PostgresWorld:
     @contextmanager
     def trial(self, limits: Limits) -> Iterator["PostgresTrial"]:
         """Lend a transaction in which indexes may be made, undone afterwards."""
-        with self._connection.transaction(force_rollback=True):
-            place = words.Identifier(self._place)
-            self._connection.execute(words.SQL("SET LOCAL search_path = {}").format(place))
-            yield PostgresTrial(self._connection, self._place, limits)
+        place = words.Identifier(self._place)
+        try:
+            with self._connection.transaction(force_rollback=True):
+                self._connection.execute(words.SQL("SET LOCAL search_path = {}").format(place))
+                yield PostgresTrial(self._connection, self._place, limits)
+        except psycopg.OperationalError as error:
+            raise StorageFailure(f"PostgreSQL is gone: {error}", hint="Start it, and open again.") from error
 
     def close(self) -> None:
         """Close the connection; the made tables stay for the next."""
@@ -121,8 +124,8 @@ class PostgresTrial:
         except psycopg.errors.QueryCanceled as late:
             told = f"The statement ran longer than {self._limits.seconds:g} s and was stopped."
             raise Stopped(told) from late
-        except psycopg.Error as error:
-            raise Failed(f"PostgreSQL says: {str(error).splitlines()[0]}") from error
+        except (psycopg.Error, UnicodeError) as error:
+            raise Failed(f"PostgreSQL says: {str(error).partition(chr(10))[0]}") from error
 
 
 def _connected(url: str) -> psycopg.Connection:

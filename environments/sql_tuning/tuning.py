@@ -3,8 +3,8 @@
 import statistics
 import threading
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, Protocol, Self, cast
 
 from sqlglot import exp
@@ -102,14 +102,14 @@ class SqlTuning:
 
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
-        with self._world.trial(self.limits) as trial:
+        with self._trial() as trial:
             return [self._table(trial, table) for table in self._world.catalogue]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
         try:
             query = self._checked_query(sql or self.query)
-            with self._world.trial(self.limits) as trial:
+            with self._trial() as trial:
                 return trial.plan(query)
         except (Refused, Stopped, Failed) as reason:
             return f"No plan: {reason}"
@@ -118,7 +118,7 @@ class SqlTuning:
         """Count which share of a table's rows a predicate lets through; a bad one raises `BadInput`."""
         query = f"SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table}) FROM {table} WHERE {predicate}"
         try:
-            with self._world.trial(self.limits) as trial:
+            with self._trial() as trial:
                 rows, _ = trial.ask(self._checked_query(query))
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
@@ -134,7 +134,7 @@ class SqlTuning:
         measured = Measured(clock=self._world.clock)
         if not self.query:
             raise BadInput("There is no query to compare with.", hint="Open it with `of(task)` or `query=`.")
-        with _turn, self._world.trial(self.limits) as trial:
+        with self._trial() as trial:
             try:
                 self._measure(trial, solution, measured)
             except Refused as refused:
@@ -144,6 +144,11 @@ class SqlTuning:
         return measured
 
     measure = run
+
+    @contextmanager
+    def _trial(self) -> Iterator[Trial]:
+        with _turn, self._world.trial(self.limits) as trial:
+            yield trial
 
     def _measure(self, trial: Trial, solution: Solution, measured: Measured) -> None:
         original = self._checked_query(self.query)
