@@ -33,7 +33,8 @@ class PostgresWorld:
         self._place = f"mneme_sql_{schema.name}_{seed}_{rows}"
         self._connection = _connected(url)
         try:
-            _make(self._connection, self._place, schema, seed, rows)
+            if _make(self._connection, self._place, schema, seed, rows):
+                _vacuum(self._connection, self._place, schema)
         except psycopg.Error as error:
             self._connection.close()
             raise StorageFailure(f"PostgreSQL could not make the tables: {error}") from error
@@ -139,12 +140,12 @@ def _rewritten(sql: str) -> bytes:
     return sqlglot.parse_one(sql, read="postgres").sql("postgres", comments=False).encode()
 
 
-def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int, rows: int) -> None:
-    """Make the tables where they are not there yet; two makers at once make them once."""
+def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int, rows: int) -> bool:
+    """Make the tables where they are not there yet, and tell so; two makers at once make them once."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (place,))
         if connection.execute("SELECT to_regnamespace(%s)", (place,)).fetchone() != (None,):
-            return
+            return False
         connection.execute(words.SQL("CREATE SCHEMA {}").format(words.Identifier(place)))
         drawn = draw(schema, seed, rows)
         for table, columns in schema.tables().items():
@@ -153,7 +154,13 @@ def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int,
             with connection.cursor().copy(words.SQL("COPY {} FROM STDIN").format(name)) as copy:
                 for row in drawn[table]:
                     copy.write_row(row)
-            connection.execute(words.SQL("ANALYZE {}").format(name))
+    return True
+
+
+def _vacuum(connection: psycopg.Connection, place: str, schema: Schema) -> None:
+    """Let Postgres know its rows, and that all may see them: only then can an index alone answer."""
+    for table in schema.tables():
+        connection.execute(words.SQL("VACUUM (ANALYZE) {}").format(words.Identifier(place, table)))
 
 
 def _declared(columns: dict[str, Any]) -> words.Composed:
