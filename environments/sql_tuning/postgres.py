@@ -1,11 +1,12 @@
 """The query-tuning world on PostgreSQL: made once in a schema of its own; each trial is rolled back.
 
-Times are wall-clock seconds as the client sees them. Statements run as the parser read them, written
+Times are wall-clock seconds as the client sees them, of one process: helpers that start when the machine
+happens to be free would make them incomparable. Statements run as the parser read them, written
 anew, so that nothing reaches the server that the guard has not seen.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ class PostgresWorld:
     def __init__(self, schema: Schema, seed: int, rows: int, url: str) -> None:
         self.catalogue = schema.tables()
         self._place = f"mneme_sql_{schema.name}_{seed}_{rows}"
+        self.key = f"{url} {self._place}"
         self._connection = _connected(url)
         try:
             if _make(self._connection, self._place, schema, seed, rows):
@@ -63,6 +65,7 @@ class PostgresTrial:
         self._place = place
         self._limits = limits
         connection.execute(f"SET LOCAL statement_timeout = {int(limits.seconds * 1000)}")
+        connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def prepare(self, sql: str) -> None:
         """Run a preparatory statement."""
@@ -107,7 +110,7 @@ class PostgresTrial:
             cursor.itersize = CHUNK
             cursor.execute(query)
             while chunk := cursor.fetchmany(CHUNK):
-                rows += chunk
+                rows += [_comparable(row) for row in chunk]
                 size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
                 if len(rows) > self._limits.rows:
                     raise Stopped(f"The result has more than {self._limits.rows} rows.")
@@ -134,6 +137,11 @@ def _connected(url: str) -> psycopg.Connection:
         return psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.Error as error:
         raise StorageFailure(f"PostgreSQL does not answer: {error}", hint="Check the URL.") from error
+
+
+def _comparable(row: Row) -> Row:
+    """Write an array or a document out, so that rows can be counted."""
+    return tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row)
 
 
 def _rewritten(sql: str) -> bytes:
