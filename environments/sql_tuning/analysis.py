@@ -1,7 +1,6 @@
 """What a textbook says of a query's structure: its filters, groups, orders, joins, and what hides a column.
 
-Nothing here knows a database or measures anything; `candidates` names every remedy that a textbook
-would consider, in no order of merit.
+Nothing here knows a database or measures anything.
 """
 
 from collections.abc import Iterator, Mapping

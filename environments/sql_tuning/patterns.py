@@ -13,7 +13,7 @@ Parts are columns by what the query does with them: `time`, `filter` (the first)
 `range`, `others` (filters but the time), `selective` (filters, the most selective first), `inequality`,
 `group`, `order`, `join`, `alternatives`, `hidden`, `expression`, `rest`. The paper's spellings are read as
 well: `time_column`, `group_column`, `filter1, filter2, ..., group_column`. A part that the query does not
-have is left out; a step whose parts are all absent does not apply.
+have is left out, but an index whose first part is absent does not apply.
 """
 
 import re
