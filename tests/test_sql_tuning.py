@@ -27,6 +27,7 @@ from environments.sql_tuning import (
     structure_of,
     tasks,
 )
+from environments.sql_tuning.generating import draw
 from mneme.errors import BadInput, NotFound, StorageFailure
 
 pytest_plugins = ["postgres"]
@@ -231,12 +232,14 @@ class TestMeasuring:
             assert env.run(Solution(query=ordered)).correct
 
     def test_same_seed_same_rows(self) -> None:
-        def drawn(schema: str, seed: int) -> object:
-            with SqlTuning.open(schema, seed, 500) as env:
-                return env.schema()
+        schema = find_schema("web")
 
-        assert drawn("web", 3) == drawn("web", 3)
-        assert drawn("web", 3) != drawn("web", 4)
+        def drawn(seed: int) -> dict[str, list[tuple[object, ...]]]:
+            return {table: list(rows) for table, rows in draw(schema, seed, 500).items()}
+
+        assert drawn(3) == drawn(3)
+        assert drawn(3) != drawn(4)
+        assert [len(rows) for rows in drawn(3).values()] == [500, schema.entities]
 
     def test_both_databases_hold_the_same(self, postgres_url: str) -> None:
         for schema in SCHEMAS:
@@ -403,6 +406,22 @@ class TestAnalysis:
         assert describe(
             Solution(statements=["CREATE INDEX x ON user_events (event_time, user_id)"]), first
         ) == ("INDEX (time, group)")
+
+    def test_a_rewriting_without_a_name(self) -> None:
+        first = story()[0]
+        other = "WITH r AS (SELECT * FROM user_events) SELECT user_id, COUNT(*) FROM r GROUP BY user_id"
+        with pytest.raises(DoesNotApply, match="no name"):
+            describe(Solution(query=other), first)
+        with pytest.raises(BadInput):
+            describe(Solution(query="SELEC 1"), first)
+
+    def test_a_named_part_of_a_query_is_no_table(self) -> None:
+        query = (
+            "WITH r AS (SELECT * FROM user_events WHERE duration_ms > 5) SELECT * FROM r WHERE user_id = 1"
+        )
+        structure = analyse(query, find_schema("events").tables())
+        assert structure.tables == ["user_events"]
+        assert [each.predicate for each in structure.filters] == ["duration_ms > 5"]
 
     def test_queries_of_one_shape_have_one_condition(self) -> None:
         first, second, third = (structure_of(task).condition() for task in story())

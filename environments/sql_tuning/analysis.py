@@ -1,7 +1,6 @@
 """What a textbook says of a query's structure: its filters, groups, orders, joins, and what hides a column.
 
-Nothing here knows a database or measures anything; `candidates` names every remedy that a textbook
-would consider, in no order of merit.
+Nothing here knows a database or measures anything.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,7 +98,7 @@ class Structure(BaseModel):
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
     """Read a query's structure; a query that cannot be read raises `BadInput`."""
-    return _Reader(qualified(query, catalogue, dialect), dialect).structure()
+    return _Reader(qualified(query, catalogue, dialect), catalogue, dialect).structure()
 
 
 def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
@@ -178,11 +177,12 @@ def _is_constant(side: exp.Expr) -> bool:
 class _Reader:
     """Collect a structure from a qualified query."""
 
-    def __init__(self, tree: exp.Query, dialect: Dialect) -> None:
+    def __init__(self, tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> None:
         self._tree = tree
+        self._catalogue = catalogue
         self._dialect = dialect
         self._found = Structure(
-            tables=list(dict.fromkeys(table.name for table in tree.find_all(exp.Table))),
+            tables=list(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name in catalogue)),
             filters=[],
             hidden=[],
             alternatives=[],
@@ -278,7 +278,7 @@ class _Reader:
 
     def _columns(self, side: exp.Expr) -> list[Column]:
         found = [(table_of(column), column.name) for column in _columns_in(side) if column.args.get("table")]
-        return [Column(table=table, column=name) for table, name in found if table]
+        return [Column(table=table, column=name) for table, name in found if table in self._catalogue]
 
     def _plain(self, expression: exp.Expr) -> str:
         """Write an expression without the tables' names, as an index needs it."""

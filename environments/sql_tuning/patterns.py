@@ -13,7 +13,7 @@ Parts are columns by what the query does with them: `time`, `filter` (the first)
 `range`, `others` (filters but the time), `selective` (filters, the most selective first), `inequality`,
 `group`, `order`, `join`, `alternatives`, `hidden`, `expression`, `rest`. The paper's spellings are read as
 well: `time_column`, `group_column`, `filter1, filter2, ..., group_column`. A part that the query does not
-have is left out; a step whose parts are all absent does not apply.
+have is left out, but an index whose first part is absent does not apply.
 """
 
 import re
@@ -138,7 +138,10 @@ def instantiate(
 
 
 def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") -> str:
-    """Say a solution as a pattern: each index by what the query does with its columns."""
+    """Say a solution as a pattern: each index by what the query does with its columns.
+
+    A rewriting for which there is no name raises `DoesNotApply`; a query that cannot be read, `BadInput`.
+    """
     structure = structure_of(task, dialect)
     steps = []
     if not _same(solution.query, task.query, dialect):
@@ -408,6 +411,8 @@ def _how(structure: Structure) -> Rewriting:
         return "correlated"
     if structure.alternatives:
         return "alternatives"
+    if not structure.hidden:
+        raise DoesNotApply("The vocabulary has no name for this rewriting.")
     return "suffix" if any(each.by == "leading wildcard" for each in structure.hidden) else "sargable"
 
 

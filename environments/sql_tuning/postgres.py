@@ -1,11 +1,12 @@
 """The query-tuning world on PostgreSQL: made once in a schema of its own; each trial is rolled back.
 
-Times are wall-clock seconds as the client sees them. Statements run as the parser read them, written
+Times are wall-clock seconds as the client sees them, of one process: helpers that start when the machine
+happens to be free would make them incomparable. Statements run as the parser read them, written
 anew, so that nothing reaches the server that the guard has not seen.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -31,9 +32,11 @@ class PostgresWorld:
     def __init__(self, schema: Schema, seed: int, rows: int, url: str) -> None:
         self.catalogue = schema.tables()
         self._place = f"mneme_sql_{schema.name}_{seed}_{rows}"
+        self.key = f"{url} {self._place}"
         self._connection = _connected(url)
         try:
-            _make(self._connection, self._place, schema, seed, rows)
+            if _make(self._connection, self._place, schema, seed, rows):
+                _vacuum(self._connection, self._place, schema)
         except psycopg.Error as error:
             self._connection.close()
             raise StorageFailure(f"PostgreSQL could not make the tables: {error}") from error
@@ -62,6 +65,7 @@ class PostgresTrial:
         self._place = place
         self._limits = limits
         connection.execute(f"SET LOCAL statement_timeout = {int(limits.seconds * 1000)}")
+        connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def prepare(self, sql: str) -> None:
         """Run a preparatory statement."""
@@ -106,7 +110,7 @@ class PostgresTrial:
             cursor.itersize = CHUNK
             cursor.execute(query)
             while chunk := cursor.fetchmany(CHUNK):
-                rows += chunk
+                rows += [_comparable(row) for row in chunk]
                 size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
                 if len(rows) > self._limits.rows:
                     raise Stopped(f"The result has more than {self._limits.rows} rows.")
@@ -135,16 +139,21 @@ def _connected(url: str) -> psycopg.Connection:
         raise StorageFailure(f"PostgreSQL does not answer: {error}", hint="Check the URL.") from error
 
 
+def _comparable(row: Row) -> Row:
+    """Write an array or a document out, so that rows can be counted."""
+    return tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row)
+
+
 def _rewritten(sql: str) -> bytes:
     return sqlglot.parse_one(sql, read="postgres").sql("postgres", comments=False).encode()
 
 
-def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int, rows: int) -> None:
-    """Make the tables where they are not there yet; two makers at once make them once."""
+def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int, rows: int) -> bool:
+    """Make the tables where they are not there yet, and tell so; two makers at once make them once."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (place,))
         if connection.execute("SELECT to_regnamespace(%s)", (place,)).fetchone() != (None,):
-            return
+            return False
         connection.execute(words.SQL("CREATE SCHEMA {}").format(words.Identifier(place)))
         drawn = draw(schema, seed, rows)
         for table, columns in schema.tables().items():
@@ -153,7 +162,13 @@ def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int,
             with connection.cursor().copy(words.SQL("COPY {} FROM STDIN").format(name)) as copy:
                 for row in drawn[table]:
                     copy.write_row(row)
-            connection.execute(words.SQL("ANALYZE {}").format(name))
+    return True
+
+
+def _vacuum(connection: psycopg.Connection, place: str, schema: Schema) -> None:
+    """Let Postgres know its rows, and that all may see them: only then can an index alone answer."""
+    for table in schema.tables():
+        connection.execute(words.SQL("VACUUM (ANALYZE) {}").format(words.Identifier(place, table)))
 
 
 def _declared(columns: dict[str, Any]) -> words.Composed:

@@ -254,6 +254,7 @@ _ALL = (
         statuses=("closed", "waiting", "reopened", "escalated", "urgent"),
         channels=("mail", "chat", "phone", "form", "forum", "letter"),
         entities=250,
+        in_order=False,
     ),
     Schema(
         name="logistics",
@@ -275,8 +276,9 @@ _ALL = (
         entity_columns=_entity_columns("carrier_id", "carrier_name", "fleet", "depot"),
         statuses=("arrived", "moving", "delayed", "damaged", "missing"),
         channels=("road", "rail", "sea", "air", "bike", "drone"),
-        entities=1_000,
+        entities=300,
         epoch=True,
+        in_order=False,
     ),
 )
 SCHEMAS: Mapping[str, Schema] = {schema.name: schema for schema in _ALL}

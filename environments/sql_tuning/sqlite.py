@@ -52,15 +52,16 @@ class SqliteWorld:
 
     def __init__(self, schema: Schema, seed: int, rows: int) -> None:
         self.catalogue = schema.tables()
-        self._key = (schema, seed, rows)
-        _open(*self._key).close()
+        self.key = f"sqlite {schema.name} {seed} {rows}"
+        self._made_of = (schema, seed, rows)
+        _open(*self._made_of).close()
 
     @contextmanager
     def trial(self, limits: Limits) -> Iterator["SqliteTrial"]:
         """Lend a copy in memory, gone afterwards."""
         copy = sqlite3.connect(":memory:", isolation_level=None)
         try:
-            with closing(_open(*self._key)) as original:
+            with closing(_open(*self._made_of)) as original:
                 original.backup(copy)
             yield SqliteTrial(copy, list(self.catalogue), limits)
         finally:

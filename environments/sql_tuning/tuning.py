@@ -28,6 +28,7 @@ from mneme.errors import BadInput
 
 # Two measurements at once would slow each other: each waits for its turn.
 _turn = threading.Lock()
+_described: dict[str, list[TableInfo]] = {}  # a made database stays as it is
 
 
 class Trial(Protocol):
@@ -43,6 +44,7 @@ class Trial(Protocol):
 class World(Protocol):
     """A database that was made once and stays as it is."""
 
+    key: str
     catalogue: dict[str, dict[str, Type]]
 
     @property
@@ -102,8 +104,10 @@ class SqlTuning:
 
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
-        with self._trial() as trial:
-            return [self._table(trial, table) for table in self._world.catalogue]
+        if self._world.key not in _described:
+            with self._trial(Limits(seconds=60)) as trial:
+                _described[self._world.key] = [self._table(trial, table) for table in self._world.catalogue]
+        return [table.model_copy(deep=True) for table in _described[self._world.key]]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
@@ -146,8 +150,8 @@ class SqlTuning:
     measure = run
 
     @contextmanager
-    def _trial(self) -> Iterator[Trial]:
-        with _turn, self._world.trial(self.limits) as trial:
+    def _trial(self, limits: Limits | None = None) -> Iterator[Trial]:
+        with _turn, self._world.trial(limits or self.limits) as trial:
             yield trial
 
     def _measure(self, trial: Trial, solution: Solution, measured: Measured) -> None:
