@@ -619,6 +619,7 @@ async def keep(state: State, runtime: Context) -> Update:
     learned = [each for each in kept if each]
     await cards.log_task(_record(state, learned, runtime))
     await cards.archive_inactive()
+    await cards.cluster_if_large()
     runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
 
