@@ -150,19 +150,23 @@ def _problem(given: Given) -> dict[str, Any]:
     return named | {name: limit for name, limit in limits.items() if limit is not None}
 
 
+LONGEST = 110
+"""Characters of a step's line."""
+
+
 def _print_step(told: dict[str, Any]) -> None:
     step, details = told["step"], {name: value for name, value in told.items() if name != "step" and value}
-    if step == "keep":
+    if step in {"decide", "keep"}:  # the result says it
         return
-    lines = [
-        line for value in details.values() for line in (value if isinstance(value, list) else [str(value)])
-    ]
-    console.print(f"  [cyan]{step:<10}[/]" + escape("\n             ".join(_short(line) for line in lines)))
+    shown = [value for value in details.values() if isinstance(value, list | str)]
+    lines = [line for value in shown for line in (value if isinstance(value, list) else [value])]
+    text = "\n             ".join(_short(line) for line in lines) or "nothing"
+    console.print(f"  [cyan]{step:<10}[/]" + escape(text), soft_wrap=True)
 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) < 160 else f"{line[:157]}…"
+    return line if len(line) < LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def _print_result(values: dict[str, Any]) -> None:
