@@ -39,10 +39,13 @@ from stores.records import Change
 
 RULES = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
 ROWS = 30_000
-LARGE = 100_000
+LARGE = 150_000
 """Rows where close races are run: the more rows, the less the noise."""
 CHANGE = Change(reason="a test", actor="test")
 DISCOVERY, REUSE, EDGE_CASE = story()
+
+# What a database measures varies on a busy machine: a race that was lost by a hair is run again.
+pytestmark = pytest.mark.flaky(reruns=3, reruns_delay=1)
 
 
 def context(task: TuningTask | None = None, **more: Any) -> LearningContext:

@@ -158,6 +158,7 @@ def test_a_warm_start_is_quick_and_free_of_torch(cache: Path) -> None:
     assert min(float(ratio) for ratio, _ in runs) < 6
 
 
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
 def test_a_damaged_cache_is_made_again(
     exported: Path, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

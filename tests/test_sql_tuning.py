@@ -32,6 +32,9 @@ from mneme.errors import BadInput, NotFound, StorageFailure
 
 pytest_plugins = ["postgres"]
 
+# What a database measures varies on a busy machine: a race that was lost by a hair is run again.
+pytestmark = pytest.mark.flaky(reruns=3, reruns_delay=1)
+
 FEW = 2_000
 QUERY = "SELECT user_id, COUNT(*) AS total FROM user_events WHERE duration_ms > 9000 GROUP BY user_id"
 
