@@ -238,6 +238,10 @@ _PREPARE = (
 )
 
 
+LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between attempts to cut a log that another process holds."""
+
+
 class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
     """Checkpoints in an SQLite file that several processes may use at once."""
 
@@ -290,17 +294,26 @@ class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
     async def _empty_log(self) -> None:
         """Move the write-ahead log into the file and cut it to nothing.
 
-        Deleted text is otherwise still readable in the log. A reader in another process holds it
-        back; past the busy time-out that is an error, since erasure was asked for.
+        Deleted text is otherwise still readable in the log. Readers in other processes, or another's
+        cutting, hold it back for moments; what holds it back for longer is an error, since erasure was
+        asked for.
         """
-        with self.told():
-            async with self.lock, self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)") as cursor:
-                row = await cursor.fetchone()
-        if row is not None and row[0]:
+        for wait in LOG_WAITS:
+            if not await self._is_log_held():
+                return
+            await asyncio.sleep(wait)
+        if await self._is_log_held():
             raise StorageFailure(
                 f"Deleted, but another process still reads {self.place}: traces remain in {self.place}-wal.",
                 "Stop the other process, then delete once more.",
             )
+
+    async def _is_log_held(self) -> bool:
+        """Try to cut the log; return whether somebody holds it."""
+        with self.told():
+            async with self.lock, self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)") as cursor:
+                row = await cursor.fetchone()
+        return row is not None and bool(row[0])
 
 
 def deltas_in_the_way(threads: str) -> BadInput:
