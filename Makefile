@@ -12,7 +12,7 @@ demo: .venv/.demo
 	$(BIN)/mneme demo
 
 test: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup --reruns 2
 
 check: lint types
 
