@@ -6,6 +6,7 @@ and whatever a crash leaves beside the generation that counts is cleared at the 
 """
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from mneme.errors import LedgerInUse, LedgerMismatch, StorageFailure
 from stores.engine import FORMAT
@@ -42,6 +44,18 @@ def storage_errors(what: str) -> Iterator[None]:
         raise StorageFailure(
             f"Cannot {what}: {reason}.", "Check the disk's free space and who may write to the folder."
         ) from refusal
+
+
+@retry(
+    retry=retry_if_exception(lambda refusal: getattr(refusal, "errno", 0) == errno.ENOTEMPTY),
+    stop=stop_after_delay(5),
+    wait=wait_fixed(0.05),
+    reraise=True,
+)
+def _remove(path: Path) -> None:
+    """Remove a generation; a search that still ends on it may write a last file meanwhile."""
+    if path.exists():
+        shutil.rmtree(path)
 
 
 class Folder:
@@ -87,7 +101,7 @@ class Folder:
         for path in self.path.glob(f"{GENERATION}*"):
             if self.manifest is None or path != self.shard:
                 with storage_errors(f"remove {path}"):
-                    shutil.rmtree(path)
+                    _remove(path)
 
     def check_space(self, needed: int = 0) -> None:
         """Refuse to write when the disk is nearly full.
