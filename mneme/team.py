@@ -43,6 +43,7 @@ async def open_team(team: str) -> AsyncIterator[TeamOperations]:
 class TeamSession:
     """What a command needs to solve tasks and to resolve disputes for one team."""
 
+    team: str
     cards: TeamOperations
     learn: Graph
     resolve: Graph
@@ -50,11 +51,11 @@ class TeamSession:
 
     async def task(self, task_id: str) -> RunnableConfig:
         """Return the config of the thread on which a task is solved; a killed run goes on there."""
-        return await self._on_thread(f"learn/{self.cards.team}/{task_id}", "compound_learning")
+        return await self._on_thread(f"learn/{self.team}/{task_id}", "compound_learning")
 
     async def dispute(self, dispute_id: str) -> RunnableConfig:
         """Return the config of the thread on which a dispute is resolved, or waits for a person."""
-        return await self._on_thread(f"dispute/{self.cards.team}/{dispute_id}", "dispute_resolution")
+        return await self._on_thread(f"dispute/{self.team}/{dispute_id}", "dispute_resolution")
 
     async def values(self, graph: Graph, config: RunnableConfig) -> dict[str, Any]:
         """Return what a thread's last run left."""
@@ -92,6 +93,7 @@ async def _here(ledger: Ledger, team: str) -> AsyncIterator[TeamSession]:
         async with open_checkpointer(settings().checkpoints_location) as checkpointer:
             made: dict[str, Any] = {"checkpointer": checkpointer, "store": LedgerStore(ledger)}
             yield TeamSession(
+                team=team,
                 cards=TeamOperations(ledger, team),
                 learn=cast(Graph, compound_learning.compile(**made, name="compound_learning")),
                 resolve=cast(Graph, dispute_resolution.compile(**made, name="dispute_resolution")),
@@ -106,6 +108,7 @@ async def _on_server(url: str, team: str) -> AsyncIterator[TeamSession]:
     client = get_client(url=url, api_key=api_key())
     async with open_remote_team(url, team) as cards:
         yield TeamSession(
+            team=await cards.whose(),
             cards=cards,
             learn=RemoteGraph("compound_learning", client=client),
             resolve=RemoteGraph("dispute_resolution", client=client),

@@ -14,6 +14,7 @@ class TeamOperations(KnowledgeCards):
     """A team's cards, disputes and metrics."""
 
     REMOTE: ClassVar[Sequence[str]] = (
+        "whose",
         "list",
         "get",
         "history",
@@ -36,6 +37,10 @@ class TeamOperations(KnowledgeCards):
         "dispute_starting",
     )
     """The operations that a server does for the command line."""
+
+    async def whose(self) -> str:
+        """Return the team whose cards these are: a server answers with the caller's own of that name."""
+        return self.team
 
     async def decide(self, dispute_id: str, verdict: Verdict) -> Dispute:
         """Resolve a dispute on a person's word, where no run waits for it."""
