@@ -3,15 +3,14 @@
 Nothing heavy is imported at the top: `mneme --help` answers at once.
 """
 
-import asyncio
 import os
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
 from mneme.errors import MnemeError
 
 app = typer.Typer(
@@ -32,12 +31,6 @@ app.add_typer(disputes, name="disputes")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 
-User = Annotated[str, typer.Option("--user", "-u", envvar="MNEME_USER", help="Whose memories.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
-Key = Annotated[str, typer.Argument(help="A memory's key, or enough of its beginning.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
-
 
 def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
@@ -51,15 +44,6 @@ def main() -> None:
         if os.environ.get("MNEME_TRACEBACK"):
             raise
         _fail(MnemeError(f"Unexpected {type(bug).__name__}: {bug}", "MNEME_TRACEBACK=1 shows where."))
-
-
-def _run(command: Coroutine[Any, Any, int | None]) -> None:
-    """Run a command to its end and leave with its exit status."""
-    try:
-        status = asyncio.run(command)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-    raise typer.Exit(status or 0)
 
 
 def _fail(error: MnemeError) -> None:
@@ -88,7 +72,7 @@ def chat(
     """Talk; what you say is remembered in the background (/memories /history /forget /undo /quit)."""
     from mneme.chat import chat
 
-    _run(chat(user, thread, {"chatbot": chatbot, "memory_agent": memory_agent}, as_json))
+    run_command(chat(user, thread, {"chatbot": chatbot, "memory_agent": memory_agent}, as_json))
 
 
 @app.command()
@@ -101,7 +85,7 @@ def remember(
     """Remember a whole conversation file; run it again to go on where it stopped."""
     from mneme.remember import remember
 
-    _run(remember(file, user, {"memory_agent": memory_agent}, as_json))
+    run_command(remember(file, user, {"memory_agent": memory_agent}, as_json))
 
 
 @memories.command("list")
@@ -114,7 +98,7 @@ def list_memories(
     """List what is remembered, in the order in which it was learned."""
     from mneme import memories as run
 
-    _run(run.list_(user, limit, retired, as_json))
+    run_command(run.list_(user, limit, retired, as_json))
 
 
 @memories.command()
@@ -128,7 +112,7 @@ def search(
     """Search by meaning and by words."""
     from mneme import memories as run
 
-    _run(run.search(user, query, limit, mode, as_json))
+    run_command(run.search(user, query, limit, mode, as_json))
 
 
 @memories.command()
@@ -136,7 +120,7 @@ def show(key: Key, user: User = "local", as_json: Json = False) -> None:
     """Show a memory with all that is known about it."""
     from mneme import memories as run
 
-    _run(run.show(user, key, as_json))
+    run_command(run.show(user, key, as_json))
 
 
 @memories.command()
@@ -144,7 +128,7 @@ def history(key: Key, user: User = "local", as_json: Json = False) -> None:
     """Show every version of a memory: what changed, when, why, and who decided."""
     from mneme import memories as run
 
-    _run(run.history(user, key, as_json))
+    run_command(run.history(user, key, as_json))
 
 
 @memories.command()
@@ -158,7 +142,7 @@ def diff(
     """Show what changed between two versions."""
     from mneme import memories as run
 
-    _run(run.diff(user, key, older, newer, as_json))
+    run_command(run.diff(user, key, older, newer, as_json))
 
 
 @memories.command("as-of")
@@ -170,7 +154,7 @@ def as_of(
     """List what was remembered at a time in the past."""
     from mneme import memories as run
 
-    _run(run.as_of(user, time, as_json))
+    run_command(run.as_of(user, time, as_json))
 
 
 @memories.command()
@@ -184,7 +168,7 @@ def rollback(
     """Go back to an earlier version; the history keeps both."""
     from mneme import memories as run
 
-    _run(run.rollback(user, key, version, reason, as_json))
+    run_command(run.rollback(user, key, version, reason, as_json))
 
 
 @memories.command()
@@ -192,7 +176,7 @@ def undo(user: User = "local", as_json: Json = False) -> None:
     """Take back the last change."""
     from mneme import memories as run
 
-    _run(run.undo(user, as_json))
+    run_command(run.undo(user, as_json))
 
 
 @memories.command()
@@ -207,7 +191,7 @@ def forget(
     """Erase a memory for good, with its history and the messages that it came from."""
     from mneme import memories as run
 
-    _run(run.forget(user, key, everything, reason, yes, as_json))
+    run_command(run.forget(user, key, everything, reason, yes, as_json))
 
 
 @memories.command("export")
@@ -219,7 +203,7 @@ def export(
     """Write all memories with their whole history as JSON Lines."""
     from mneme import memories as run
 
-    _run(run.export(user, file, as_json))
+    run_command(run.export(user, file, as_json))
 
 
 @memories.command("import")
@@ -231,7 +215,7 @@ def import_(
     """Read exported memories; what is there already stays as it is."""
     from mneme import memories as run
 
-    _run(run.import_(user, file, as_json))
+    run_command(run.import_(user, file, as_json))
 
 
 @memories.command()
@@ -239,7 +223,7 @@ def reembed(as_json: Json = False) -> None:
     """Compute every vector anew with the embedder that the settings name."""
     from mneme import memories as run
 
-    _run(run.reembed(as_json))
+    run_command(run.reembed(as_json))
 
 
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="Whose knowledge cards.")]
@@ -288,7 +272,7 @@ def learn(
     }
     given = {"query": query, "schema": schema, "id": task_id}
     where = {name: value for name, value in given.items() if value}
-    _run(run.learn(task, file, suite, run.size_of(count, seed), where, context, as_json))
+    run_command(run.learn(task, file, suite, run.size_of(count, seed), where, context, as_json))
 
 
 CardId = Annotated[str, typer.Argument(help="A card's id, or enough of its beginning.")]
@@ -304,7 +288,7 @@ def list_cards(
     """List the cards, in the order in which they were first learned."""
     from mneme import cards as run
 
-    _run(run.list_(team, status, limit, as_json))
+    run_command(run.list_(team, status, limit, as_json))
 
 
 @cards.command("search")
@@ -317,7 +301,7 @@ def search_cards(
     """Show which cards a task would be given, and the parts of their scores."""
     from mneme import cards as run
 
-    _run(run.search(team, task, limit, as_json))
+    run_command(run.search(team, task, limit, as_json))
 
 
 @cards.command("show")
@@ -325,7 +309,7 @@ def show_card(card: CardId, team: Team = "local", as_json: Json = False) -> None
     """Show a card in its YAML form."""
     from mneme import cards as run
 
-    _run(run.show(team, card, as_json))
+    run_command(run.show(team, card, as_json))
 
 
 @cards.command("history")
@@ -333,7 +317,7 @@ def card_history(card: CardId, team: Team = "local", as_json: Json = False) -> N
     """Show every version of a card: what changed, why, and who decided."""
     from mneme import cards as run
 
-    _run(run.history(team, card, as_json))
+    run_command(run.history(team, card, as_json))
 
 
 @cards.command("rollback")
@@ -347,7 +331,7 @@ def rollback_card(
     """Go back to an earlier version; the history keeps both."""
     from mneme import cards as run
 
-    _run(run.rollback(team, card, version, reason, as_json))
+    run_command(run.rollback(team, card, version, reason, as_json))
 
 
 @cards.command("deprecate")
@@ -357,7 +341,7 @@ def deprecate_card(
     """Take a card out of retrieval; the devil's advocate still sees it."""
     from mneme import cards as run
 
-    _run(run.deprecate(team, card, reason, as_json))
+    run_command(run.deprecate(team, card, reason, as_json))
 
 
 @cards.command("restore")
@@ -367,7 +351,7 @@ def restore_card(
     """Bring a deprecated or archived card back."""
     from mneme import cards as run
 
-    _run(run.restore(team, card, reason, as_json))
+    run_command(run.restore(team, card, reason, as_json))
 
 
 @cards.command("promote")
@@ -377,7 +361,7 @@ def promote_card(
     """Approve a provisional card as verified; it still needs its successes."""
     from mneme import cards as run
 
-    _run(run.promote(team, card, reason, as_json))
+    run_command(run.promote(team, card, reason, as_json))
 
 
 @cards.command("export")
@@ -390,7 +374,7 @@ def export_cards(
     """Write all cards as YAML."""
     from mneme import cards as run
 
-    _run(run.export(team, file, versions, as_json))
+    run_command(run.export(team, file, versions, as_json))
 
 
 @cards.command("import")
@@ -402,7 +386,7 @@ def import_cards(
     """Read cards from YAML; invalid YAML is refused with the field's path, and nothing is stored."""
     from mneme import cards as run
 
-    _run(run.import_(team, file, as_json))
+    run_command(run.import_(team, file, as_json))
 
 
 @cards.command("metrics")
@@ -410,7 +394,7 @@ def card_metrics(team: Team = "local", as_json: Json = False) -> None:
     """Compute every metric of the knowledge base; exit with 1 where an alert is critical."""
     from mneme import cards as run
 
-    _run(run.metrics(team, as_json))
+    run_command(run.metrics(team, as_json))
 
 
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or enough of its beginning.")]
@@ -425,7 +409,7 @@ def list_disputes(
     """List the disputes, oldest first."""
     from mneme import disputes as run
 
-    _run(run.list_(team, status, as_json))
+    run_command(run.list_(team, status, as_json))
 
 
 @disputes.command("show")
@@ -433,7 +417,7 @@ def show_dispute(dispute: DisputeId, team: Team = "local", as_json: Json = False
     """Show a dispute: both approaches, the trials, the resolution."""
     from mneme import disputes as run
 
-    _run(run.show(team, dispute, as_json))
+    run_command(run.show(team, dispute, as_json))
 
 
 @disputes.command("resolve")
@@ -452,7 +436,7 @@ def resolve_dispute(
     from mneme import disputes as run
 
     context = {"team": team, "devils_advocate": agents, "environment": "sql_tuning", "rows": rows}
-    _run(run.resolve(dispute, decision, reason, context, as_json))
+    run_command(run.resolve(dispute, decision, reason, context, as_json))
 
 
 @app.command()
@@ -464,7 +448,7 @@ def graph(
     """Print a graph as Mermaid."""
     from mneme.draw import draw
 
-    _run(draw(name, png, as_json))
+    run_command(draw(name, png, as_json))
 
 
 @app.command()
@@ -472,7 +456,7 @@ def doctor(as_json: Json = False) -> None:
     """Check models, embedder, store, checkpoints, disk and tracing; say what mends each problem."""
     from mneme.doctor import doctor
 
-    _run(doctor(as_json))
+    run_command(doctor(as_json))
 
 
 @app.command()
@@ -480,7 +464,7 @@ def demo(as_json: Json = False) -> None:
     """Run a conversation over two sessions and show what the memory agent does with it."""
     from mneme.demo import demo
 
-    _run(demo(as_json))
+    run_command(demo(as_json))
 
 
 @users.command("add")
@@ -488,7 +472,7 @@ def add_user(name: str, as_json: Json = False) -> None:
     """Add a user and print the key, once."""
     from mneme import accounts
 
-    _run(accounts.add(name, as_json))
+    run_command(accounts.add(name, as_json))
 
 
 @users.command("remove")
@@ -496,7 +480,7 @@ def remove_user(name: str, as_json: Json = False) -> None:
     """Remove a user; what is remembered stays in the ledger."""
     from mneme import accounts
 
-    _run(accounts.remove(name, as_json))
+    run_command(accounts.remove(name, as_json))
 
 
 @users.command("list")
@@ -504,7 +488,7 @@ def list_users(as_json: Json = False) -> None:
     """List the users."""
     from mneme import accounts
 
-    _run(accounts.list_(as_json))
+    run_command(accounts.list_(as_json))
 
 
 Out = Annotated[Path, typer.Option("--out", help="Folder of raw results and plots.")]
@@ -533,7 +517,7 @@ def msc(
     from mneme.evaluations import evaluate as run
 
     roles = {"chatbot": chatbot, "memory_agent": memory_agent, "versions": versions}
-    _run(run("msc", roles | {"data": data, "out": out, "fresh": fresh}, as_json))
+    run_command(run("msc", roles | {"data": data, "out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command("compound_learning")
@@ -551,7 +535,7 @@ def compound_learning(
     from mneme.evaluations import evaluate as run
 
     sizes = {"tasks": tasks, "seeds": seeds, "rows": rows, "quick": quick, "agents": agents}
-    _run(run("compound_learning", sizes | {"out": out, "fresh": fresh}, as_json))
+    run_command(run("compound_learning", sizes | {"out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command()
@@ -564,7 +548,7 @@ def engine(
     """Compare the ledger with the engines under and beside it."""
     from mneme.evaluations import evaluate as run
 
-    _run(run("engine", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
+    run_command(run("engine", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command("cards_scale")
@@ -577,7 +561,7 @@ def cards_scale(
     """Measure retrieval from very many knowledge cards, flat and by clusters."""
     from mneme.evaluations import evaluate as run
 
-    _run(run("cards_scale", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
+    run_command(run("cards_scale", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command()
@@ -587,7 +571,7 @@ def locomo(
     """Measure evidence recall on LoCoMo, and answers where a language model gives them."""
     from mneme.evaluations import evaluate as run
 
-    _run(run("locomo", {"data": data, "chatbot": chatbot, "out": out, "fresh": fresh}, as_json))
+    run_command(run("locomo", {"data": data, "chatbot": chatbot, "out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command()
@@ -600,4 +584,4 @@ def latency(
     """Measure the time to the first token under background load, against a stand-in for Ollama."""
     from mneme.evaluations import evaluate as run
 
-    _run(run("latency", {"trials": trials, "out": out, "fresh": fresh}, as_json))
+    run_command(run("latency", {"trials": trials, "out": out, "fresh": fresh}, as_json))

@@ -72,12 +72,12 @@ def user_of(runtime: Runtime[Context]) -> str:
 
 def memories_of(runtime: Runtime[Context]) -> UserMemories:
     """Return the memories of this run's user, in the ledger behind the graph's store."""
-    return UserMemories(_ledger_of(runtime), user_of(runtime))
+    return UserMemories(ledger_of(runtime), user_of(runtime))
 
 
 def inbox_of(runtime: Runtime[Context]) -> Inbox:
     """Return the messages that wait to be remembered."""
-    return Inbox(_ledger_of(runtime))
+    return Inbox(ledger_of(runtime))
 
 
 class TeamContext(BaseModel):
@@ -131,10 +131,11 @@ def own_team(identity: str | None, team: str) -> str:
 def cards_of(runtime: Runtime[Team]) -> KnowledgeCards:
     """Return the knowledge cards of this run's team, in the ledger behind the graph's store."""
     settings = CardSettings(successes_to_verify=runtime.context.successes_to_verify)
-    return KnowledgeCards(_ledger_of(runtime), team_of(runtime), settings)
+    return KnowledgeCards(ledger_of(runtime), team_of(runtime), settings)
 
 
-def _ledger_of(runtime: Runtime[Any]) -> Ledger:
+def ledger_of(runtime: Runtime[Any]) -> Ledger:
+    """Return the ledger behind the graph's store. Raises BadInput where the graph has none."""
     if isinstance(runtime.store, LedgerStore):
         return runtime.store.ledger
     raise BadInput(
