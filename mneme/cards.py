@@ -8,8 +8,9 @@ from typing import get_args
 from rich.markup import escape
 
 from mneme.errors import BadInput
+from mneme.home import open_operations
 from mneme.show import console, print_json, print_table
-from mneme.team import open_team
+from mneme.team_operations import TeamOperations
 from stores.card_metrics import Metrics
 from stores.card_rules import Approval, Rubric
 from stores.card_yaml import dump
@@ -22,7 +23,7 @@ ACTOR = "user"
 async def list_(team: str, status: str, limit: int, as_json: bool) -> None:
     """List cards."""
     wanted = _status(status)
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         _print_cards(await cards.list(wanted, limit=limit), as_json)
 
 
@@ -36,7 +37,7 @@ async def search(team: str, task: str, limit: int, as_json: bool) -> None:
     """Print the cards that a task would be shown, with the four parts of each score (§4)."""
     if not task.strip():
         raise BadInput("The task is empty.", "Give some words to search by.")
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.retrieve(task, limit)
     if as_json:
         for each in found:
@@ -65,7 +66,7 @@ def _print_found(found: Sequence[Retrieved]) -> None:
 
 async def show(team: str, card: str, as_json: bool) -> None:
     """Print one card, in its YAML form."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.card_starting(card)
     _print_card(found, as_json)
 
@@ -79,7 +80,7 @@ def _print_card(card: Card, as_json: bool) -> None:
 
 async def history(team: str, card: str, as_json: bool) -> None:
     """Print every version of a card with its reason, oldest first."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         versions = await cards.history((await cards.card_starting(card)).id)
     if as_json:
         for version in versions:
@@ -105,7 +106,7 @@ def _row(version: CardVersion) -> list[str]:
 
 async def rollback(team: str, card: str, version: int, reason: str, as_json: bool) -> None:
     """Go back to an earlier version."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.card_starting(card)
         changed = await cards.rollback(found.id, version, change=_change(reason))
     _print_card(changed, as_json)
@@ -113,7 +114,7 @@ async def rollback(team: str, card: str, version: int, reason: str, as_json: boo
 
 async def deprecate(team: str, card: str, reason: str, as_json: bool) -> None:
     """Take a card out of retrieval, on a person's word."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.card_starting(card)
         changed = await cards.deprecate(found.id, change=_change(reason))
     _print_card(changed, as_json)
@@ -121,7 +122,7 @@ async def deprecate(team: str, card: str, reason: str, as_json: bool) -> None:
 
 async def restore(team: str, card: str, reason: str, as_json: bool) -> None:
     """Bring a deprecated or archived card back."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.card_starting(card)
         changed = await cards.restore(found.id, change=_change(reason))
     _print_card(changed, as_json)
@@ -131,7 +132,7 @@ async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
     """Approve a card in the leader's place; the rules of promotion hold all the same."""
     rubric = Rubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
     approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.card_starting(card)
         changed = await cards.promote(found.id, approval, change=_change(reason))
     _print_card(changed, as_json)
@@ -143,7 +144,7 @@ def _change(reason: str) -> Change:
 
 async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
     """Write all cards as YAML, on request with every version."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         text = await cards.export_yaml(all_versions=versions)
         count = len(await cards.list())
     if str(file) == "-":
@@ -162,14 +163,14 @@ async def import_(team: str, file: Path, as_json: bool) -> None:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"Cannot read {file}: {error}.", "Give a file that `export` wrote.") from error
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         report = await cards.import_yaml(text, change=_change(f"imported from {file.name}"))
     _tell({"stored": len(report.stored), "unchanged": len(report.unchanged)}, as_json)
 
 
 async def metrics(team: str, as_json: bool) -> int:
     """Print every metric of §10 and the alerts; return 1 where one is critical."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.metrics()
     if as_json:
         print_json(found)

@@ -6,8 +6,10 @@ from langgraph.types import Command
 from rich.markup import escape
 
 from mneme.errors import BadInput
+from mneme.home import open_operations
 from mneme.show import console, print_json, print_table
-from mneme.team import TeamSession, open_team, open_team_session
+from mneme.team import TeamSession, open_team_session
+from mneme.team_operations import TeamOperations
 from nodes.dispute_resolution import Decision, Verdict
 from stores.disputes import Dispute, DisputeStatus
 
@@ -18,7 +20,7 @@ async def list_(team: str, status: str, as_json: bool) -> None:
     """List disputes."""
     if status and status not in get_args(DisputeStatus):
         raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(DisputeStatus))}.")
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.disputes(status or None)  # type: ignore[arg-type]
     if as_json:
         for each in found:
@@ -36,7 +38,7 @@ def _ended(dispute: Dispute) -> str:
 
 async def show(team: str, dispute: str, as_json: bool) -> None:
     """Print one dispute with its trials."""
-    async with open_team(team) as cards:
+    async with open_operations(TeamOperations, team) as cards:
         found = await cards.dispute_starting(dispute)
     print_dispute(found, as_json)
 
@@ -61,20 +63,21 @@ async def decide(session: TeamSession, dispute: Dispute, verdict: Verdict, conte
     if not dispute.unresolved:
         raise BadInput(f"{dispute.id} is resolved already: {_ended(dispute)}", "See `mneme disputes show`.")
     config = await session.dispute(dispute.id)
-    if "ask_person" not in await session.left_at(session.resolve, config):
+    left, _ = await session.flows.left_at("dispute_resolution", config)
+    if "ask_person" not in left:
         return await session.cards.decide(dispute.id, verdict)
     answer: Any = Command(resume=verdict.model_dump())
-    await session.resolve.ainvoke(answer, config, context=_team_part(context))
+    await session.flows.invoke("dispute_resolution", answer, config, _team_part(context))
     return await session.cards.dispute(dispute.id)
 
 
 async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -> Dispute:
     """Run the trials, or go on where a killed run stopped; a run that waits for a person keeps waiting."""
     config = await session.dispute(dispute_id)
-    left = await session.left_at(session.resolve, config)
+    left, _ = await session.flows.left_at("dispute_resolution", config)
     if "ask_person" not in left and (await session.cards.dispute(dispute_id)).unresolved:
         given: Any = None if left else {"dispute_id": dispute_id}
-        await session.resolve.ainvoke(given, config, context=_team_part(context))
+        await session.flows.invoke("dispute_resolution", given, config, _team_part(context))
     return await session.cards.dispute(dispute_id)
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from mneme.errors import LedgerInUse
-from mneme.operations import Operations
+from mneme.operations import Kind
 from mneme.settings import settings
 from models.embedders import open_embedder
 from stores.folder import OWNER
@@ -52,19 +52,27 @@ async def announced(url: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_operations(user: str) -> AsyncIterator[Operations]:
-    """Open a user's memories: here, or through the server that owns the ledger."""
-    ledger = await open_or_find_server()
-    if isinstance(ledger, str):
-        from mneme.remote import open_remote  # noqa: PLC0415  (an HTTP client is slow to import)
-
-        async with open_remote(ledger, user) as operations:
-            yield operations
-        return
+async def open_operations(kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
+    """Open what may be done with an owner's stored things: here, or through the server with the ledger."""
+    found = await open_or_find_server()
     try:
-        yield Operations(ledger, user)
+        async with operations_at(found, kind, owner) as operations:
+            yield operations
     finally:
-        await ledger.close()
+        if isinstance(found, Ledger):
+            await found.close()
+
+
+@asynccontextmanager
+async def operations_at(place: Ledger | str, kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
+    """Open what may be done with an owner's stored things in a ledger, or by the server at an address."""
+    if isinstance(place, Ledger):
+        yield kind(place, owner)
+        return
+    from mneme.remote import open_remote  # noqa: PLC0415  (an HTTP client is slow to import)
+
+    async with open_remote(place, kind, owner) as operations:
+        yield operations
 
 
 async def open_or_find_server() -> Ledger | str:

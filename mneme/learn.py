@@ -118,14 +118,14 @@ async def _solve(session: TeamSession, given: Given, context: Context, as_json: 
     """Solve one task, or go on with one that was killed; then resolve the disputes that it opened."""
     config = await session.task(given.id)
     own = context | _environment(given)
-    fresh = not await session.left_at(session.learn, config)
+    left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
         console.print(f"\n[bold]task[/] {escape(given.task)}", soft_wrap=True)
-    problem = _problem(given) if fresh else None
-    async for told in session.learn.astream(problem, config, context=own, stream_mode="custom"):
+    problem = None if left else _problem(given)
+    async for told in session.flows.stream("compound_learning", problem, config, own, "custom"):
         if not as_json:
             _print_step(cast(dict[str, Any], told))
-    values = await session.values(session.learn, config)
+    _, values = await session.flows.left_at("compound_learning", config)
     if as_json:
         print_json(
             {key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by")}

@@ -26,7 +26,7 @@ EVERYTHING = 1_000_000
 
 async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
     """List memories."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         print_memories(await memories.list(limit=limit, include_retired=retired), as_json)
 
 
@@ -36,14 +36,14 @@ async def search(user: str, query: str, limit: int, mode: str, as_json: bool) ->
         raise BadInput(f"There is no search mode {mode!r}.", "Use dense or hybrid.")
     if not query.strip():
         raise BadInput("The query is empty.", "Give some words to search by.")
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         found = await memories.similar(query, limit, mode="dense" if mode == "dense" else "hybrid")
     print_memories(found, as_json)
 
 
 async def show(user: str, key: str, as_json: bool) -> None:
     """Print one memory with all that is known about it."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         remembered = await memories.show(await full_key(memories, key))
     if as_json:
         print_json(remembered)
@@ -54,13 +54,13 @@ async def show(user: str, key: str, as_json: bool) -> None:
 
 async def history(user: str, key: str, as_json: bool) -> None:
     """Print every version of a memory."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         print_history(await memories.history(await full_key(memories, key)), as_json)
 
 
 async def diff(user: str, key: str, older: int, newer: int, as_json: bool) -> None:
     """Print what changed between two versions."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         text = await memories.diff(await full_key(memories, key), older, newer)
     if as_json:
         print_json({"diff": text})
@@ -74,13 +74,13 @@ async def as_of(user: str, time: str, as_json: bool) -> None:
         at = datetime.fromisoformat(time).astimezone()
     except ValueError as error:
         raise BadInput(f"{time!r} is no time.", "Give one like 2026-11-20 or 2026-11-20T09:30.") from error
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         print_memories(await memories.as_of(at), as_json)
 
 
 async def rollback(user: str, key: str, version: int, reason: str, as_json: bool) -> None:
     """Write a new version that equals an older one."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         change = Change(reason=reason, actor=ACTOR)
         rolled = await memories.rollback(await full_key(memories, key), version, change=change)
     print_memories([rolled], as_json)
@@ -88,7 +88,7 @@ async def rollback(user: str, key: str, version: int, reason: str, as_json: bool
 
 async def undo(user: str, as_json: bool) -> None:
     """Take back the last change."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         undone = await memories.undo(actor=ACTOR)
     print_memories([undone] if undone else [], as_json)
 
@@ -101,7 +101,7 @@ async def forget(user: str, key: str, everything: bool, reason: str, yes: bool, 
         raise BadInput("Nobody can be asked here whether to erase it for good.", "Add --yes.")
     if not yes and not Confirm.ask("Erase it for good?", console=console):
         return
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         if everything:
             count = await memories.forget_all(reason=reason, actor=ACTOR)
         else:
@@ -112,7 +112,7 @@ async def forget(user: str, key: str, everything: bool, reason: str, yes: bool, 
 
 async def export(user: str, file: Path, as_json: bool) -> None:
     """Write every version of every memory as JSON Lines."""
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         lines = await memories.export_lines()
     text = "".join(f"{line}\n" for line in lines)
     if str(file) == "-":
@@ -131,7 +131,7 @@ async def import_(user: str, file: Path, as_json: bool) -> int:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"Cannot read {file}: {error}.", "Give a file that `export` wrote.") from error
-    async with open_operations(user) as memories:
+    async with open_operations(Operations, user) as memories:
         report = await memories.import_lines(text.split("\n"))
     _tell(report.model_dump(), as_json)
     return 1 if report.refused else 0

@@ -1,7 +1,7 @@
 """What the command line may do with one user's memories, here or through a running server."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, get_type_hints
+from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, validate_call
 
@@ -15,6 +15,7 @@ from stores.user_memory import UserMemories
 class Operations(UserMemories):
     """A user's memories, and what becomes of the messages that they come from."""
 
+    ROUTE: ClassVar[str] = "memories"
     REMOTE: ClassVar[Sequence[str]] = (
         "whoami",
         "list",
@@ -60,9 +61,16 @@ class Operations(UserMemories):
 
 
 class Remote(Protocol):
-    """A class of operations, some of which a server does for the command line."""
+    """A class of operations on what one owner has, some of which a server does for the command line."""
 
+    ROUTE: ClassVar[str]
+    """The kind's name in the server's addresses."""
     REMOTE: ClassVar[Sequence[str]]
+
+    def __init__(self, ledger: Ledger, owner: str, /) -> None: ...
+
+
+Kind = TypeVar("Kind", bound=Remote)
 
 
 async def operate(operations: Remote, name: str, arguments: dict[str, Any]) -> bytes:

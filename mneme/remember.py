@@ -7,7 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mneme.conversation import Conversation, messages_of, read_conversation
 from mneme.errors import BadInput
-from mneme.session import Session, open_session, server_errors
+from mneme.session import Session, open_session
 from mneme.show import errors, print_error, print_json
 from mneme.talk import Context, show_notice
 
@@ -38,10 +38,8 @@ async def _remember(
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
             batch = messages[start : start + AT_ONCE]
-            with server_errors():
-                done = await session.remember.ainvoke(
-                    {"messages": batch}, config, context=context | {"user": session.user}
-                )
+            given, own = {"messages": batch}, context | {"user": session.user}
+            done = await session.flows.invoke("remember", given, config, own)
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]
             progress.update(bar, advance=len(batch))

@@ -1,20 +1,17 @@
-"""The operations on a user's memories and on a team's cards, done by a running server."""
+"""The operations on what a user or a team has stored, done by a running server."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import httpx
 from pydantic import TypeAdapter
 
 import mneme.errors
 from mneme.errors import Forbidden, MnemeError
-from mneme.operations import Operations, Remote, returns_of
+from mneme.operations import Kind, Remote, returns_of
 from mneme.settings import settings
-
-if TYPE_CHECKING:
-    from mneme.team_operations import TeamOperations
 
 PATIENCE = httpx.Timeout(60, connect=5)
 
@@ -25,34 +22,18 @@ def api_key() -> str | None:
 
 
 @asynccontextmanager
-async def open_remote(url: str, user: str) -> AsyncIterator[Operations]:
-    """Yield the operations of a user, sent to the server at that address."""
-    async with _client(url) as client:
-        yield cast(Operations, _Remote(client, Operations, "memories", user=user))
-
-
-@asynccontextmanager
-async def open_remote_team(url: str, team: str) -> AsyncIterator["TeamOperations"]:
-    """Yield the operations of a team, sent to the server at that address."""
-    from mneme.team_operations import TeamOperations  # noqa: PLC0415  (memories need none of it)
-
-    async with _client(url) as client:
-        yield cast(TeamOperations, _Remote(client, TeamOperations, "teams", team=team))
-
-
-def _client(url: str) -> httpx.AsyncClient:
+async def open_remote(url: str, kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
+    """Yield the operations on what an owner has, sent to the server at that address."""
     headers = {"x-api-key": key} if (key := api_key()) else {}
-    return httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE)
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
+        yield cast(Kind, _Remote(client, kind, owner))
 
 
 class _Remote:
     """Send whatever operation is called; its signature and its result are those of its kind."""
 
-    def __init__(
-        self, client: httpx.AsyncClient, kind: type[Remote], route: str, *, user: str = "", team: str = ""
-    ) -> None:
-        self._client, self._kind, self._route = client, kind, route
-        self.user, self.team = user, team
+    def __init__(self, client: httpx.AsyncClient, kind: type[Remote], owner: str) -> None:
+        self._client, self._kind, self._owner = client, kind, owner
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         signature = inspect.signature(getattr(self._kind, name))
@@ -60,9 +41,8 @@ class _Remote:
         async def call(*args: Any, **kwargs: Any) -> Any:
             arguments = dict(signature.bind(self, *args, **kwargs).arguments)
             del arguments["self"]
-            asked = {"user": self.user, "team": self.team, "arguments": arguments}
-            body = TypeAdapter(dict[str, Any]).dump_json({each: asked[each] for each in asked if asked[each]})
-            answer = await self._client.post(f"/mneme/{self._route}/{name}", content=body)
+            body = TypeAdapter(dict[str, Any]).dump_json({"owner": self._owner, "arguments": arguments})
+            answer = await self._client.post(f"/mneme/{self._kind.ROUTE}/{name}", content=body)
             _raise_for(answer)
             return returns_of(self._kind, name).validate_json(answer.content)
 

@@ -52,27 +52,17 @@ STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 
 
 
 class Asked(BaseModel):
-    """The body of a request: for whom, where nobody authenticates, which team, and the arguments."""
+    """The body of a request: whose things, where nobody authenticates, or which team's; the arguments."""
 
-    user: str = "local"
-    team: str = "local"
+    owner: str = "local"
     arguments: dict[str, Any] = {}
 
 
-async def memories(request: Request) -> Response:
-    """Do one operation on the caller's memories."""
-    return await _answer(request, lambda asked, ledger: Operations(ledger, _caller(request, asked)))
-
-
-async def teams(request: Request) -> Response:
-    """Do one operation on the cards of one of the caller's teams."""
-    return await _answer(request, lambda asked, ledger: TeamOperations(ledger, _team(request, asked)))
-
-
-async def _answer(request: Request, open_: Callable[[Asked, Ledger], Remote]) -> Response:
+async def operation(request: Request) -> Response:
+    """Do one operation on what the caller, or one of the caller's teams, has."""
     try:
         asked = Asked.model_validate_json(await request.body())
-        operations = open_(asked, (await store()).ledger)
+        operations = _open(request, asked.owner, (await store()).ledger)
         result = await operate(operations, request.path_params["operation"], asked.arguments)
     except ValidationError as error:
         return _refusal(BadInput(f"The request is not valid: {error}"))
@@ -81,16 +71,23 @@ async def _answer(request: Request, open_: Callable[[Asked, Ledger], Remote]) ->
     return Response(result, media_type="application/json")
 
 
+def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
+    """Open what the request names, for nobody but its caller."""
+    identity = None if settings().auth is None else str(request.user.identity)
+    kind = request.path_params["kind"]
+    if kind == Operations.ROUTE:
+        return Operations(ledger, owner if identity is None else identity)
+    if kind not in OF_TEAMS:
+        raise NotFound(f"There is nothing called {kind!r} here.", "Is the command line of this version?")
+    return OF_TEAMS[kind](ledger, own_team(identity, owner))
+
+
+OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {TeamOperations.ROUTE: TeamOperations}
+"""What teams have, by its route."""
+
+
 def _refusal(error: MnemeError) -> Response:
     return JSONResponse(error_as_json(error), STATUS.get(type(error), 500))
-
-
-def _caller(request: Request, asked: Asked) -> str:
-    return asked.user if settings().auth is None else str(request.user.identity)
-
-
-def _team(request: Request, asked: Asked) -> str:
-    return own_team(None if settings().auth is None else str(request.user.identity), asked.team)
 
 
 @asynccontextmanager
@@ -117,7 +114,6 @@ async def remember_left_over(ledger: Ledger) -> None:
 
 
 ROUTES = [
-    Route("/mneme/memories/{operation}", memories, methods=["POST"]),
-    Route("/mneme/teams/{operation}", teams, methods=["POST"]),
+    Route("/mneme/{kind}/{operation}", operation, methods=["POST"]),
 ]
 app = Starlette(routes=ROUTES, lifespan=lifespan)

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from rich.markup import escape
 
 from mneme.errors import NotFound
 from mneme.operations import Operations
-from mneme.session import Session, server_errors
+from mneme.session import Session
 from mneme.show import errors
 from models.asking import auto_notice, resolve
 from stores.inbox import Operation, Outcome
@@ -46,7 +46,7 @@ class Talk:
     async def left_unanswered(self) -> str:
         """Return the message whose turn a killed process or an error left unfinished; empty where none is."""
         conversation = await self.session.conversation(self._thread)
-        steps, values = await self.session.left_at(self.session.chatbot, conversation)
+        steps, values = await self.session.flows.left_at("chatbot", conversation)
         spoken = convert_to_messages(values.get("messages", []))
         said = [message.text for message in spoken if message.type == "human"]
         return said[-1] if steps and said else ""
@@ -59,17 +59,16 @@ class Talk:
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
         """Yield what streams; an attempt that broke off is followed by a new line and the next attempt."""
         config = await self.session.conversation(self._thread)
-        chunks = self.session.chatbot.astream(given, config, context=self._context, stream_mode="messages")
+        chunks = self.session.flows.stream("chatbot", given, config, self._context, "messages")
         message_id = ""
-        with server_errors():
-            async for chunk, _ in cast(AsyncIterator[tuple[Any, Any]], chunks):
-                part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
-                if message_id not in {"", part["id"]}:
-                    self.reply = ""
-                    yield "\n"
-                message_id = part["id"]
-                self.reply += str(part["content"])
-                yield str(part["content"])
+        async for chunk, _ in chunks:
+            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+            if message_id not in {"", part["id"]}:
+                self.reply = ""
+                yield "\n"
+            message_id = part["id"]
+            self.reply += str(part["content"])
+            yield str(part["content"])
 
     def remember(self) -> None:
         """Let the memory agent work in the background, unless the server does."""
@@ -79,12 +78,14 @@ class Talk:
 
     async def _remember(self) -> None:
         """Run the memory agent until nothing waits; go on where a killed process left it."""
-        graph, config = self.session.remember, await self.session.background()
-        context = {name: self._context[name] for name in ("user", "memory_agent") if name in self._context}
+        config = await self.session.background()
+        context: Context = {
+            name: self._context[name] for name in ("user", "memory_agent") if name in self._context
+        }
         while self._is_wanted:
             self._is_wanted = False
-            steps, _ = await self.session.left_at(graph, config)
-            await graph.ainvoke(None if steps else {}, config, context=context)
+            steps, _ = await self.session.flows.left_at("remember", config)
+            await self.session.flows.invoke("remember", None if steps else {}, config, context)
 
     async def outcome(self, message_id: str) -> Outcome | None:
         """Wait for what becomes of a message; None where it is kept for another attempt."""
@@ -101,7 +102,7 @@ class Talk:
     async def failures(self) -> dict[str, str]:
         """Return the messages that the memory agent could not make sense of, with the reasons."""
         background = await self.session.background()
-        _, values = await self.session.left_at(self.session.remember, background)
+        _, values = await self.session.flows.left_at("remember", background)
         return {each["message_id"]: each["error"] for each in values.get("failed", [])}
 
     async def finish(self) -> None:

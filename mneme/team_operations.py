@@ -13,6 +13,7 @@ from stores.knowledge_cards import KnowledgeCards
 class TeamOperations(KnowledgeCards):
     """A team's cards, disputes and metrics."""
 
+    ROUTE: ClassVar[str] = "teams"
     REMOTE: ClassVar[Sequence[str]] = (
         "whose",
         "list",

@@ -10,6 +10,8 @@ from nodes.context import ChatContext, MemoryContext, user_of
 
 LONG = 10_000
 """Steps that a run over many messages may take."""
+MEMORY_THREAD = "memory/{user}"
+"""The name of the thread on which a user's messages are remembered."""
 
 
 def thread_id(name: str) -> str:
@@ -19,7 +21,7 @@ def thread_id(name: str) -> str:
 
 def memory_thread(user: str) -> str:
     """Return the thread on which a user's messages are remembered, one after the other."""
-    return thread_id(f"memory/{user}")
+    return thread_id(MEMORY_THREAD.format(user=user))
 
 
 async def wake_memory_agent(runtime: Runtime[ChatContext]) -> None:

@@ -76,9 +76,10 @@ def serving(home: Path, **settings: str) -> Iterator[Server]:
     home.mkdir(exist_ok=True)
     log = home / "server.log"
     command = [str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"]
+    command += ["--config", str(ROOT / "langgraph.json")]
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*command, "--port", str(port)], cwd=ROOT, env=environment, stdout=output, stderr=output
+            [*command, "--port", str(port)], cwd=home, env=environment, stdout=output, stderr=output
         )
     try:
         server = Server(f"http://127.0.0.1:{port}", environment, process, log)
@@ -274,6 +275,20 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         server.environment["MNEME_KEY"] = ann
         listed = server.mneme("memories", "list", "--json")
         assert "Austin" in listed.stdout, listed.stderr
+        teams_of_one_name_are_two(server, ann, bob)
+
+
+def teams_of_one_name_are_two(server: Server, ann: str, bob: str) -> None:
+    """Let Ann's team learn something, and look at Bob's team of the same name."""
+    task = ("learn", "--suite", "sql_tuning", "--count", "1", "--rows", "20000", "--agents", "rules")
+    server.environment["MNEME_KEY"] = ann
+    assert server.mneme(*task, "--team", "tuners").returncode in {0, 1}
+    server.environment["MNEME_KEY"] = bob
+    assert server.mneme("cards", "list", "--team", "tuners", "--json").stdout == ""
+    again = server.mneme(*task, "--team", "tuners", "--json")
+    assert json.loads(again.stdout.splitlines()[0])["packet"], "Bob's team has done nothing of it yet"
+    server.environment["MNEME_KEY"] = ann
+    assert server.mneme("cards", "list", "--team", "tuners", "--json").stdout != ""
 
 
 async def bob_finds_nothing(bobs: LangGraphClient, anns_thread: str) -> None:
@@ -296,7 +311,7 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
     """Ask the route of the command line for Ann's memories, with a key."""
     headers = {"x-api-key": key} if key else {}
     async with httpx.AsyncClient(headers=headers) as client:
-        body = {"user": "ann", "arguments": {}}
+        body = {"owner": "ann", "arguments": {}}
         answer = await client.post(f"{server.url}/mneme/memories/list", json=body)
     return answer.status_code, answer.json()
 
@@ -412,7 +427,7 @@ async def disputed_on(server: Server, team: str) -> str:
     listed = server.mneme("cards", "list", "--team", team, "--json")
     card = json.loads(listed.stdout.splitlines()[0])["id"]
     body = {
-        "team": team,
+        "owner": team,
         "arguments": {
             "card_id": card,
             "old": {"claim": "the card"},
