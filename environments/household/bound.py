@@ -1,0 +1,305 @@
+"""The oracle: at least how many steps any team needs for an episode, if it knew where everything is.
+
+What is bounded. The teams meant are those that act as the household's high-level actions let them: what a
+hand holds it puts down only on, or in, the target of a goal. (A team that left things half-way on other
+furniture, for another to take, plays another game: no `goput` offers that.)
+
+Why no such team can be faster. Take any run that reaches the goals at step T, and let s of a goal's count c
+be met at the start. Then at least c - s things of its name that were not there at the start are there at the
+end, other ones for every goal. Each was taken a first time, from where it lay at the start, by some agent,
+which walked with it to some target and put it down there. Of one agent and its things:
+
+- Between two of its calls it walked, in at least as many steps as the shortest way has metres, since no step
+  is longer than one metre; calls are made from where hands reach (`reach.py`). Its steps are whole, so the
+  sum of its ways may be rounded up.
+- It holds two things at most, so that its calls fall into trips of one or two things that end at a target.
+  (What is put down later than at the first call at a target could be put down there: the same way, the same
+  number of actions.)
+- Every thing costs a step to take and a step to put.
+- A container that was shut and from which such a thing was taken was opened once: one step of some agent. If
+  that agent took nothing from it, it had at least to walk there, open, and leave time for the thing to be
+  walked to a target and put down.
+
+`lower_bound` is the least T for which things and openings can be shared among the agents so that nobody's
+steps exceed T: the best instances, the best trips and the best sharing, all searched to the end. What it
+leaves out only makes it smaller: waiting for one another, conflicts, turning aside to open for another, that
+putting may need an open target, and, where the goals name several targets, that a thing must come to its own
+(it counts with the first it is put on). It is not what a team can reach but what none can beat: a real walk
+ends its stages on whole steps and passes rooms at 1.05 steps a metre.
+
+Where an episode asks for so much that the ways of choosing exceed MOST_CHOICES, some of the wanted things are
+left out, which again makes the bound only smaller; `how` says so.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement, product
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from environments.household.episode import Episode, Goal
+from environments.household.reach import Indices, Metres, Reach, least
+
+MOST_CHOICES = 1500
+"""Ways of choosing which things to bring, beyond which some wanted things are left out."""
+CLEAR = 1e-6
+"""Metres that rounding may make of nothing."""
+
+Spot = int
+Load = tuple[int, ...]
+"""How many things are taken at each spot."""
+
+
+class Bound(BaseModel):
+    """The least number of steps, and whether a search or a relaxation says so."""
+
+    model_config = ConfigDict(frozen=True)
+
+    steps: int
+    kind: Literal["exact", "relaxation"]
+    how: str
+
+
+def lower_bound(episode: Episode) -> Bound:
+    """Bound the steps to success from below; `exact` only where nothing is to be done."""
+    wanted, left_out = _within_reason([each for goal in episode.goals if (each := _lacking(episode, goal))])
+    if not wanted:
+        return Bound(steps=0, kind="exact", how="every goal is met at the start")
+    spots = sorted({spot for each in wanted for spot in each.there})
+    how = f"best sharing of {sum(each.count for each in wanted)} things among {len(episode.starts)} agents"
+    return Bound(
+        steps=_Sharing(_Trips(episode, spots), _choices(wanted, spots)).least(),
+        kind="relaxation",
+        how=how + (f"; {left_out} things left out" if left_out else ""),
+    )
+
+
+# -------------------------------------------------------------------- what is to be brought
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """How many things a goal still lacks, and how many of them lie at which spots.
+
+    A spot is a container with all that lies in it, or a single thing; each is named by its id.
+    """
+
+    count: int
+    there: Counter[Spot]
+
+    def choices(self) -> set[tuple[Spot, ...]]:
+        """List where the lacking things can be taken from."""
+        return set(combinations(sorted(self.there.elements()), self.count))
+
+
+def _lacking(episode: Episode, goal: Goal) -> Lacking | None:
+    named = [thing for thing in episode.things if thing.name == goal.name and thing.category == "object"]
+    there: Counter[Spot] = Counter()
+    met = 0
+    for thing in named:
+        if episode.places[thing.id] == (goal.relation, goal.target):
+            met += 1
+        elif (spot := _spot(episode, thing.id)) is not None:
+            there[spot] += 1
+    return Lacking(goal.count - met, there) if met < goal.count else None
+
+
+def _spot(episode: Episode, thing: int) -> Spot | None:
+    """Name where a thing is taken from; nothing where it is shut into what no rule opens."""
+    relation, holder = episode.places[thing]
+    kind = episode.by_id()[holder].category
+    if relation == "on" or kind == "room":
+        return thing
+    return holder if kind == "container" else None
+
+
+def _within_reason(wanted: list[Lacking]) -> tuple[list[Lacking], int]:
+    """Leave things out, from the goal with the most choices, until the choices can be searched."""
+    left_out = 0
+    while math.prod(len(each.choices()) for each in wanted) > MOST_CHOICES:
+        worst = max(wanted, key=lambda each: len(each.choices()))
+        wanted = [each for each in wanted if each is not worst]
+        wanted += [Lacking(worst.count - 1, worst.there)] if worst.count > 1 else []
+        left_out += 1
+    return wanted, left_out
+
+
+def _choices(wanted: Sequence[Lacking], spots: Sequence[Spot]) -> list[Load]:
+    """List the loads that meet every goal."""
+    loads = set()
+    for chosen in product(*(each.choices() for each in wanted)):
+        taken = Counter(spot for part in chosen for spot in part)
+        loads.add(tuple(taken[spot] for spot in spots))
+    return sorted(loads)
+
+
+# -------------------------------------------------------------------- one agent's trips
+
+
+class _Trips:
+    """The shortest ways on which each agent alone could take loads and bring them to a target."""
+
+    def __init__(self, episode: Episode, spots: Sequence[Spot]) -> None:
+        things = episode.by_id()
+        targets = sorted({goal.target for goal in episode.goals})
+        regions = [_region(episode, spot) for spot in spots]
+        self._reach = Reach(episode, [*regions, *((target,) for target in targets)])
+        self.agents = self._reach.starts
+        self.shut = [things[spot].category == "container" and spot not in episode.open for spot in spots]
+        self._at = self._reach.regions[: len(spots)]
+        self._target: Indices = np.unique(np.concatenate(self._reach.regions[len(spots) :]))
+        self._starts: Indices = np.arange(self.agents)
+        self._origins: Indices = np.concatenate([self._starts, self._target])
+        self._trips = {
+            pair: self._trip(*pair) for pair in combinations_with_replacement(range(len(spots)), 2)
+        }
+        self._metres: dict[Load, Metres] = {}
+
+    def walk(self, load: Load) -> list[int]:
+        """Count each agent's steps of walking for a load, from its start."""
+        return [math.ceil(metres - CLEAR) for metres in self._lengths(load).min(axis=1)] if any(load) else []
+
+    def opening(self, spot: int) -> list[int]:
+        """Count the steps to success at least, where an agent only opens a container, for each agent."""
+        there = self._reach.metres(self._starts, self._at[spot]).min(axis=1)
+        on = self._reach.metres(self._at[spot], self._target).min()
+        return [math.ceil(metres - CLEAR) + 1 + math.ceil(on - CLEAR) + 1 for metres in there]
+
+    def _trip(self, first: int, second: int) -> Metres:
+        """Measure from starts and target to one spot, or two, and on to the target."""
+        if first == second:
+            return least(self._out(first), self._back(first))
+        between = self._reach.metres(self._at[first], self._at[second])
+        forth = least(self._out(first), least(between, self._back(second)))
+        return np.minimum(forth, least(self._out(second), least(between.T, self._back(first))))
+
+    def _out(self, spot: int) -> Metres:
+        return self._reach.metres(self._origins, self._at[spot])
+
+    def _back(self, spot: int) -> Metres:
+        return self._reach.metres(self._at[spot], self._target)
+
+    def _lengths(self, load: Load) -> Metres:
+        """Measure, for each agent and each end at the target, the shortest way that brings a load."""
+        if load not in self._metres:
+            self._metres[load] = self._shortest(load)
+        return self._metres[load]
+
+    def _shortest(self, load: Load) -> Metres:
+        shortest: Metres = np.full((self.agents, len(self._target)), math.inf)
+        for pair, rest in _last_trips(load):
+            trip = self._trips[pair]
+            if any(rest):
+                ways = least(self._lengths(rest), trip[self.agents :])
+            else:
+                ways = trip[: self.agents]
+            shortest = np.minimum(shortest, ways)
+        return shortest
+
+
+def _region(episode: Episode, spot: Spot) -> tuple[int, ...]:
+    """Name the boxes from near which a spot's things can be taken."""
+    inside = [thing for thing, place in episode.places.items() if place == ("inside", spot)]
+    wanted = [thing for thing in inside if episode.by_id()[thing].name in episode.goal_names()]
+    return spot, *wanted
+
+
+def _last_trips(load: Load) -> Iterator[tuple[tuple[int, int], Load]]:
+    """List which one or two things could come last, and what comes before."""
+    taken = [spot for spot, count in enumerate(load) if count]
+    for first in taken:
+        without = _less(load, first)
+        yield (first, first), without
+        for second in taken:
+            if second >= first and without[second]:
+                yield (first, second), _less(without, second)
+
+
+def _less(load: Load, spot: int) -> Load:
+    return (*load[:spot], load[spot] - 1, *load[spot + 1 :])
+
+
+# -------------------------------------------------------------------- the team
+
+
+class _Sharing:
+    """The search for the sharing of loads and openings in which the busiest agent has the least to do."""
+
+    def __init__(self, trips: _Trips, choices: Sequence[Load]) -> None:
+        self._trips, self._choices = trips, choices
+        self._alone: dict[Load, list[int]] = {}
+        self._from: dict[tuple[int, Load], int] = {}
+        self._opening = [trips.opening(spot) if shut else [] for spot, shut in enumerate(trips.shut)]
+        self._best = 0
+
+    def least(self) -> int:
+        """Give the least number of steps in which some choice can be brought."""
+        self._best = 10**6
+        for load in sorted(self._choices, key=lambda load: self._at_least(0, load)):
+            self._share(0, load, [])
+        return self._best
+
+    def _share(self, agent: int, rest: Load, shares: list[Load]) -> None:
+        """Give the agents from this one on all parts of what is left that could still be better."""
+        if self._at_least(agent, rest) >= self._best:
+            return
+        if agent == self._trips.agents - 1:
+            self._best = min(self._best, self._with_openings([*shares, rest]))
+            return
+        for share in _parts(rest):
+            if self._busy(agent, share) < self._best:
+                self._share(agent + 1, _difference(rest, share), [*shares, share])
+
+    def _busy(self, agent: int, share: Load) -> int:
+        """Count an agent's steps of walking, taking and putting."""
+        if not any(share):
+            return 0
+        if share not in self._alone:
+            self._alone[share] = [2 * sum(share) + steps for steps in self._trips.walk(share)]
+        return self._alone[share][agent]
+
+    def _at_least(self, agent: int, rest: Load) -> int:
+        """Bound what the agents from this one on need for what is left, openings apart."""
+        if (agent, rest) not in self._from:
+            self._from[agent, rest] = self._busy(agent, rest)
+            if agent < self._trips.agents - 1:
+                self._from[agent, rest] = min(
+                    max(self._busy(agent, share), self._at_least(agent + 1, _difference(rest, share)))
+                    for share in _parts(rest)
+                )
+        return self._from[agent, rest]
+
+    def _with_openings(self, shares: Sequence[Load]) -> int:
+        """Give the least number of steps once the openings are shared too, up to the best known."""
+        busy = [self._busy(agent, share) for agent, share in enumerate(shares)]
+        shut = [spot for spot, is_shut in enumerate(self._trips.shut) if is_shut and any(s[spot] for s in shares)]
+        steps = max(busy)
+        while steps < self._best and not self._can_open(shut, shares, [steps - each for each in busy], steps):
+            steps += 1
+        return steps
+
+    def _can_open(self, shut: Sequence[int], shares: Sequence[Load], spare: list[int], steps: int) -> bool:
+        """Say whether the agents' spare steps suffice to open what is shut."""
+        if not shut:
+            return True
+        spot, *others = shut
+        for agent, share in enumerate(shares):
+            if spare[agent] > 0 and (share[spot] or self._opening[spot][agent] <= steps):
+                spare[agent] -= 1
+                if self._can_open(others, shares, spare, steps):
+                    return True
+                spare[agent] += 1
+        return False
+
+
+def _parts(load: Load) -> Iterator[Load]:
+    """List the loads that are part of a load, the whole and nothing included."""
+    return product(*(range(count + 1) for count in load))
+
+
+def _difference(load: Load, part: Load) -> Load:
+    return tuple(whole - taken for whole, taken in zip(load, part, strict=True))
