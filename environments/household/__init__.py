@@ -1,0 +1,44 @@
+"""The household: rooms, containers and things to carry, as in C-WAH, by symbolic rules."""
+
+from environments.household.beliefs import Beliefs, Known, Met
+from environments.household.episode import (
+    CATEGORIES,
+    Episode,
+    Goal,
+    Start,
+    Thing,
+    parse_episode,
+    save_episode,
+)
+from environments.household.loading import load_episode, with_agents
+from environments.household.macro import Ended, Macro, Plan, possible
+from environments.household.play import Event, Frame, Trace, advance
+from environments.household.world import Action, Observation, Outcome, Seen, World
+
+__all__ = [
+    "CATEGORIES",
+    "Action",
+    "Beliefs",
+    "Ended",
+    "Episode",
+    "Event",
+    "Frame",
+    "Goal",
+    "Known",
+    "Macro",
+    "Met",
+    "Observation",
+    "Outcome",
+    "Plan",
+    "Seen",
+    "Start",
+    "Thing",
+    "Trace",
+    "World",
+    "advance",
+    "load_episode",
+    "parse_episode",
+    "possible",
+    "save_episode",
+    "with_agents",
+]

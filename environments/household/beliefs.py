@@ -1,0 +1,143 @@
+"""What one agent knows: what it saw, where and when."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import BaseModel
+
+from environments.household.episode import Goal
+from environments.household.world import Observation, Seen
+
+
+class Known(Seen):
+    """A thing as last seen, and at which step."""
+
+    step: int
+
+
+class Met(BaseModel):
+    """Another agent as last seen."""
+
+    room: int
+    hands: list[int]
+    step: int
+
+
+class Beliefs(BaseModel):
+    """One agent's knowledge; plain JSON by `model_dump`, and back by `model_validate`."""
+
+    agent: int
+    step: int = 0
+    room: int = 0
+    position: tuple[float, float] = (0.0, 0.0)
+    hands: list[int] = []
+    rooms: dict[int, str] = {}
+    room_seen: dict[int, int] = {}
+    things: dict[int, Known] = {}
+    checked: dict[int, int] = {}
+    others: dict[int, Met] = {}
+    lost: dict[int, int] = {}
+    """What was not where it was believed to be, and when that was noticed."""
+
+    def update(self, observation: Observation) -> None:
+        """Take in what is seen, and give up what should be seen here and is not."""
+        step = self.step = observation.step
+        self.room, self.position, self.hands = observation.room, observation.position, list(observation.hands)
+        self.rooms = dict(observation.rooms)
+        self.room_seen[observation.room] = step
+        self._give_up(observation)
+        for seen in observation.seen:
+            self._learn(seen, step)
+        for other, room, hands in observation.others:
+            self.others[other] = Met(room=room, hands=hands, step=step)
+
+    def _give_up(self, observation: Observation) -> None:
+        present = {seen.id for seen in observation.seen}
+        here = [known for known in self.things.values() if known.room == observation.room]
+        for known in here:
+            if known.id not in present and not self._shut(known):
+                del self.things[known.id]
+                self.lost[known.id] = observation.step
+
+    def _shut(self, known: Known) -> bool:
+        """Say whether a thing may lie unseen, put into a container that is shut."""
+        holder = None if known.holder is None or known.relation != "inside" else self.things.get(known.holder)
+        return holder is not None and holder.is_open is False
+
+    def _learn(self, seen: Seen, step: int) -> None:
+        self.things[seen.id] = Known.model_construct(**seen.__dict__, step=step)
+        self.lost.pop(seen.id, None)
+        if seen.is_open:
+            self.checked[seen.id] = step
+
+    def merge(self, other: "Beliefs") -> None:
+        """Take over whatever another agent saw later."""
+        for known in other.things.values():
+            mine = self.things.get(known.id)
+            if (mine.step if mine else self.lost.get(known.id, -1)) < known.step:
+                self.things[known.id] = known
+                self.lost.pop(known.id, None)
+        for thing, step in other.lost.items():
+            if thing in self.things and self.things[thing].step < step:
+                del self.things[thing]
+                self.lost[thing] = step
+        _later(self.checked, other.checked)
+        _later(self.room_seen, other.room_seen)
+
+    def containers(self) -> list[Known]:
+        """List the containers known, in the order of their ids."""
+        return self._kind("container")
+
+    def objects(self) -> list[Known]:
+        """List the goal objects known, in the order of their ids."""
+        return self._kind("object")
+
+    def _kind(self, category: str) -> list[Known]:
+        return sorted(
+            (known for known in self.things.values() if known.category == category), key=lambda k: k.id
+        )
+
+    def placed(self, goals: Iterable[Goal]) -> dict[str, int]:
+        """Count what is believed to satisfy each goal."""
+        return {
+            goal.key: min(goal.count, sum(satisfies(known, goal) for known in self.things.values()))
+            for goal in goals
+        }
+
+    def words(self) -> str:
+        """Tell what is known, for a model."""
+        lines = [f"I am in the {self.rooms.get(self.room, 'house')}, holding {self._held()}."]
+        lines += [self._sentence(known) for known in (*self.containers(), *self.objects())]
+        unseen = [name for room, name in self.rooms.items() if room not in self.room_seen]
+        if unseen:
+            lines.append(f"Not yet explored: {', '.join(unseen)}.")
+        return "\n".join(lines)
+
+    def _held(self) -> str:
+        held = [f"<{self.things[thing].name}> ({thing})" for thing in self.hands if thing in self.things]
+        return " and ".join(held) or "nothing"
+
+    def _sentence(self, known: Known) -> str:
+        where = f"in the {self.rooms.get(known.room, 'house')}"
+        if known.category == "container":
+            state = "open" if known.is_open else "closed, unchecked"
+            return f"<{known.name}> ({known.id}) is {state}, {where}."
+        holder = self.things.get(known.holder) if known.holder is not None else None
+        if known.relation == "held by":
+            return f"<{known.name}> ({known.id}) is held by agent {known.holder} (step {known.step})."
+        at = f"{known.relation} <{holder.name}> ({holder.id}) {where}" if holder else where
+        return f"<{known.name}> ({known.id}) is {at} (step {known.step})."
+
+
+def satisfies(known: Seen, goal: Goal) -> bool:
+    """Say whether a thing, where it is, counts for a goal."""
+    return known.name == goal.name and known.relation == goal.relation and known.holder == goal.target
+
+
+def _later(mine: dict[int, int], theirs: Mapping[int, int]) -> None:
+    for key, step in theirs.items():
+        mine[key] = max(step, mine.get(key, step))
+
+
+def names_of(goals: Sequence[Goal]) -> set[str]:
+    """Name the classes that goals ask for."""
+    return {goal.name for goal in goals}

@@ -1,0 +1,241 @@
+"""What an episode is: an apartment, where everything lies, what is wanted, and who starts where."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import networkx
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
+
+from mneme.errors import BadInput
+
+Relation = Literal["on", "inside"]
+Kind = Literal["room", "door", "container", "surface", "object"]
+CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
+CONTAINERS = frozenset(
+    ("bathroomcabinet", "kitchencabinet", "cabinet", "fridge", "stove", "dishwasher", "microwave")
+)
+MOST_AGENTS = 4
+
+
+class Thing(BaseModel):
+    """A room, a door, a piece of furniture or an object; metres, y is up; dumped as a bare list."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    name: str = Field(min_length=1)
+    category: Kind
+    center: tuple[float, float, float]
+    size: tuple[float, float, float]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_list(cls, given: Any) -> Any:
+        return dict(zip(cls.model_fields, given, strict=False)) if isinstance(given, list | tuple) else given
+
+    @model_serializer
+    def _as_list(self) -> list[Any]:
+        return [self.id, self.name, self.category, list(self.center), list(self.size)]
+
+
+class Goal(BaseModel):
+    """So many things of a name on, or inside, a target: `on_wine_72: 1`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    relation: Relation
+    name: str
+    target: int
+    count: int = Field(ge=1)
+
+    @property
+    def key(self) -> str:
+        """Write the predicate as C-WAH does."""
+        return f"{self.relation}_{self.name}_{self.target}"
+
+
+class Start(BaseModel):
+    """Where an agent begins: the floor position (x, z) in metres, and who put it there."""
+
+    model_config = ConfigDict(frozen=True)
+
+    room: int
+    position: tuple[float, float]
+    placed: Literal["recorded", "seeded rule"]
+
+
+class Episode(BaseModel):
+    """All that a world is made from; raises `BadInput`, naming the field, where it cannot be played."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    source: str
+    apartment: str
+    category: str
+    goals: list[Goal]
+    starts: list[Start]
+    things: list[Thing]
+    places: dict[int, tuple[Relation, int]] = Field(description="Thing to relation and holder.")
+    doors: list[tuple[int, int, tuple[float, float]]] = Field(description="Two rooms and the centre (x, z).")
+    open: list[int] = Field(description="Containers that are open at the start.")
+    seed: int
+
+    @model_validator(mode="after")
+    def _playable(self) -> Self:
+        by_id = self.by_id()
+        _check_things(self, by_id)
+        _check_places(self, by_id)
+        _check_doors(self, by_id)
+        _check_starts(self, by_id)
+        _check_goals(self, by_id)
+        return self
+
+    def by_id(self) -> dict[int, Thing]:
+        """Index the things by id."""
+        return {thing.id: thing for thing in self.things}
+
+    def rooms(self) -> list[Thing]:
+        """List the rooms in the order of the file."""
+        return [thing for thing in self.things if thing.category == "room"]
+
+    def room_of(self, thing: int) -> int:
+        """Follow the holders of a thing, as placed at the start, up to its room."""
+        places = self.places
+        while thing in places:
+            thing = places[thing][1]
+        return thing
+
+    def goal_names(self) -> frozenset[str]:
+        """Name the classes that the goals ask for."""
+        return frozenset(goal.name for goal in self.goals)
+
+
+def parse_episode(given: Mapping[str, Any], name: str = "episode") -> Episode:
+    """Validate an episode from plain values; `BadInput` names the field."""
+    try:
+        return Episode.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"{name}: {where}: {first['msg']}.", "Mend this field of the episode.") from error
+
+
+def save_episode(episode: Episode, path: Path) -> None:
+    """Write an episode as JSON that `load_episode` reads."""
+    path.write_text(episode.model_dump_json() + "\n", encoding="utf-8")
+
+
+def check_agents(agents: int) -> None:
+    """Refuse a team that is empty or larger than the world is made for."""
+    if not 1 <= agents <= MOST_AGENTS:
+        raise BadInput(f"agents: {agents} is not possible.", f"Give 1 to {MOST_AGENTS} agents.")
+
+
+def _check_things(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+    if not any(thing.category == "room" for thing in episode.things):
+        raise BadInput("things: there is no room.", "Give at least one thing of the category room.")
+    twice = [key for key, times in Counter(thing.id for thing in episode.things).items() if times > 1]
+    if twice:
+        raise BadInput(f"things: the id {twice[0]} is there twice.", "Give every thing an id of its own.")
+    numbers = (number for thing in by_id.values() for number in (*thing.center, *thing.size))
+    if not all(math.isfinite(number) for number in numbers):
+        raise BadInput("things: a center or size is not a finite number.", "Give metres.")
+    for container in episode.open:
+        if container not in by_id or by_id[container].category != "container":
+            raise BadInput(f"open: {container} is no container.", "Name containers only.")
+
+
+def _check_places(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+    for thing in episode.things:
+        if thing.category not in ("room", "door") and thing.id not in episode.places:
+            raise BadInput(f"places: {thing.name} ({thing.id}) is nowhere.", "Say what holds it.")
+    for thing_id, (relation, holder) in episode.places.items():
+        _check_place(by_id, thing_id, relation, holder)
+
+
+def _check_place(by_id: Mapping[int, Thing], thing: int, relation: str, holder: int) -> None:
+    if thing not in by_id:
+        raise BadInput(f"places: {thing} is no thing of this episode.", "Remove it or add the thing.")
+    if holder not in by_id:
+        raise BadInput(
+            f"places: {thing} is {relation} {holder}, which is missing.", "Add that room or holder."
+        )
+    kind, within = by_id[thing].category, by_id[holder].category
+    allowed = ("room",) if kind != "object" else ("room", "container", "surface")
+    if kind == "room" or within not in allowed:
+        raise BadInput(
+            f"places: a {kind} ({thing}) cannot be {relation} a {within} ({holder}).", "Mend the holder."
+        )
+
+
+def _check_doors(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+    ways = networkx.Graph()
+    ways.add_nodes_from(room.id for room in episode.rooms())
+    for first, second, _ in episode.doors:
+        for room in (first, second):
+            if room not in by_id or by_id[room].category != "room":
+                raise BadInput(
+                    f"doors: a door leads to the missing room {room}.", "Add the room or drop the door."
+                )
+        ways.add_edge(first, second)
+    start = episode.starts[0].room if episode.starts else episode.rooms()[0].id
+    if start not in ways:
+        raise BadInput(f"starts.0.room: there is no room {start}.", "Name a room of this episode.")
+    missing = set(ways) - networkx.node_connected_component(ways, start)
+    if missing:
+        lost = min(missing)
+        raise BadInput(f"doors: no way leads to {by_id[lost].name} ({lost}).", "Add a door to that room.")
+
+
+def _check_starts(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+    check_agents(len(episode.starts))
+    for number, start in enumerate(episode.starts):
+        if start.room not in by_id or by_id[start.room].category != "room":
+            raise BadInput(
+                f"starts.{number}.room: there is no room {start.room}.", "Name a room of this episode."
+            )
+        if not all(math.isfinite(value) for value in start.position):
+            raise BadInput(f"starts.{number}.position: not a finite number.", "Give metres.")
+
+
+def _check_goals(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+    if not episode.goals:
+        raise BadInput("goals: nothing is asked for.", "Give at least one predicate such as on_wine_72: 1.")
+    if len({goal.key for goal in episode.goals}) < len(episode.goals):
+        raise BadInput("goals: a predicate is there twice.", "Give each predicate once, with its count.")
+    for goal in episode.goals:
+        _check_target(goal, by_id)
+    for name in sorted(episode.goal_names()):
+        wanted = sum(goal.count for goal in episode.goals if goal.name == name)
+        there = sum(thing.name == name and _reachable(episode, by_id, thing) for thing in episode.things)
+        if there < wanted:
+            raise BadInput(
+                f"goals: {wanted} of {name} are wanted and {there} can be reached.",
+                "Ask for fewer, or put more of them where an agent can take them.",
+            )
+
+
+def _check_target(goal: Goal, by_id: Mapping[int, Thing]) -> None:
+    target = by_id.get(goal.target)
+    if target is None:
+        raise BadInput(
+            f"goals: {goal.key}: the target {goal.target} is missing.", "Name a thing of this episode."
+        )
+    needed = "surface" if goal.relation == "on" else "container"
+    if target.category != needed:
+        raise BadInput(
+            f"goals: {goal.key}: {target.name} ({target.id}) is no {needed}, so nothing can be put {goal.relation} it.",
+            f"Name a {needed} as the target.",
+        )
+
+
+def _reachable(episode: Episode, by_id: Mapping[int, Thing], thing: Thing) -> bool:
+    """Say whether an agent can ever take a thing: it is not shut into what no rule opens."""
+    if thing.category != "object":
+        return False
+    relation, holder = episode.places[thing.id]
+    return relation == "on" or by_id[holder].category in ("room", "container")

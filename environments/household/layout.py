@@ -1,0 +1,156 @@
+"""Ways through an apartment: straight legs through the centres of doors."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import networkx
+
+from environments.household.episode import Episode, Thing
+
+Point = tuple[float, float]
+NEAR = 1e-9
+STRAIGHT = 1.05
+"""Metres walked for a metre of straight legs, as measured on the way to a room."""
+
+
+class Layout:
+    """Answer how far it is and where one comes to, for an apartment that does not change."""
+
+    def __init__(self, episode: Episode) -> None:
+        self.things = episode.by_id()
+        self.doors = [(first, second, center) for first, second, center in episode.doors]
+        self.centers: dict[int, Point] = {room.id: flat(room.center) for room in episode.rooms()}
+        self._exits: dict[int, list[int]] = {room: [] for room in self.centers}
+        for door, (first, second, _) in enumerate(self.doors):
+            self._exits[first].append(door)
+            self._exits[second].append(door)
+        self._beyond = self._measure()
+
+    def way(self, room: int, position: Point, goal: int) -> tuple[float, list[tuple[int, Point]]]:
+        """Give the length in metres to the last door before a room, and each door with the room behind it."""
+        legs: list[tuple[int, Point]] = []
+        length, here, used = 0.0, position, -1
+        while room != goal:
+            used = self._exit(room, here, goal, used)
+            length += math.dist(here, self.doors[used][2])
+            here, room = self.doors[used][2], self._other(used, room)
+            legs.append((room, here))
+        return length, legs
+
+    def steps_to_room(self, room: int, position: Point, goal: int) -> int:
+        """Count the steps into another room: max(1, ceil(1.05 length)); none where one is there."""
+        if room == goal:
+            return 0
+        return max(1, math.ceil(STRAIGHT * self.way(room, position, goal)[0] - NEAR))
+
+    def towards_room(self, room: int, position: Point, goal: int) -> tuple[int, Point]:
+        """Take one step towards a room; what is left of a step behind the last door leads to its centre."""
+        budget = 1.0 / STRAIGHT
+        for beyond, center in self.way(room, position, goal)[1]:
+            leg = math.dist(position, center)
+            if leg > budget + NEAR:
+                return room, _along(position, center, budget)
+            room, position, budget = beyond, center, max(0.0, budget - leg)
+        return room, _along(position, self.centers[room], budget)
+
+    def arrival(self, room: int, position: Point, goal: int) -> tuple[int, Point]:
+        """Walk into a room: the steps taken and where one stands then."""
+        if room == goal:
+            return 0, position
+        length, legs = self.way(room, position, goal)
+        steps = max(1, math.ceil(STRAIGHT * length - NEAR))
+        rest = max(0.0, steps / STRAIGHT - length)
+        return steps, _along(legs[-1][1], self.centers[goal], rest)
+
+    def _exit(self, room: int, position: Point, goal: int, used: int) -> int:
+        return min(
+            (door for door in self._exits[room] if door != used),
+            key=lambda door: (
+                math.dist(position, self.doors[door][2]) + self._beyond[door, self._other(door, room)][goal]
+            ),
+        )
+
+    def _other(self, door: int, room: int) -> int:
+        first, second, _ = self.doors[door]
+        return second if room == first else first
+
+    def _measure(self) -> dict[tuple[int, int], dict[int, float]]:
+        """Measure from each door, with the room entered by it, to each room; nobody turns round in a door."""
+        ways = networkx.DiGraph()
+        entered = [(door, room) for room, doors in self._exits.items() for door in doors]
+        ways.add_nodes_from(entered)
+        for door, room in entered:
+            for onward in self._exits[room]:
+                if onward != door:
+                    metres = math.dist(self.doors[door][2], self.doors[onward][2])
+                    ways.add_edge((door, room), (onward, self._other(onward, room)), metres=metres)
+        return {start: self._nearest(ways, start) for start in entered}
+
+    def _nearest(self, ways: networkx.DiGraph, start: tuple[int, int]) -> dict[int, float]:
+        nearest = dict.fromkeys(self._exits, math.inf)
+        lengths = networkx.single_source_dijkstra_path_length(ways, start, weight="metres")
+        for (_, room), metres in lengths.items():
+            nearest[room] = min(nearest[room], metres)
+        return nearest
+
+
+def flat(center: Sequence[float]) -> Point:
+    """Drop the height."""
+    return center[0], center[2]
+
+
+def distance(position: Point, thing: Thing) -> float:
+    """Measure the horizontal distance in metres to the bounding box of a thing."""
+    x = abs(position[0] - thing.center[0]) - thing.size[0] / 2
+    z = abs(position[1] - thing.center[2]) - thing.size[2] / 2
+    return math.hypot(max(0.0, x), max(0.0, z))
+
+
+def steps_to(metres: float) -> int:
+    """Count the steps to a thing in the same room at this bounding-box distance."""
+    return max(1, math.ceil(metres - REACH - NEAR))
+
+
+REACH = 1.3
+"""A walk to a thing ends at this distance in metres, as measured."""
+
+
+def towards(position: Point, thing: Thing) -> Point:
+    """Take one of the `steps_to` equal steps that end within reach of a thing."""
+    metres = distance(position, thing)
+    if metres <= REACH:
+        return position
+    nearest = (
+        _clamp(position[0], thing.center[0], thing.size[0] / 2),
+        _clamp(position[1], thing.center[2], thing.size[2] / 2),
+    )
+    return _along(position, nearest, (metres - REACH) / steps_to(metres))
+
+
+def beside(position: Point, thing: Thing) -> tuple[int, Point]:
+    """Walk to a thing in the same room: the steps taken and where one stands then."""
+    metres = distance(position, thing)
+    if metres <= REACH:
+        return 1, position
+    nearest = (
+        _clamp(position[0], thing.center[0], thing.size[0] / 2),
+        _clamp(position[1], thing.center[2], thing.size[2] / 2),
+    )
+    return steps_to(metres), _along(position, nearest, metres - REACH)
+
+
+def _clamp(value: float, center: float, half: float) -> float:
+    return min(max(value, center - half), center + half)
+
+
+def _along(start: Point, end: Point, metres: float) -> Point:
+    whole = math.dist(start, end)
+    if whole <= metres:
+        return end
+    share = metres / whole
+    return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
+
+
+def ids_of(things: Mapping[int, Thing], name: str) -> list[int]:
+    """List the ids of the things of a name."""
+    return [thing.id for thing in things.values() if thing.name == name]
