@@ -1,0 +1,183 @@
+"""Monte-Carlo tree search over subgoals: the upper level of MHP (Puig et al., ICLR 2021, Watch-And-Help).
+
+A subgoal puts one thing to its target, one thing at a time, as published. Its low-level plan comes by
+regression (put ← hold ← be close ← container open ← be in the room), which here is its cost in steps.
+Exploration and its constants are the published ones (PUCT, uniform prior, 100 simulations, rollouts of at
+most 5 random subgoals). Two deviations, both in the planner's favour: walking costs its real steps, where
+the published code counts every walk alike; and a path's value includes what the path itself costs.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+C_INIT = 0.1
+C_BASE = 1_000_000.0
+SIMULATIONS = 100
+ROLLOUT = 5
+STEP_COST = 0.02
+"""Of one step, against 1 for a satisfied predicate: the published costs of a fetch, spread over its steps."""
+
+Steps = Callable[[int, int], int]
+"""Steps from one spot (a thing or a room, by id) to another."""
+
+
+class Item(NamedTuple):
+    """A thing that may be fetched: where the belief's sample has it, and whether it must be searched for."""
+
+    id: int
+    """Negative where the thing was never seen."""
+    name: str
+    spot: int
+    """What is walked to: the thing itself, its closed container, or its unexplored room."""
+    opens: bool
+    held: bool
+    observed: bool
+
+
+class Need(NamedTuple):
+    """So many things of a name are still to be put to a target."""
+
+    name: str
+    target: int
+    left: int
+    closed: bool
+    """The target must be opened first."""
+
+
+class Subgoal(NamedTuple):
+    """Put this item to this target."""
+
+    item: Item
+    target: int
+
+
+class Situation(NamedTuple):
+    """What one agent plans in: where it is, what is left to do and with what."""
+
+    here: int
+    needs: tuple[Need, ...]
+    items: tuple[Item, ...]
+
+
+@dataclass
+class Branch:
+    """A node of the tree: the subgoal that led here, what it cost, and how well it went from here."""
+
+    situation: Situation
+    subgoal: Subgoal | None = None
+    cost: float = 0.0
+    children: list["Branch"] = field(default_factory=list)
+    expanded: bool = False
+    visits: int = 0
+    value: float = 0.0
+
+
+def search(situation: Situation, steps: Steps, random: Random) -> list[Subgoal]:
+    """Return the most visited sequence of subgoals, the first of which is to be pursued; empty if none is."""
+    root = Branch(situation)
+    _expand(root, steps)
+    for _ in range(SIMULATIONS if len(root.children) > 1 else 0):
+        path = _descend(root, steps, random)
+        spent = sum(branch.cost for branch in path)
+        _back_up(path, len(path) - 1 - spent * STEP_COST + _rollout(path[-1].situation, steps, random))
+    return [branch.subgoal for branch in _most_visited(root) if branch.subgoal]
+
+
+def subgoals(situation: Situation) -> list[Subgoal]:
+    """Return the subgoals open in a situation: what is held goes first, then what is seen, then the rest."""
+    every = [
+        Subgoal(item, need.target)
+        for need in situation.needs
+        if need.left
+        for item in situation.items
+        if item.name == need.name
+    ]
+    for preferred in (_is_held, _is_observed):
+        if chosen := [subgoal for subgoal in every if preferred(subgoal)]:
+            return chosen
+    return every
+
+
+def _is_held(subgoal: Subgoal) -> bool:
+    return subgoal.item.held
+
+
+def _is_observed(subgoal: Subgoal) -> bool:
+    return subgoal.item.observed
+
+
+def _pursue(situation: Situation, subgoal: Subgoal, steps: Steps) -> tuple[Situation, float]:
+    """Return the situation after a subgoal, and its cost in steps by regression."""
+    item, target = subgoal
+    fetch = 0 if item.held else steps(situation.here, item.spot) + item.opens + 1
+    start = situation.here if item.held else item.spot
+    number = next(
+        n for n, need in enumerate(situation.needs) if need.name == item.name and need.target == target
+    )
+    need = situation.needs[number]
+    cost = fetch + steps(start, target) + need.closed + 1
+    needs = tuple(
+        each._replace(left=each.left - (n == number), closed=each.closed and each.target != target)
+        for n, each in enumerate(situation.needs)
+    )
+    items = tuple(_opened(each, item) for each in situation.items if each.id != item.id)
+    return Situation(target, needs, items), cost
+
+
+def _opened(each: Item, fetched: Item) -> Item:
+    """What lies in the same container as what was fetched needs no second opening."""
+    return each._replace(opens=False) if each.spot == fetched.spot and fetched.opens else each
+
+
+def _expand(branch: Branch, steps: Steps) -> None:
+    for subgoal in subgoals(branch.situation):
+        after, cost = _pursue(branch.situation, subgoal, steps)
+        branch.children.append(Branch(after, subgoal, cost))
+    branch.expanded = True
+
+
+def _descend(root: Branch, steps: Steps, random: Random) -> list[Branch]:
+    """Follow the best children to a leaf and expand it; return the path."""
+    path = [root]
+    while path[-1].expanded and path[-1].children:
+        path.append(_best_child(path[-1], random))
+    if not path[-1].expanded:
+        _expand(path[-1], steps)
+    return path
+
+
+def _best_child(branch: Branch, random: Random) -> Branch:
+    fresh = [child for child in branch.children if not child.visits]
+    if fresh:
+        return random.choice(fresh)
+    curiosity = math.log((1 + branch.visits + C_BASE) / C_BASE) + C_INIT
+    drive = curiosity / len(branch.children) * math.sqrt(branch.visits)
+    return max(branch.children, key=lambda child: child.value / child.visits + drive / (1 + child.visits))
+
+
+def _rollout(situation: Situation, steps: Steps, random: Random) -> float:
+    """Return what at most `ROLLOUT` random subgoals bring: predicates satisfied less the steps' cost."""
+    gained = 0.0
+    for _ in range(ROLLOUT):
+        choices = subgoals(situation)
+        if not choices:
+            break
+        situation, cost = _pursue(situation, random.choice(choices), steps)
+        gained += 1 - cost * STEP_COST
+    return gained
+
+
+def _back_up(path: list[Branch], value: float) -> None:
+    for branch in path:
+        branch.visits += 1
+        branch.value += value
+
+
+def _most_visited(root: Branch) -> Iterator[Branch]:
+    branch = root
+    while branch.children:
+        branch = max(branch.children, key=lambda child: child.visits)
+        yield branch
