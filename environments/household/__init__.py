@@ -10,6 +10,7 @@ from environments.household.episode import (
     parse_episode,
     save_episode,
 )
+from environments.household.generator import generate
 from environments.household.loading import load_episode, with_agents
 from environments.household.macro import Ended, Macro, Plan, possible
 from environments.household.play import Event, Frame, Trace, advance
@@ -36,6 +37,7 @@ __all__ = [
     "Trace",
     "World",
     "advance",
+    "generate",
     "load_episode",
     "parse_episode",
     "possible",

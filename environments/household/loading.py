@@ -3,12 +3,13 @@
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from environments.household.episode import (
     CONTAINERS,
+    MOST_AGENTS,
     Episode,
     Start,
     Thing,
@@ -17,7 +18,7 @@ from environments.household.episode import (
 )
 from mneme.errors import BadInput
 
-_PREDICATE = re.compile(r"(on|inside)_([a-z]+)_(\d+)")
+_PREDICATE = re.compile(r"(on|inside)_(\w+)_(\d+)")
 _CATEGORY = {
     "Prepare afternoon tea": "Prepare Tea",
     "Wash dishes": "Wash Dishes",
@@ -44,16 +45,20 @@ def load_episode(path: Path | str, agents: int = 2, seed: int = 0) -> Episode:
 def with_agents(episode: Episode, agents: int, seed: int = 0) -> Episode:
     """Give an episode so many agents: the first recorded starts, then seeded ones."""
     check_agents(agents)
-    starts = list(episode.starts[:agents])
-    chance = random.Random(f"starts:{episode.id}:{seed}")  # noqa: S311
-    while len(starts) < agents:
-        starts.append(_seeded(episode.rooms(), chance))
-    return parse_episode({**dict(episode), "starts": starts}, episode.id)
+    starts = [
+        *episode.starts[:agents],
+        *seeded_starts(episode.rooms(), episode.id, seed)[len(episode.starts) :],
+    ]
+    return parse_episode({**dict(episode), "starts": starts[:agents]}, episode.id)
 
 
-def _seeded(rooms: list[Thing], chance: random.Random) -> Start:
-    """Stand somewhere in the inner half of a room drawn evenly."""
-    room = chance.choice(rooms)
+def seeded_starts(rooms: Sequence[Thing], name: str, seed: int = 0) -> list[Start]:
+    """Stand as many agents as there can be each in the inner half of a room drawn evenly."""
+    chance = random.Random(f"starts:{name}:{seed}")  # noqa: S311
+    return [_seeded(chance.choice(rooms), chance) for _ in range(MOST_AGENTS)]
+
+
+def _seeded(room: Thing, chance: random.Random) -> Start:
     x, z = (room.center[axis] + room.size[axis] * chance.uniform(-0.25, 0.25) for axis in (0, 2))
     return Start(room=room.id, position=(round(x, 2), round(z, 2)), placed="seeded rule")
 

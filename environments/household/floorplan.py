@@ -1,0 +1,117 @@
+"""Floor plans for generated apartments: rectangles that share walls, with doors in them."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from environments.household.layout import Point
+
+LARGE = (6.5, 8.5)
+SMALL = (4.5, 6.0)
+"""Sides in metres; C-WAH's kitchen and living room measure 8, its bedroom and bathroom 5.5."""
+SIDES = {"kitchen": LARGE, "livingroom": LARGE}
+ROOMS = ("kitchen", "livingroom", "bedroom", "bathroom", "homeoffice", "diningroom")
+FEWEST_ROOMS, MOST_ROOMS = 4, len(ROOMS)
+DOOR = 0.93
+SHARED = 1.6
+"""Metres of wall that two rooms must share for a door between them."""
+TRIES = 200
+
+
+class Room(NamedTuple):
+    """A rectangle on the floor, in metres."""
+
+    name: str
+    x: float
+    z: float
+    width: float
+    depth: float
+
+    @property
+    def center(self) -> Point:
+        """Give the middle."""
+        return self.x + self.width / 2, self.z + self.depth / 2
+
+
+class Door(NamedTuple):
+    """A door between two rooms, named by their numbers."""
+
+    first: int
+    second: int
+    center: Point
+
+
+def draw_plan(rooms: int, chance: Random) -> tuple[list[Room], list[Door]]:
+    """Draw rooms that do not overlap, each joined to an earlier one by a door, as C-WAH's are: a tree."""
+    names = [*ROOMS[:FEWEST_ROOMS], *chance.sample(ROOMS[FEWEST_ROOMS:], rooms - FEWEST_ROOMS)]
+    chance.shuffle(names)
+    plan: list[Room] = []
+    doors: list[Door] = []
+    for name in names:
+        if plan:
+            against, room = _attach(name, plan, chance)
+            doors.append(_door(plan, against, room, chance))
+            plan.append(room)
+        else:
+            plan.append(Room(name, 0.0, 0.0, *_sides(name, chance)))
+    return plan, doors
+
+
+def _sides(name: str, chance: Random) -> tuple[float, float]:
+    low, high = SIDES.get(name, SMALL)
+    return round(chance.uniform(low, high), 2), round(chance.uniform(low, high), 2)
+
+
+def _attach(name: str, plan: Sequence[Room], chance: Random) -> tuple[int, Room]:
+    """Set a room against a wall of an earlier one, where it fits."""
+    for _ in range(TRIES):
+        against = chance.randrange(len(plan))
+        room = _beside(name, plan[against], chance)
+        if not any(_overlap(room, other) for other in plan):
+            return against, room
+    outermost = max(range(len(plan)), key=lambda number: plan[number].x + plan[number].width)
+    wall = plan[outermost]
+    return outermost, Room(name, wall.x + wall.width, wall.z, *_sides(name, chance))
+
+
+def _beside(name: str, wall: Room, chance: Random) -> Room:
+    width, depth = _sides(name, chance)
+    side = chance.choice("nesw")
+    if side in "ns":
+        x = round(chance.uniform(wall.x - width + SHARED, wall.x + wall.width - SHARED), 2)
+        return Room(name, x, wall.z + wall.depth if side == "n" else wall.z - depth, width, depth)
+    z = round(chance.uniform(wall.z - depth + SHARED, wall.z + wall.depth - SHARED), 2)
+    return Room(name, wall.x + wall.width if side == "e" else wall.x - width, z, width, depth)
+
+
+def _overlap(one: Room, other: Room) -> bool:
+    return (
+        one.x < other.x + other.width - 1e-6
+        and other.x < one.x + one.width - 1e-6
+        and one.z < other.z + other.depth - 1e-6
+        and other.z < one.z + one.depth - 1e-6
+    )
+
+
+def _shared(one: Room, other: Room) -> tuple[Point, Point] | None:
+    """Give the ends of the wall that two rooms share, where it is long enough for a door."""
+    left, right = max(one.x, other.x), min(one.x + one.width, other.x + other.width)
+    low, high = max(one.z, other.z), min(one.z + one.depth, other.z + other.depth)
+    if abs(right - left) < 1e-6 and high - low >= SHARED - 1e-6:
+        return (left, low), (left, high)
+    if abs(high - low) < 1e-6 and right - left >= SHARED - 1e-6:
+        return (left, low), (right, low)
+    return None
+
+
+def _door(plan: Sequence[Room], against: int, room: Room, chance: Random) -> Door:
+    wall = _shared(plan[against], room)
+    assert wall is not None, "rooms are attached along a wall"
+    return Door(against, len(plan), _on(wall, chance))
+
+
+def _on(wall: tuple[Point, Point], chance: Random) -> Point:
+    (x, z), (to_x, to_z) = wall
+    length = max(to_x - x, to_z - z)
+    share = chance.uniform(DOOR / 2, length - DOOR / 2) / length
+    return round(x + share * (to_x - x), 2), round(z + share * (to_z - z), 2)

@@ -1,0 +1,229 @@
+"""Make episodes by seed that read like C-WAH's.
+
+What five recorded episodes of C-WAH showed, and what is drawn here: goals ask for 3 to 5 things in all (3 of
+tableware, 5 of food); one and a half times as many of these classes lie in the apartment; three quarters of
+them in closed containers, most in the fridge, the dishwasher and a bedroom's cabinet, the others on the
+kitchen table and the coffee table; none on or in the goal's own target.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from environments.household.episode import (
+    CATEGORIES,
+    Episode,
+    Goal,
+    Kind,
+    Relation,
+    Start,
+    Thing,
+    check_agents,
+)
+from environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Door, Room, draw_plan
+from environments.household.furnishing import CLUTTER, Extent, furnish
+from environments.household.loading import seeded_starts
+from mneme.errors import BadInput
+
+HIDDEN = 0.75
+"""Share of goal things that lie in closed containers."""
+SPARE = 0.5
+"""Things of the goal's classes beyond those wanted, as a share of them, on average."""
+OBJECTS = (255, 285)
+"""Objects in an apartment, goal things included; furniture brings the things to some 300."""
+HIDING = {
+    "fridge": 10,
+    "dishwasher": 6,
+    "cabinet": 6,
+    "microwave": 2,
+    "kitchencabinet": 2,
+    "stove": 1,
+    "bathroomcabinet": 1,
+}
+"""How often each class of container hides a goal thing (28 drawn as 24 were seen, the rest spread)."""
+SHOWING = {"coffeetable": 5, "kitchentable": 3, "desk": 1, "kitchencounter": 1}
+
+FOOD: dict[str, Extent] = {
+    "cupcake": (0.12, 0.13, 0.12),
+    "juice": (0.1, 0.31, 0.09),
+    "apple": (0.1, 0.11, 0.1),
+    "pudding": (0.13, 0.07, 0.13),
+    "poundcake": (0.27, 0.1, 0.27),
+    "pancake": (0.27, 0.1, 0.27),
+    "wine": (0.12, 0.46, 0.12),
+    "coffeepot": (0.22, 0.25, 0.16),
+}
+TABLEWARE: dict[str, Extent] = {
+    "plate": (0.29, 0.02, 0.29),
+    "cutleryfork": (0.26, 0.02, 0.03),
+    "waterglass": (0.08, 0.13, 0.08),
+    "wineglass": (0.09, 0.23, 0.09),
+}
+
+
+class Wish(NamedTuple):
+    """What a category asks for: so many things of some classes, at a target."""
+
+    relation: Relation
+    target: str
+    classes: tuple[str, ...]
+    count: int
+
+
+WISHES = {
+    "Wash Dishes": Wish("inside", "dishwasher", ("plate", "cutleryfork", "waterglass", "wineglass"), 3),
+    "Put Groceries": Wish(
+        "inside", "fridge", ("poundcake", "cupcake", "wine", "apple", "juice", "pudding"), 5
+    ),
+    "Prepare a Meal": Wish(
+        "on", "kitchentable", ("wine", "juice", "apple", "cupcake", "poundcake", "pancake", "coffeepot"), 5
+    ),
+    "Set up Table": Wish("on", "kitchentable", ("cutleryfork", "plate", "waterglass", "wineglass"), 3),
+    "Prepare Tea": Wish("on", "coffeetable", ("pudding", "juice", "apple", "cupcake", "wine"), 5),
+}
+
+
+def generate(
+    seed: int,
+    category: str | None = None,
+    agents: int = 2,
+    rooms: int | None = None,
+    apartment: int | None = None,
+) -> Episode:
+    """Make an episode: the same for the same arguments; further agents change nothing but their own starts.
+
+    `apartment` is the seed of the floor plan and furniture, so that episodes can share one; by default each
+    has its own. Raises `BadInput` naming the argument that is not possible.
+    """
+    check_agents(agents)
+    _check(category, rooms)
+    chance = Random(f"episode:{seed}")  # noqa: S311
+    category = category or CATEGORIES[seed % len(CATEGORIES)]
+    home = Home(seed if apartment is None else apartment, rooms)
+    goals = _goals(WISHES[category], home, chance)
+    wanted = _supply(goals, chance)
+    for name in wanted:
+        home.put(name, (FOOD | TABLEWARE)[name], *_spot(home, goals[0].target, chance), chance)
+    clutter = chance.randint(*OBJECTS) - len(wanted)
+    for _ in range(clutter):
+        _strew(home, wanted, chance)
+    name = f"{category.lower().replace(' ', '-')}-{seed}-in-{home.name}"
+    return Episode(
+        id=name,
+        source="generated",
+        apartment=home.name,
+        category=category,
+        goals=goals,
+        starts=_starts(home, agents, name),
+        things=home.things,
+        places=home.places,
+        doors=home.doors,
+        open=[],
+        seed=seed,
+    )
+
+
+def _check(category: str | None, rooms: int | None) -> None:
+    if category is not None and category not in CATEGORIES:
+        raise BadInput(f"category: there is none called {category}.", f"One of: {', '.join(CATEGORIES)}.")
+    if rooms is not None and not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
+        raise BadInput(f"rooms: {rooms} is not possible.", f"Give {FEWEST_ROOMS} to {MOST_ROOMS} rooms.")
+
+
+class Home:
+    """An apartment being filled: rooms and furniture by its own seed, then objects."""
+
+    def __init__(self, seed: int, rooms: int | None) -> None:
+        chance = Random(f"apartment:{seed}:{rooms}")  # noqa: S311
+        plan, doors = draw_plan(rooms or chance.randint(FEWEST_ROOMS, MOST_ROOMS), chance)
+        self.name = f"home-{seed}" if rooms is None else f"home-{seed}-of-{rooms}"
+        self.things: list[Thing] = []
+        self.places: dict[int, tuple[Relation, int]] = {}
+        ids = [self._room(room) for room in plan]
+        self.doors = [(ids[door.first], ids[door.second], door.center) for door in doors]
+        for number, room in enumerate(plan):
+            self._furnish(ids[number], room, doors, chance)
+
+    def _add(self, name: str, category: Kind, center: Extent, size: Extent) -> int:
+        number = len(self.things) + 1
+        self.things.append(Thing(id=number, name=name, category=category, center=center, size=size))
+        return number
+
+    def _room(self, room: Room) -> int:
+        x, z = room.center
+        return self._add(room.name, "room", (round(x, 3), 1.25, round(z, 3)), (room.width, 2.5, room.depth))
+
+    def _furnish(self, number: int, room: Room, doors: Sequence[Door], chance: Random) -> None:
+        for box in furnish(room, doors, chance):
+            piece = self._add(box.piece.name, box.piece.category, box.center, box.size)
+            self.places[piece] = ("inside", number)
+
+    def named(self, name: str) -> list[Thing]:
+        """List the things of a name."""
+        return [thing for thing in self.things if thing.name == name]
+
+    def furniture(self, room: str) -> list[Thing]:
+        """List what bears objects in the room of a name."""
+        within = self.named(room)[0].id
+        return [
+            t
+            for t in self.things
+            if t.category in ("surface", "container") and self.places[t.id][1] == within
+        ]
+
+    def put(self, name: str, size: Extent, relation: Relation, holder: Thing, chance: Random) -> None:
+        """Lay a thing on or in a piece of furniture, within its outline."""
+        x, z = (
+            round(
+                holder.center[axis] + chance.uniform(-0.5, 0.5) * max(0.0, holder.size[axis] - size[axis]), 2
+            )
+            for axis in (0, 2)
+        )
+        top = holder.center[1] + holder.size[1] / 2 if relation == "on" else holder.center[1]
+        self.places[self._add(name, "object", (x, round(top + size[1] / 2, 2), z), size)] = (
+            relation,
+            holder.id,
+        )
+
+
+def _goals(wish: Wish, home: Home, chance: Random) -> list[Goal]:
+    target = home.named(wish.target)[0].id
+    classes = chance.sample(
+        wish.classes, chance.randint(max(1, wish.count - 2), min(wish.count, len(wish.classes)))
+    )
+    counts = dict.fromkeys(classes, 1)
+    for _ in range(wish.count - len(classes)):
+        counts[chance.choice(classes)] += 1
+    return [
+        Goal(relation=wish.relation, name=name, target=target, count=count) for name, count in counts.items()
+    ]
+
+
+def _supply(goals: Sequence[Goal], chance: Random) -> list[str]:
+    """Name the goal things that there are: those wanted, and spare ones."""
+    wanted = [goal.name for goal in goals for _ in range(goal.count)]
+    return wanted + [name for name in wanted if chance.random() < SPARE]
+
+
+def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
+    """Draw where a goal thing lies: hidden or shown, never at the target itself."""
+    hidden = chance.random() < HIDDEN
+    weights = HIDING if hidden else SHOWING
+    spots = [(thing, weights[name] / len(home.named(name))) for name in weights for thing in home.named(name)]
+    spots = [(thing, weight) for thing, weight in spots if thing.id != target]
+    [holder] = chance.choices([thing for thing, _ in spots], [weight for _, weight in spots])
+    return ("inside" if hidden else "on"), holder
+
+
+def _strew(home: Home, wanted: Sequence[str], chance: Random) -> None:
+    """Lay down one thing that no goal asks for."""
+    room = chance.choice([thing.name for thing in home.things if thing.category == "room"])
+    choices = {**CLUTTER[room], **(FOOD | TABLEWARE if room == "kitchen" else {})}
+    name = chance.choice([name for name in choices if name not in wanted])
+    holder = chance.choice(home.furniture(room))
+    home.put(name, choices[name], "on" if holder.category == "surface" else "inside", holder, chance)
+
+
+def _starts(home: Home, agents: int, name: str) -> list[Start]:
+    rooms = [thing for thing in home.things if thing.category == "room"]
+    return seeded_starts(rooms, name)[:agents]
