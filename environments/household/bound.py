@@ -42,13 +42,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from environments.household.episode import Episode, Goal
-from environments.household.reach import Indices, Metres, Reach, least
+from environments.household.reach import CLEAR, Indices, Metres, Reach, least
 
 MOST_CHOICES = 1500
 """Ways of choosing which things to bring, beyond which some wanted things are left out."""
-CLEAR = 1e-6
-"""Metres that rounding may make of nothing."""
-
 Spot = int
 Load = tuple[int, ...]
 """How many things are taken at each spot."""
@@ -72,7 +69,7 @@ def lower_bound(episode: Episode) -> Bound:
     spots = sorted({spot for each in wanted for spot in each.there})
     how = f"best sharing of {sum(each.count for each in wanted)} things among {len(episode.starts)} agents"
     return Bound(
-        steps=_Sharing(_Trips(episode, spots), _choices(wanted, spots)).least(),
+        steps=_Sharing(_trips(episode, spots), _shut(episode, spots), _choices(wanted, spots)).least(),
         kind="relaxation",
         how=how + (f"; {left_out} things left out" if left_out else ""),
     )
@@ -140,65 +137,66 @@ def _choices(wanted: Sequence[Lacking], spots: Sequence[Spot]) -> list[Load]:
 # -------------------------------------------------------------------- one agent's trips
 
 
+def _trips(episode: Episode, spots: Sequence[Spot]) -> "_Trips":
+    targets = sorted({goal.target for goal in episode.goals})
+    regions = [*(_region(episode, spot) for spot in spots), *((target,) for target in targets)]
+    return _Trips(Reach(episode, regions), len(spots))
+
+
+def _shut(episode: Episode, spots: Sequence[Spot]) -> list[bool]:
+    things = episode.by_id()
+    return [things[spot].category == "container" and spot not in episode.open for spot in spots]
+
+
 class _Trips:
     """The shortest ways on which each agent alone could take loads and bring them to a target."""
 
-    def __init__(self, episode: Episode, spots: Sequence[Spot]) -> None:
-        things = episode.by_id()
-        targets = sorted({goal.target for goal in episode.goals})
-        regions = [_region(episode, spot) for spot in spots]
-        self._reach = Reach(episode, [*regions, *((target,) for target in targets)])
-        self.agents = self._reach.starts
-        self.shut = [things[spot].category == "container" and spot not in episode.open for spot in spots]
-        self._at = self._reach.regions[: len(spots)]
-        self._target: Indices = np.unique(np.concatenate(self._reach.regions[len(spots) :]))
-        self._starts: Indices = np.arange(self.agents)
-        self._origins: Indices = np.concatenate([self._starts, self._target])
-        self._trips = {
-            pair: self._trip(*pair) for pair in combinations_with_replacement(range(len(spots)), 2)
-        }
-        self._metres: dict[Load, Metres] = {}
+    def __init__(self, reach: Reach, spots: int) -> None:
+        self._reach, self.agents = reach, len(reach.starts)
+        self._at = reach.regions[:spots]
+        self._target: Indices = np.unique(np.concatenate(reach.regions[spots:]))
+        self._origins: Indices = np.concatenate([reach.starts, self._target])
+        self._trips = {pair: self._trip(*pair) for pair in combinations_with_replacement(range(spots), 2)}
+        self._ways: dict[Load, Metres] = {}
 
-    def walk(self, load: Load) -> list[int]:
-        """Count each agent's steps of walking for a load, from its start."""
-        return [math.ceil(metres - CLEAR) for metres in self._lengths(load).min(axis=1)] if any(load) else []
+    def steps(self, load: Load) -> Indices:
+        """Count each agent's steps of walking at least for a load, from its start."""
+        return _whole(self._shortest(load).min(axis=1))
 
-    def opening(self, spot: int) -> list[int]:
+    def opening(self, spot: int) -> Indices:
         """Count the steps to success at least, where an agent only opens a container, for each agent."""
-        there = self._reach.metres(self._starts, self._at[spot]).min(axis=1)
-        on = self._reach.metres(self._at[spot], self._target).min()
-        return [math.ceil(metres - CLEAR) + 1 + math.ceil(on - CLEAR) + 1 for metres in there]
+        there = self._reach.between(self._reach.starts, self._at[spot]).min(axis=1)
+        onward = self._reach.between(self._at[spot], self._target).min()
+        return _whole(there) + 1 + _whole(onward) + 1
 
     def _trip(self, first: int, second: int) -> Metres:
         """Measure from starts and target to one spot, or two, and on to the target."""
         if first == second:
             return least(self._out(first), self._back(first))
-        between = self._reach.metres(self._at[first], self._at[second])
+        between = self._reach.between(self._at[first], self._at[second])
         forth = least(self._out(first), least(between, self._back(second)))
         return np.minimum(forth, least(self._out(second), least(between.T, self._back(first))))
 
     def _out(self, spot: int) -> Metres:
-        return self._reach.metres(self._origins, self._at[spot])
+        return self._reach.between(self._origins, self._at[spot])
 
     def _back(self, spot: int) -> Metres:
-        return self._reach.metres(self._at[spot], self._target)
-
-    def _lengths(self, load: Load) -> Metres:
-        """Measure, for each agent and each end at the target, the shortest way that brings a load."""
-        if load not in self._metres:
-            self._metres[load] = self._shortest(load)
-        return self._metres[load]
+        return self._reach.between(self._at[spot], self._target)
 
     def _shortest(self, load: Load) -> Metres:
-        shortest: Metres = np.full((self.agents, len(self._target)), math.inf)
-        for pair, rest in _last_trips(load):
-            trip = self._trips[pair]
-            if any(rest):
-                ways = least(self._lengths(rest), trip[self.agents :])
-            else:
-                ways = trip[: self.agents]
-            shortest = np.minimum(shortest, ways)
-        return shortest
+        """Measure, for each agent and each end at a target, the shortest way that brings a load."""
+        if load not in self._ways:
+            ways = [self._after(rest, self._trips[pair]) for pair, rest in _last_trips(load)]
+            self._ways[load] = np.minimum.reduce(ways)
+        return self._ways[load]
+
+    def _after(self, load: Load, trip: Metres) -> Metres:
+        """Measure the ways that bring a load and then make a trip."""
+        return least(self._shortest(load), trip[self.agents :]) if any(load) else trip[: self.agents]
+
+
+def _whole(lengths: Metres | np.float64) -> Indices:
+    return np.asarray(np.ceil(lengths - CLEAR), dtype=np.int64)
 
 
 def _region(episode: Episode, spot: Spot) -> tuple[int, ...]:
@@ -229,11 +227,12 @@ def _less(load: Load, spot: int) -> Load:
 class _Sharing:
     """The search for the sharing of loads and openings in which the busiest agent has the least to do."""
 
-    def __init__(self, trips: _Trips, choices: Sequence[Load]) -> None:
-        self._trips, self._choices = trips, choices
+    def __init__(self, trips: _Trips, shut: Sequence[bool], choices: Sequence[Load]) -> None:
+        self._trips, self._shut, self._choices = trips, shut, choices
+        self._agents = trips.agents
         self._alone: dict[Load, list[int]] = {}
         self._from: dict[tuple[int, Load], int] = {}
-        self._opening = [trips.opening(spot) if shut else [] for spot, shut in enumerate(trips.shut)]
+        self._opening = [trips.opening(spot) for spot in range(len(shut))]
         self._best = 0
 
     def least(self) -> int:
@@ -247,7 +246,7 @@ class _Sharing:
         """Give the agents from this one on all parts of what is left that could still be better."""
         if self._at_least(agent, rest) >= self._best:
             return
-        if agent == self._trips.agents - 1:
+        if agent == self._agents - 1:
             self._best = min(self._best, self._with_openings([*shares, rest]))
             return
         for share in _parts(rest):
@@ -259,14 +258,14 @@ class _Sharing:
         if not any(share):
             return 0
         if share not in self._alone:
-            self._alone[share] = [2 * sum(share) + steps for steps in self._trips.walk(share)]
+            self._alone[share] = [2 * sum(share) + int(steps) for steps in self._trips.steps(share)]
         return self._alone[share][agent]
 
     def _at_least(self, agent: int, rest: Load) -> int:
         """Bound what the agents from this one on need for what is left, openings apart."""
         if (agent, rest) not in self._from:
             self._from[agent, rest] = self._busy(agent, rest)
-            if agent < self._trips.agents - 1:
+            if agent < self._agents - 1:
                 self._from[agent, rest] = min(
                     max(self._busy(agent, share), self._at_least(agent + 1, _difference(rest, share)))
                     for share in _parts(rest)
@@ -276,7 +275,7 @@ class _Sharing:
     def _with_openings(self, shares: Sequence[Load]) -> int:
         """Give the least number of steps once the openings are shared too, up to the best known."""
         busy = [self._busy(agent, share) for agent, share in enumerate(shares)]
-        shut = [spot for spot, is_shut in enumerate(self._trips.shut) if is_shut and any(s[spot] for s in shares)]
+        shut = [spot for spot, is_shut in enumerate(self._shut) if is_shut and any(s[spot] for s in shares)]
         steps = max(busy)
         while steps < self._best and not self._can_open(shut, shares, [steps - each for each in busy], steps):
             steps += 1

@@ -1,11 +1,10 @@
-"""From where hands reach a thing, and how far apart two such places are at least.
+"""From where hands reach a thing, and how far apart two such regions are at least.
 
-Hands reach a thing from any point of its room whose distance to the thing's box is at most CLOSE. A
-shortest way that calls at several such regions can always be made to call at a point where it enters a
-region: on the region's edge, at a door, where it began, or where it called before. So the edges are sampled
-at most GRAIN metres apart, and doors, starts and the samples of overlapping regions are added. A true point
-of call lies within GRAIN / 2 of a sample, so that a leg is at most GRAIN shorter than between samples; the
-distances given here are shortened by that much.
+Hands reach a thing from any point of its room whose distance to the thing's box is at most CLOSE: its region.
+A shortest way that calls at several regions can always be made to call where it enters a region: on its edge,
+at a door, where it began, or where it called before. So the edges are sampled, and doors, starts and the
+samples of overlapping regions are added. A true point of call lies within GRAIN / 2 of a sample, so that what
+two of them are apart is shortened by GRAIN, lest it be more than a walk between them.
 """
 
 import math
@@ -22,8 +21,10 @@ Points = NDArray[np.float64]
 """Rows of (x, z) in metres."""
 Metres = NDArray[np.float64]
 Indices = NDArray[np.int64]
-GRAIN = 0.12
+GRAIN = 0.06
 """Metres between two samples of an edge."""
+CLEAR = 1e-6
+"""Metres that rounding may make of nothing."""
 
 
 class Reach:
@@ -31,27 +32,25 @@ class Reach:
 
     def __init__(self, episode: Episode, regions: Sequence[Sequence[int]]) -> None:
         things = episode.by_id()
-        self._doors = [(first, second, center) for first, second, center in episode.doors]
-        self.starts = len(episode.starts)
+        self._doors = list(episode.doors)
         boxes = [[things[each] for each in region] for region in regions]
         rooms = [episode.room_of(region[0]) for region in regions]
         hulls = {room: _hull(episode, room) for room in set(rooms)}
         fixed = [(start.room, start.position) for start in episode.starts]
         fixed += [(room, center) for first, second, center in self._doors for room in (first, second)]
-        edges = [_edge(each, hulls[room]) for each, room in zip(boxes, rooms, strict=True)]
-        self._points: Points = np.concatenate([np.array([point for _, point in fixed]), *edges])
-        self._rooms = np.array(
-            [room for room, _ in fixed]
-            + [room for room, edge in zip(rooms, edges, strict=True) for _ in range(len(edge))]
-        )
+        samples = [_edge(each, *hulls[room]) for each, room in zip(boxes, rooms, strict=True)]
+        self._points: Points = np.concatenate([np.array([point for _, point in fixed]), *samples])
+        sizes = [1] * len(fixed) + [len(each) for each in samples]
+        self._rooms = np.repeat([room for room, _ in fixed] + rooms, sizes)
+        self.starts: Indices = np.arange(len(episode.starts))
         self.regions: list[Indices] = [
             np.flatnonzero((self._rooms == room) & (_distance(self._points, each) <= CLOSE + GRAIN / 2))
             for each, room in zip(boxes, rooms, strict=True)
         ]
         self._between = self._measure()
 
-    def metres(self, origins: Indices, ends: Indices) -> Metres:
-        """Give at least how far it is to walk from each of some points to each of others."""
+    def between(self, origins: Indices, ends: Indices) -> Metres:
+        """Give at least how many metres it is from each of some points to each of others."""
         shortened: Metres = np.maximum(0.0, self._between[np.ix_(origins, ends)] - GRAIN)
         return shortened
 
@@ -98,9 +97,7 @@ def least(first: Metres, second: Metres) -> Metres:
 
 
 def _apart(first: Points, second: Points) -> Metres:
-    apart: Metres = np.hypot(
-        first[:, None, 0] - second[None, :, 0], first[:, None, 1] - second[None, :, 1]
-    )
+    apart: Metres = np.hypot(first[:, None, 0] - second[None, :, 0], first[:, None, 1] - second[None, :, 1])
     return apart
 
 
@@ -114,7 +111,7 @@ def _distance(points: Points, boxes: Sequence[Thing]) -> Metres:
 
 
 def _hull(episode: Episode, room: int) -> tuple[Point, Point]:
-    """Bound where one can stand in a room: all walks lead straight to its doors, its things and its centre."""
+    """Bound where one can stand in a room: walks lead straight to its doors, its things and its centre."""
     things = episode.by_id()
     inside = [thing for thing in episode.things if thing.id != room and episode.room_of(thing.id) == room]
     points = [corner for thing in inside for corner in _corners(thing)]
@@ -122,7 +119,7 @@ def _hull(episode: Episode, room: int) -> tuple[Point, Point]:
     points += [center for first, second, center in episode.doors if room in (first, second)]
     points += [start.position for start in episode.starts if start.room == room]
     bounds = np.array(points)
-    low, high = bounds.min(axis=0) - GRAIN, bounds.max(axis=0) + GRAIN
+    low, high = bounds.min(axis=0), bounds.max(axis=0)
     return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
 
 
@@ -130,18 +127,6 @@ def _corners(thing: Thing) -> list[Point]:
     x, z = flat(thing.center)
     wide, deep = thing.size[0] / 2, thing.size[2] / 2
     return [(x - wide, z - deep), (x + wide, z + deep)]
-
-
-def _edge(boxes: Sequence[Thing], hull: tuple[Point, Point]) -> Points:
-    """Sample the edge of what is within CLOSE of some boxes, where one can stand."""
-    samples = []
-    for number, box in enumerate(boxes):
-        around = _around(box)
-        others = [*boxes[:number], *boxes[number + 1 :]]
-        samples.append(around[_distance(around, others) > CLOSE - GRAIN / 2])
-    edge = np.concatenate(samples)
-    low, high = hull
-    return edge[((edge >= low) & (edge <= high)).all(axis=1)]
 
 
 def _around(box: Thing) -> Points:
@@ -159,6 +144,18 @@ def _around(box: Thing) -> Points:
     ]
     around: Points = np.array(sides) + flat(box.center)
     return around
+
+
+def _edge(boxes: Sequence[Thing], low: Point, high: Point) -> Points:
+    """Sample the edge of what is within CLOSE of some boxes, where one can stand."""
+    samples = []
+    for number, box in enumerate(boxes):
+        around = _around(box)
+        others = [*boxes[:number], *boxes[number + 1 :]]
+        samples.append(around[_distance(around, others) > CLOSE - GRAIN / 2])
+    edge = np.concatenate(samples)
+    kept: Points = edge[((edge >= np.array(low) - GRAIN) & (edge <= np.array(high) + GRAIN)).all(axis=1)]
+    return kept
 
 
 def _steps(metres: float) -> Metres:
