@@ -11,24 +11,24 @@ and the place of a thing instead of a voxel map, since observation is symbolic.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from prompts.household import Container, Item, Room, View
+from prompts.household import Container, Item, Option, Room, View
 from prompts.judgement import best
 from prompts.prompt import prompt
 
 Act = Literal["go to explore", "will check", "will take", "bring", "found", "checked", "explored"]
 CLAIMS: tuple[Act, ...] = ("go to explore", "will check", "will take")
+ELSEWHERE = -1
+"""Stands for a holder whom one has never met."""
 MESSAGE = 500
 """Characters after which the world cuts a message."""
-FOUND_WORTH = 4.0
-"""Steps that a teammate may save by hearing where a wanted thing lies."""
-CHECKED_WORTH = 1.0
-"""Steps that a teammate may save by hearing that a container needs no second look."""
-CLAIM_WORTH = 1.5
-"""Steps that a teammate may save by hearing what it need not go for."""
+NEWS = 3.0
+"""Steps that a message must promise to save: it costs one, and what is told is not always of use."""
+WORTH: dict[str, float] = {"found": 4.0, "bring": 1.0, "explored": 0.7, "checked": 0.3}
+"""Steps that the teammates may save by hearing of one more thing or place; what one intends comes with it."""
 
 
 class Situation(View):
@@ -36,7 +36,9 @@ class Situation(View):
 
     name: str
     teammates: list[str] = Field([])
-    dialogue: list[str] = Field([], description='The latest messages, oldest first, each "Name: text".')
+    dialogue: list[str] = Field(
+        [], description='The latest messages, oldest first, each "Name at step N: text".'
+    )
     told: list[int] = Field([], description="Ids of places and things that it has spoken of already.")
 
 
@@ -107,7 +109,7 @@ def draft_message(given: Situation) -> Draft:
     """Say what was found, checked and explored since one last spoke, and what one will go for."""
     if not given.teammates:
         return Draft(reason="There is nobody to tell.", message="")
-    sentences = [*_found(given), *_checked(given), *_explored(given), *_intended(given)]
+    sentences = [*_brought(given), *_found(given), *_checked(given), *_explored(given), *_intended(given)]
     text = _fitting(sentences)
     reason = "The teammates do not know this yet." if text else "There is nothing new to tell."
     return Draft(reason=reason, message=text)
@@ -155,9 +157,29 @@ $options""",
 def choose_action(given: Planning) -> Choice:
     """Send the message where it may save more than its step; else do the best that nobody else does."""
     sending = [number for number, each in enumerate(given.options) if each.kind == "send_message"]
-    if sending and worth(given) > 1:
+    if sending and worth(given) > NEWS:
         return Choice(reason="The teammates can save more than the step it costs.", option=sending[0])
-    return Choice(reason="It is the best that nobody else does.", option=best(heed(given)))
+    return Choice(reason="It is the best that nobody else does.", option=_best_after(heed(given)))
+
+
+def _best_after(given: Planning) -> int:
+    """Return the best option; a thing that one only heard of is fetched by going to its room first."""
+    heard = {item.id: item.room for item in given.items if _is_elsewhere(item, given)}
+    unseen = [Option(kind="gograb", target=number) for number in heard]
+    wider = given.model_copy(update={"options": [*given.options, *unseen]})
+    chosen = best(wider)
+    if chosen < len(given.options):
+        return chosen
+    room = heard[unseen[chosen - len(given.options)].target or ELSEWHERE]
+    ways = [n for n, each in enumerate(given.options) if (each.kind, each.target) == ("goexplore", room)]
+    return ways[0] if ways else best(given)
+
+
+def _is_elsewhere(item: Item, given: Planning) -> bool:
+    """Say whether a loose thing of the task cannot be fetched yet, since one only heard of it."""
+    offered = {option.target for option in given.options}
+    loose = item.held_by is None and not item.placed and given.missing().get(item.name, 0) > 0
+    return loose and item.id not in offered
 
 
 @choose_action.check
@@ -168,35 +190,31 @@ def option_exists(given: Planning, answer: Choice) -> None:
 
 
 def worth(given: Planning) -> float:
-    """Return about how many steps the drafted message may save the teammates."""
-    saved = 0.0
-    for sentence in sentences_of(given.message):
-        each = {"found": FOUND_WORTH, "checked": CHECKED_WORTH}.get(sentence.act, CLAIM_WORTH)
-        saved += each * len(sentence.about)
-    return saved
+    """Return about how many steps the drafted message may save the teammates, once all have heard it."""
+    news = [WORTH.get(each.act, 0.0) * len(each.about) for each in sentences_of(given.message)]
+    return len(given.teammates) * sum(news)
 
 
 def heed(given: Planning) -> Planning:
     """Return what an agent knows after the dialogue: what was found and seen to, and what is spoken for."""
-    said = [(who, sentence) for who, sentence in _said(given.dialogue) if who != given.name]
-    latest = dict(_latest_lines(given.dialogue))
-    taken = [
-        number
-        for who, text in latest.items()
-        if who != given.name
-        for sentence in sentences_of(text)
-        if sentence.act in CLAIMS
-        for _, number in sentence.about
-    ]
-    done = {act: _about(said, act) for act in ("found", "checked", "explored")}
+    said = [each for each in _said(given.dialogue) if each.who != given.name]
+    latest = {each.who: each.step for each in said}
+    claims = [each for each in said if each.sentence.act in CLAIMS and each.step == latest[each.who]]
+    taken = [number for each in claims for _, number in each.sentence.about]
+    checked, explored = _about(said, "checked"), _about(said, "explored")
     return given.model_copy(
         update={
             "taken": [*given.taken, *taken],
-            "containers": [_after(each, done["checked"], given.step) for each in given.containers],
-            "rooms": [_entered(each, done["explored"], given.step) for each in given.rooms],
-            "items": [*given.items, *_heard_of(given, said)],
+            "containers": [_after(each, checked, given.step) for each in given.containers],
+            "rooms": [_entered(each, explored, given.step) for each in given.rooms],
+            "items": _heard_of(given, said),
         }
     )
+
+
+def ids_in(text: str) -> list[int]:
+    """Return the ids that a message speaks of."""
+    return [int(number) for _, number in _THING.findall(text)]
 
 
 def sentences_of(text: str) -> Iterator[Sentence]:
@@ -212,6 +230,13 @@ _SENTENCE = re.compile(
     r"I (go to explore|will check|will take|bring|found|checked|explored) "
     rf"({_ONE}(?:, {_ONE})*)( in <([^<>]+)> \((\d+)\))?\."
 )
+
+
+def _brought(given: Situation) -> list[Sentence]:
+    """Tell of what one carries, which nobody else need look for."""
+    names = {item.id: item.name for item in given.items}
+    fresh = [(names[held], held) for held in given.myself.hands if held in names and held not in given.told]
+    return [Sentence(act="bring", about=fresh)] if fresh else []
 
 
 def _found(given: Situation) -> list[Sentence]:
@@ -265,20 +290,25 @@ def _fitting(sentences: Sequence[Sentence]) -> str:
     return kept
 
 
-def _latest_lines(dialogue: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for line in dialogue:
-        who, _, text = line.partition(": ")
-        yield who, text
+class Said(NamedTuple):
+    """A sentence, who said it and when."""
+
+    who: str
+    step: int
+    sentence: Sentence
 
 
-def _said(dialogue: Sequence[str]) -> Iterator[tuple[str, Sentence]]:
-    for who, text in _latest_lines(dialogue):
+_LINE = re.compile(r"(\w+) at step (\d+): (.*)", re.DOTALL)
+
+
+def _said(dialogue: Sequence[str]) -> Iterator[Said]:
+    for who, step, text in (match.groups() for line in dialogue if (match := _LINE.fullmatch(line))):
         for sentence in sentences_of(text):
-            yield who, sentence
+            yield Said(who, int(step), sentence)
 
 
-def _about(said: Sequence[tuple[str, Sentence]], act: str) -> set[int]:
-    return {number for _, sentence in said if sentence.act == act for _, number in sentence.about}
+def _about(said: Sequence[Said], act: Act) -> set[int]:
+    return {number for each in said if each.sentence.act == act for _, number in each.sentence.about}
 
 
 def _after(container: Container, checked: set[int], step: int) -> Container:
@@ -293,16 +323,25 @@ def _entered(room: Room, explored: set[int], step: int) -> Room:
     return room.model_copy(update={"seen": step})
 
 
-def _heard_of(given: Situation, said: Sequence[tuple[str, Sentence]]) -> list[Item]:
-    """Return the things that one only heard of, as lying in the middle of their room."""
-    known = {item.id for item in given.items}
+def _heard_of(given: Situation, said: Sequence[Said]) -> list[Item]:
+    """Return the things one knows of, with those that one only heard of; what was said later holds."""
+    items = {item.id: item for item in given.items}
+    for each in said:
+        for name, number in each.sentence.about:
+            known = items.get(number)
+            heard = _heard(given, each, name, number)
+            if heard and (known is None or known.seen < each.step):
+                items[number] = heard
+    return list(items.values())
+
+
+def _heard(given: Situation, said: Said, name: str, number: int) -> Item | None:
+    """Return a thing as one was told of it: in a speaker's hands, or in the middle of a room."""
     rooms = {room.id: room for room in given.rooms}
-    heard = {}
-    for _, sentence in said:
-        if sentence.act != "found" or sentence.place is None or sentence.place[1] not in rooms:
-            continue
-        room = rooms[sentence.place[1]]
-        for name, number in sentence.about:
-            if number not in known:
-                heard[number] = Item(id=number, name=name, room=room.id, x=room.x, z=room.z, seen=given.step)
-    return list(heard.values())
+    holders = {worker.name: worker.number for worker in given.workers}
+    act, place = said.sentence.act, said.sentence.place
+    held_by = holders.get(said.who, ELSEWHERE) if act == "bring" else None
+    room = rooms.get(place[1]) if act == "found" and place else given.rooms[0] if act == "bring" else None
+    if room is None or (act == "found" and (room.seen or 0) >= said.step):  # seen since: it is gone
+        return None
+    return Item(id=number, name=name, room=room.id, x=room.x, z=room.z, held_by=held_by, seen=said.step)

@@ -1,0 +1,132 @@
+"""CoELA's steps (Zhang et al., ICLR 2024): remember, communicate, plan; perceiving and execution are shared.
+
+Each agent is by itself: memory (the semantic map and the progress are its beliefs; the dialogue is here),
+a communication module that drafts a message before every decision, and a planner that chooses among the
+possible actions, of which sending that message is one. A message costs its sender's step.
+
+Two deviations, both in its favour: an agent also decides anew when it is told something or comes to see a
+thing of the task (the published one goes on with its plan), as MiTa's members may; and it is shown the
+latest `DIALOGUE` messages of each teammate, where the published prompt holds 3 in all, of two agents.
+"""
+
+import asyncio
+
+from langgraph.runtime import Runtime
+
+from models.asking import ask
+from nodes.household import HouseholdContext, Update, answered, lapse
+from nodes.household_alone import AloneState, Minds, teammates
+from nodes.household_views import NAMES
+from prompts.coela import Planning, Situation, choose_action, draft_message, ids_in
+from prompts.household import Option
+
+DIALOGUE = 3
+"""Messages of each teammate that a member is shown."""
+
+
+class State(AloneState, total=False):
+    """What each member was told and said, what it has spoken of, and the message it may send now."""
+
+    dialogues: list[list[str]]
+    told: list[list[int]]
+    drafts: dict[str, str]
+    deciding: list[int]
+
+
+async def remember(state: State, runtime: Runtime[HouseholdContext]) -> Update:
+    """Take what was heard into each member's dialogue, and see who is to decide."""
+    minds = Minds(state, runtime.context.window)
+    dialogues = state.get("dialogues") or [[] for _ in minds.members]
+    heard = [[_line(who, text, minds.world.steps) for who, text in each["heard"]] for each in minds.members]
+    return {
+        "dialogues": [before + now for before, now in zip(dialogues, heard, strict=True)],
+        "told": state.get("told") or [[] for _ in minds.members],
+        "deciding": minds.deciding(),
+    }
+
+
+async def communicate(state: State, runtime: Runtime[HouseholdContext]) -> Update:
+    """Let each that decides draft a message, if it may send one and has a real choice."""
+    minds = Minds(state, runtime.context.window)
+    drafting = [number for number in state["deciding"] if _may_speak(minds, number)]
+    asked = [
+        ask(draft_message, _situation(state, minds, number), runtime.context.member) for number in drafting
+    ]
+    answers = await asyncio.gather(*asked)
+    return {
+        "drafts": {
+            str(number): each.value.message.strip() for number, each in zip(drafting, answers, strict=True)
+        },
+        "counters": answered(*answers),
+        "answered_by": [each.responder for each in answers],
+    }
+
+
+async def plan(state: State, runtime: Runtime[HouseholdContext]) -> Update:
+    """Let each that decides choose its next action, sending its message included."""
+    minds = Minds(state, runtime.context.window)
+    given = {number: _planning(state, minds, number) for number in state["deciding"]}
+    open_ones = {number: each for number, each in given.items() if len(each.options) > 1}
+    asked = [ask(choose_action, each, runtime.context.member) for each in open_ones.values()]
+    answers = await asyncio.gather(*asked)
+    numbers = dict.fromkeys(given, 0) | {
+        number: _chosen(runtime.context, minds, number, len(each.options), answer.value.option)
+        for (number, each), answer in zip(open_ones.items(), answers, strict=True)
+    }
+    choices = {number: given[number].options[option] for number, option in numbers.items()}
+    runtime.stream_writer({"step": "plan", "choices": {NAMES[n]: str(each) for n, each in choices.items()}})
+    return {
+        "decided": minds.decided(choices),
+        "known": minds.known,
+        **_spoken(state, minds, choices),
+        "counters": answered(*answers),
+        "answered_by": [each.responder for each in answers],
+    }
+
+
+def _line(who: int, text: str, step: int) -> str:
+    return f"{NAMES[who]} at step {step}: {text}"
+
+
+def _may_speak(minds: Minds, number: int) -> bool:
+    return len(minds.members) > 1 and minds.may_send(number) and len(minds.view(number).options) > 1
+
+
+def _situation(state: State, minds: Minds, number: int) -> Situation:
+    others = teammates(number, minds.members)
+    latest = [line for other in others for line in _latest(state["dialogues"][number], NAMES[other])]
+    return Situation(
+        **dict(minds.view(number)),
+        name=NAMES[number],
+        teammates=[NAMES[other] for other in others],
+        dialogue=[line for line in state["dialogues"][number] if line in latest],
+        told=state["told"][number],
+    )
+
+
+def _latest(dialogue: list[str], name: str) -> list[str]:
+    return [line for line in dialogue if line.startswith(f"{name} at ")][-DIALOGUE:]
+
+
+def _planning(state: State, minds: Minds, number: int) -> Planning:
+    """Offer to send the draft beside what else is possible."""
+    situation = _situation(state, minds, number)
+    message = state["drafts"].get(str(number), "")
+    sending = [Option(kind="send_message", text=message, steps=1)] if message else []
+    options = [*situation.options, *sending]
+    return Planning(**dict(situation) | {"options": options}, message=message)
+
+
+def _chosen(context: HouseholdContext, minds: Minds, number: int, options: int, choice: int) -> int:
+    at_random = lapse(context.member_lapses, options, context.seed, minds.world.steps, number, "member")
+    return choice if at_random is None else at_random
+
+
+def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:
+    """Note of what was sent what it spoke of."""
+    told, dialogues = list(state["told"]), list(state["dialogues"])
+    for number, option in choices.items():
+        if option.kind == "send_message":
+            told[number] = sorted({*told[number], *ids_in(option.text)})
+            dialogues[number] = [*dialogues[number], _line(number, option.text, minds.world.steps)]
+    return {"told": told, "dialogues": dialogues}
