@@ -152,6 +152,9 @@ class Knowledge(BaseModel):
     containers: list[Container] = []
     items: list[Item] = []
     workers: list[Worker] = []
+    in_hands: dict[str, int] = Field(
+        {}, description="How many things of a class the team holds, where that is known."
+    )
     found: dict[str, list[str]] = Field(
         {}, description="Things of the task by class, and the containers or rooms, by class, that had them."
     )
@@ -167,7 +170,9 @@ class Knowledge(BaseModel):
         left: dict[str, int] = {}
         for need in self.needs:
             left[need.thing] = left.get(need.thing, 0) + need.wanted - need.placed
-        return {name: count - held.count(name) for name, count in left.items()}
+        return {
+            name: count - max(held.count(name), self.in_hands.get(name, 0)) for name, count in left.items()
+        }
 
 
 class View(Knowledge):

@@ -38,11 +38,11 @@ def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     """Weigh what is to be found and to be fetched, and a delivery on the way."""
     values = {aim: errands.worth(me.corner, aim.target) for aim in errands.aims()}
     for target in errands.targets_of(me):
-        values[Aim("goput", target)] = _worth_of_delivery(errands, me, target, values)
+        values[Aim("goput", target)] = worth_of_delivery(errands, me, target, values)
     return values
 
 
-def _worth_of_delivery(errands: Errands, me: Worker, target: int, values: dict[Aim, float]) -> float:
+def worth_of_delivery(errands: Errands, me: Worker, target: int, values: dict[Aim, float]) -> float:
     """Prefer a delivery where both hands are full, or where what comes next lies behind the target."""
     best = max(values, key=lambda aim: values[aim], default=None)
     if best is None or len(me.hands) >= HANDS:

@@ -1,0 +1,43 @@
+"""MiTa (§3): members perceive, negotiate and execute; a manager allocates and summarises."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.household import HouseholdContext, Task
+from nodes.mita import (
+    Asked,
+    Result,
+    State,
+    after_perceiving,
+    allocate,
+    begin,
+    execute,
+    finish,
+    follow_proposals,
+    negotiate,
+    negotiations,
+    perceive,
+    summarise,
+    who_decides,
+)
+
+builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
+builder.add_node(begin)
+builder.add_node(perceive)
+builder.add_node(summarise)
+builder.add_node(negotiate, input_schema=Asked)
+builder.add_node(allocate)
+builder.add_node(follow_proposals)
+builder.add_node(execute)
+builder.add_node(finish)
+
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "perceive")
+builder.add_conditional_edges("perceive", after_perceiving, ["summarise", "negotiate", "finish"])
+builder.add_conditional_edges("summarise", negotiations, ["negotiate", "finish"])
+builder.add_conditional_edges("negotiate", who_decides, ["allocate", "follow_proposals"])
+builder.add_edge("allocate", "execute")
+builder.add_edge("follow_proposals", "execute")
+builder.add_edge("execute", "perceive")
+builder.add_edge("finish", END)
+
+graph = builder.compile(name="mita")
