@@ -94,7 +94,7 @@ def _may_speak(minds: Minds, number: int) -> bool:
 
 def _situation(state: State, minds: Minds, number: int) -> Situation:
     others = teammates(number, minds.members)
-    latest = [line for other in others for line in _latest(state["dialogues"][number], NAMES[other])]
+    latest = [line for name in NAMES for line in _latest(state["dialogues"][number], name)]
     return Situation(
         **dict(minds.view(number)),
         name=NAMES[number],

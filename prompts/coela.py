@@ -25,6 +25,8 @@ ELSEWHERE = -1
 """Stands for a holder whom one has never met."""
 MESSAGE = 500
 """Characters after which the world cuts a message."""
+PROMISE = 15
+"""Steps after which what a teammate said it would do binds nobody any more."""
 NEWS = 3.0
 """Steps that a message must promise to save: it costs one, and what is told is not always of use."""
 WORTH: dict[str, float] = {"found": 4.0, "bring": 1.0, "explored": 0.7, "checked": 0.3}
@@ -190,26 +192,40 @@ def option_exists(given: Planning, answer: Choice) -> None:
 
 
 def worth(given: Planning) -> float:
-    """Return about how many steps the drafted message may save the teammates, once all have heard it."""
+    """Return about how many steps a message may save; who stands beside one sees the same and needs none."""
+    here = [each for each in given.workers if each.number != given.me and each.room == given.myself.room]
     news = [WORTH.get(each.act, 0.0) * len(each.about) for each in sentences_of(given.message)]
-    return len(given.teammates) * sum(news)
+    return (len(given.teammates) - len(here)) * sum(news)
 
 
 def heed(given: Planning) -> Planning:
     """Return what an agent knows after the dialogue: what was found and seen to, and what is spoken for."""
-    said = [each for each in _said(given.dialogue) if each.who != given.name]
-    latest = {each.who: each.step for each in said}
-    claims = [each for each in said if each.sentence.act in CLAIMS and each.step == latest[each.who]]
-    taken = [number for each in claims for _, number in each.sentence.about]
+    everything = list(_said(given.dialogue))
+    said = [each for each in everything if each.who != given.name]
     checked, explored = _about(said, "checked"), _about(said, "explored")
     return given.model_copy(
         update={
-            "taken": [*given.taken, *taken],
+            "taken": [*given.taken, *_spoken_for(given, everything)],
             "containers": [_after(each, checked, given.step) for each in given.containers],
             "rooms": [_entered(each, explored, given.step) for each in given.rooms],
             "items": _heard_of(given, said),
         }
     )
+
+
+def _spoken_for(given: Planning, said: Sequence["Said"]) -> list[int]:
+    """Return what teammates go for, by their latest words; of two who claim the same, the first by name."""
+    latest = {each.who: each.step for each in said}
+    claims = [
+        (each.who, number)
+        for each in said
+        if each.sentence.act in CLAIMS and each.step == latest[each.who] and given.step - each.step <= PROMISE
+        for _, number in each.sentence.about
+    ]
+    mine = {number for who, number in claims if who == given.name}
+    return [
+        number for who, number in claims if who != given.name and (number not in mine or who < given.name)
+    ]
 
 
 def ids_in(text: str) -> list[int]:
