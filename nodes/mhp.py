@@ -16,7 +16,6 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from functools import cache
 from random import Random
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -99,25 +98,14 @@ def _unseen(view: View) -> Iterator[str]:
 
 
 def situation_of(view: View, sample: Mapping[str, int]) -> Situation:
-    """Return what the search starts from: the needs that nobody's hands meet, and the things of the sample."""
+    """Return what the search starts from: needs that no other hands meet, and the things of the sample."""
     hands = set(view.myself.hands)
-    items = [
-        Item(
-            each.id,
-            each.name,
-            HERE if each.id in hands else each.id,
-            False,
-            each.id in hands,
-            _is_here(each, view),
-        )
-        for each in view.items
-        if each.id in hands or (each.held_by is None and not each.placed)
+    loose = [each for each in view.items if each.held_by is None and not each.placed and each.id not in hands]
+    items = [Item(each.id, each.name, HERE, False, True, True) for each in view.items if each.id in hands]
+    items += [
+        Item(each.id, each.name, each.id, False, False, each.room == view.myself.room) for each in loose
     ]
     return Situation(HERE, tuple(_needs(view)), (*items, *_imagined(view, sample)))
-
-
-def _is_here(item: Any, view: View) -> bool:
-    return bool(item.room == view.myself.room)
 
 
 def _needs(view: View) -> Iterator[Need]:

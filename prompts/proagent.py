@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from prompts.household import Item, Option, View, Worker, steps_into, steps_to_act
+from prompts.household import Item, Option, Spot, View, Worker, steps_into, steps_to_act
 from prompts.judgement import best
 from prompts.prompt import prompt
 
@@ -31,9 +31,12 @@ class Observed(BaseModel):
     teammate: int
     name: str
     seen: int | None = Field(None, description="The step at which it was last seen.")
+    room: int = Field(UNKNOWN, description="Where it was then.")
+    hands: list[int] = Field([], description="What it held then.")
     did: list[str] = Field([], description="Its behaviour as it was seen, oldest first.")
     intended: int = Field(UNKNOWN, description="The target that it was thought to go for.")
     since: int = Field(0, description="The step at which that was thought.")
+    due: int = Field(0, description="The step by which it should have done that.")
     contradicted: list[int] = Field([], description="Targets of which it was seen not to go for them.")
 
     def __str__(self) -> str:
@@ -149,7 +152,7 @@ def infer(given: Scene, observed: Observed) -> Intention:
 def stands(given: View, observed: Observed) -> bool:
     """Say whether what a teammate was thought to intend may still be under way."""
     target = observed.intended
-    if target == UNKNOWN or target in observed.contradicted or given.step - observed.since > OLD:
+    if target == UNKNOWN or target in observed.contradicted or given.step > observed.due + OLD:
         return False
     return not is_done(given, target)
 
@@ -190,9 +193,15 @@ def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[O
     return [each for each in options if each.target not in ruled_out]
 
 
+def steps_if_known(given: View, worker: Worker, spot: Spot) -> int:
+    """Return how far a teammate has to a spot; 0 where nobody knows in which room that is."""
+    is_known = spot.room in {room.id for room in given.rooms}
+    return steps_to_act(given, worker.corner, spot) if is_known else 0
+
+
 def _putting(given: View, worker: Worker) -> list[Option]:
     return [
-        Option(kind="goput", target=need.id, name=need.name, steps=steps_to_act(given, worker.corner, need))
+        Option(kind="goput", target=need.id, name=need.name, steps=steps_if_known(given, worker, need))
         for need in given.needs[:1]
         if worker.hands
     ]
