@@ -1,5 +1,6 @@
 """The household: rooms, containers and things to carry, as in C-WAH, by symbolic rules."""
 
+from environments.household.acting import Action, Observation, Outcome, Seen
 from environments.household.beliefs import Beliefs, Known, Met
 from environments.household.episode import (
     CATEGORIES,
@@ -13,8 +14,9 @@ from environments.household.episode import (
 from environments.household.generator import generate
 from environments.household.loading import load_episode, with_agents
 from environments.household.macro import Ended, Macro, Plan, possible
-from environments.household.play import Event, Frame, Trace, advance
-from environments.household.world import Action, Observation, Outcome, Seen, World
+from environments.household.play import Event, Frame, advance
+from environments.household.trace import Trace
+from environments.household.world import World
 
 __all__ = [
     "CATEGORIES",

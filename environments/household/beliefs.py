@@ -1,11 +1,11 @@
 """What one agent knows: what it saw, where and when."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
+from environments.household.acting import Observation, Seen
 from environments.household.episode import Goal
-from environments.household.world import Observation, Seen
 
 
 class Known(Seen):
@@ -41,8 +41,8 @@ class Beliefs(BaseModel):
     def update(self, observation: Observation) -> None:
         """Take in what is seen, and give up what should be seen here and is not."""
         step = self.step = observation.step
-        self.room, self.position, self.hands = observation.room, observation.position, list(observation.hands)
-        self.rooms = dict(observation.rooms)
+        self.room, self.position, self.hands = observation.room, observation.position, observation.hands
+        self.rooms = observation.rooms
         self.room_seen[observation.room] = step
         self._give_up(observation)
         for seen in observation.seen:
@@ -52,11 +52,14 @@ class Beliefs(BaseModel):
 
     def _give_up(self, observation: Observation) -> None:
         present = {seen.id for seen in observation.seen}
-        here = [known for known in self.things.values() if known.room == observation.room]
-        for known in here:
-            if known.id not in present and not self._shut(known):
-                del self.things[known.id]
-                self.lost[known.id] = observation.step
+        gone = [
+            known.id
+            for known in self.things.values()
+            if known.room == observation.room and known.id not in present and not self._shut(known)
+        ]
+        for thing in gone:
+            del self.things[thing]
+            self.lost[thing] = observation.step
 
     def _shut(self, known: Known) -> bool:
         """Say whether a thing may lie unseen, put into a container that is shut."""
@@ -64,8 +67,12 @@ class Beliefs(BaseModel):
         return holder is not None and holder.is_open is False
 
     def _learn(self, seen: Seen, step: int) -> None:
-        self.things[seen.id] = Known.model_construct(**seen.__dict__, step=step)
-        self.lost.pop(seen.id, None)
+        known = self.things.get(seen.id)
+        if known is not None and _same(known, seen):
+            known.step = step
+        else:
+            self.things[seen.id] = Known.model_construct(**seen.__dict__, step=step)
+            self.lost.pop(seen.id, None)
         if seen.is_open:
             self.checked[seen.id] = step
 
@@ -74,7 +81,7 @@ class Beliefs(BaseModel):
         for known in other.things.values():
             mine = self.things.get(known.id)
             if (mine.step if mine else self.lost.get(known.id, -1)) < known.step:
-                self.things[known.id] = known
+                self.things[known.id] = known.model_copy()
                 self.lost.pop(known.id, None)
         for thing, step in other.lost.items():
             if thing in self.things and self.things[thing].step < step:
@@ -138,6 +145,11 @@ def _later(mine: dict[int, int], theirs: Mapping[int, int]) -> None:
         mine[key] = max(step, mine.get(key, step))
 
 
-def names_of(goals: Sequence[Goal]) -> set[str]:
-    """Name the classes that goals ask for."""
-    return {goal.name for goal in goals}
+def _same(known: Known, seen: Seen) -> bool:
+    return (
+        known.holder == seen.holder
+        and known.relation == seen.relation
+        and known.is_open == seen.is_open
+        and known.room == seen.room
+        and known.center == seen.center
+    )

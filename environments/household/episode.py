@@ -50,6 +50,7 @@ class Goal(BaseModel):
     name: str
     target: int
     count: int = Field(ge=1)
+    target_name: str = "target"
 
     @property
     def key(self) -> str:
@@ -173,7 +174,7 @@ def _check_place(by_id: Mapping[int, Thing], thing: int, relation: str, holder: 
 
 
 def _check_doors(episode: Episode, by_id: Mapping[int, Thing]) -> None:
-    ways = networkx.Graph()
+    ways: networkx.Graph[int] = networkx.Graph()
     ways.add_nodes_from(room.id for room in episode.rooms())
     for first, second, _ in episode.doors:
         for room in (first, second):
@@ -185,7 +186,7 @@ def _check_doors(episode: Episode, by_id: Mapping[int, Thing]) -> None:
     start = episode.starts[0].room if episode.starts else episode.rooms()[0].id
     if start not in ways:
         raise BadInput(f"starts.0.room: there is no room {start}.", "Name a room of this episode.")
-    missing = set(ways) - networkx.node_connected_component(ways, start)
+    missing = set(ways).difference(networkx.single_source_shortest_path_length(ways, start))
     if missing:
         lost = min(missing)
         raise BadInput(f"doors: no way leads to {by_id[lost].name} ({lost}).", "Add a door to that room.")
@@ -228,8 +229,8 @@ def _check_target(goal: Goal, by_id: Mapping[int, Thing]) -> None:
     needed = "surface" if goal.relation == "on" else "container"
     if target.category != needed:
         raise BadInput(
-            f"goals: {goal.key}: {target.name} ({target.id}) is no {needed}, so nothing can be put {goal.relation} it.",
-            f"Name a {needed} as the target.",
+            f"goals: {goal.key}: the target {target.name} ({target.id}) is no {needed}.",
+            f"What goes {goal.relation} a thing needs a {needed}: name one.",
         )
 
 

@@ -67,7 +67,7 @@ class Wish(NamedTuple):
     relation: Relation
     target: str
     classes: tuple[str, ...]
-    count: int
+    things: int
 
 
 WISHES = {
@@ -189,13 +189,14 @@ class Home:
 def _goals(wish: Wish, home: Home, chance: Random) -> list[Goal]:
     target = home.named(wish.target)[0].id
     classes = chance.sample(
-        wish.classes, chance.randint(max(1, wish.count - 2), min(wish.count, len(wish.classes)))
+        wish.classes, chance.randint(max(1, wish.things - 2), min(wish.things, len(wish.classes)))
     )
     counts = dict.fromkeys(classes, 1)
-    for _ in range(wish.count - len(classes)):
+    for _ in range(wish.things - len(classes)):
         counts[chance.choice(classes)] += 1
     return [
-        Goal(relation=wish.relation, name=name, target=target, count=count) for name, count in counts.items()
+        Goal(relation=wish.relation, name=name, target=target, count=count, target_name=wish.target)
+        for name, count in counts.items()
     ]
 
 

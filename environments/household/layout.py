@@ -1,16 +1,20 @@
 """Ways through an apartment: straight legs through the centres of doors."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
 import networkx
 
-from environments.household.episode import Episode, Thing
+from environments.household.episode import Episode
 
 Point = tuple[float, float]
+Ways: TypeAlias = "networkx.DiGraph[tuple[int, int]]"
 NEAR = 1e-9
 STRAIGHT = 1.05
 """Metres walked for a metre of straight legs, as measured on the way to a room."""
+REACH = 1.3
+"""A walk to a thing ends at this distance in metres, as measured."""
 
 
 class Layout:
@@ -36,12 +40,6 @@ class Layout:
             here, room = self.doors[used][2], self._other(used, room)
             legs.append((room, here))
         return length, legs
-
-    def steps_to_room(self, room: int, position: Point, goal: int) -> int:
-        """Count the steps into another room: max(1, ceil(1.05 length)); none where one is there."""
-        if room == goal:
-            return 0
-        return max(1, math.ceil(STRAIGHT * self.way(room, position, goal)[0] - NEAR))
 
     def towards_room(self, room: int, position: Point, goal: int) -> tuple[int, Point]:
         """Take one step towards a room; what is left of a step behind the last door leads to its centre."""
@@ -76,7 +74,7 @@ class Layout:
 
     def _measure(self) -> dict[tuple[int, int], dict[int, float]]:
         """Measure from each door, with the room entered by it, to each room; nobody turns round in a door."""
-        ways = networkx.DiGraph()
+        ways: Ways = networkx.DiGraph()
         entered = [(door, room) for room, doors in self._exits.items() for door in doors]
         ways.add_nodes_from(entered)
         for door, room in entered:
@@ -86,7 +84,7 @@ class Layout:
                     ways.add_edge((door, room), (onward, self._other(onward, room)), metres=metres)
         return {start: self._nearest(ways, start) for start in entered}
 
-    def _nearest(self, ways: networkx.DiGraph, start: tuple[int, int]) -> dict[int, float]:
+    def _nearest(self, ways: Ways, start: tuple[int, int]) -> dict[int, float]:
         nearest = dict.fromkeys(self._exits, math.inf)
         lengths = networkx.single_source_dijkstra_path_length(ways, start, weight="metres")
         for (_, room), metres in lengths.items():
@@ -99,10 +97,23 @@ def flat(center: Sequence[float]) -> Point:
     return center[0], center[2]
 
 
-def distance(position: Point, thing: Thing) -> float:
-    """Measure the horizontal distance in metres to the bounding box of a thing."""
-    x = abs(position[0] - thing.center[0]) - thing.size[0] / 2
-    z = abs(position[1] - thing.center[2]) - thing.size[2] / 2
+class Boxed(Protocol):
+    """What has a bounding box: centre and extent in metres."""
+
+    @property
+    def center(self) -> tuple[float, float, float]:
+        """Give the middle."""
+
+    @property
+    def size(self) -> tuple[float, float, float]:
+        """Give the extent."""
+
+
+def distance(position: Point, box: Boxed) -> float:
+    """Measure the horizontal distance in metres to a bounding box."""
+    (cx, _, cz), (width, _, depth) = box.center, box.size
+    x = abs(position[0] - cx) - width / 2
+    z = abs(position[1] - cz) - depth / 2
     return math.hypot(max(0.0, x), max(0.0, z))
 
 
@@ -111,32 +122,14 @@ def steps_to(metres: float) -> int:
     return max(1, math.ceil(metres - REACH - NEAR))
 
 
-REACH = 1.3
-"""A walk to a thing ends at this distance in metres, as measured."""
-
-
-def towards(position: Point, thing: Thing) -> Point:
-    """Take one of the `steps_to` equal steps that end within reach of a thing."""
-    metres = distance(position, thing)
+def towards(position: Point, box: Boxed) -> Point:
+    """Take one of the `steps_to` equal steps that end within reach of a box."""
+    metres = distance(position, box)
     if metres <= REACH:
         return position
-    nearest = (
-        _clamp(position[0], thing.center[0], thing.size[0] / 2),
-        _clamp(position[1], thing.center[2], thing.size[2] / 2),
-    )
+    (cx, _, cz), (width, _, depth) = box.center, box.size
+    nearest = _clamp(position[0], cx, width / 2), _clamp(position[1], cz, depth / 2)
     return _along(position, nearest, (metres - REACH) / steps_to(metres))
-
-
-def beside(position: Point, thing: Thing) -> tuple[int, Point]:
-    """Walk to a thing in the same room: the steps taken and where one stands then."""
-    metres = distance(position, thing)
-    if metres <= REACH:
-        return 1, position
-    nearest = (
-        _clamp(position[0], thing.center[0], thing.size[0] / 2),
-        _clamp(position[1], thing.center[2], thing.size[2] / 2),
-    )
-    return steps_to(metres), _along(position, nearest, metres - REACH)
 
 
 def _clamp(value: float, center: float, half: float) -> float:
@@ -149,8 +142,3 @@ def _along(start: Point, end: Point, metres: float) -> Point:
         return end
     share = metres / whole
     return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
-
-
-def ids_of(things: Mapping[int, Thing], name: str) -> list[int]:
-    """List the ids of the things of a name."""
-    return [thing.id for thing in things.values() if thing.name == name]

@@ -125,7 +125,7 @@ class _Graph:
         return "surface" if key in self.targets else None
 
     def _held_by(self, key: int) -> tuple[str, int]:
-        """Find the furniture that bears an object: the container it is in, else what it stands on, else the room."""
+        """Find what bears an object: the container it is in, else what it stands on, else the room."""
         chain = self._ancestors(key)
         for relation, holder in chain:
             if relation == "inside" and self.nodes[holder]["class_name"] in CONTAINERS:
@@ -155,7 +155,7 @@ def _from_graph(given: Mapping[str, Any], path: Path, seed: int) -> dict[str, An
         Thing(
             id=key,
             name=node["class_name"],
-            category=kind,  # type: ignore[arg-type]
+            category=kind,
             center=tuple(node["center"]),
             size=tuple(node["size"]),
         )

@@ -6,15 +6,16 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from environments.household.acting import WAIT, Action, Observation, walk
 from environments.household.beliefs import Beliefs, Known, satisfies
 from environments.household.episode import Goal
-from environments.household.world import HANDS, Action, Observation
+from environments.household.layout import Point, distance
+from environments.household.world import CLOSE, HANDS
 
 MOST_REPEATS = 20
-"""An agent that repeats one action in one room so often is stuck and plans again."""
+"""An agent that so often repeats one action to no effect is stuck and plans again."""
 LONGEST_WAIT = 5
 """Steps after which a waiting agent plans again."""
-WAIT = Action(kind="wait")
 
 
 class Macro(BaseModel):
@@ -30,11 +31,9 @@ class Macro(BaseModel):
     def __str__(self) -> str:
         if self.kind == "wait":
             return "wait"
-        return (
-            f'send_message "{self.text}"'
-            if self.kind == "send_message"
-            else f"{self.kind} <{self.name}> ({self.target})"
-        )
+        if self.kind == "send_message":
+            return f'send_message "{self.text}"'
+        return f"{self.kind} <{self.name}> ({self.target})"
 
 
 class Ended(BaseModel):
@@ -47,25 +46,36 @@ class Ended(BaseModel):
 
 
 def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) -> list[Macro]:
-    """List what an agent may decide now, by what it believes; putting is forced when two things are held."""
-    putting = [_put(goal, beliefs) for goal in _targets(goals, observation.hands, beliefs)]
-    if len(observation.hands) >= HANDS:
+    """List what an agent may decide now, by what it believes; putting is forced when two things are held.
+
+    `send_message` is offered without its text, and not to who has just sent one.
+    """
+    putting = [
+        Macro(kind="goput", target=goal.target, name=goal.target_name)
+        for goal in _targets(goals, observation.hands, beliefs)
+    ]
+    if len(observation.hands) >= HANDS and putting:
         return putting
-    messages = [Macro(kind="send_message")] if observation.may_send else []
-    exploring = [
-        Macro(kind="goexplore", target=room, name=name)
-        for room, name in observation.rooms.items()
-        if room != observation.room
+    checking, grabbing = [], []
+    if len(observation.hands) < HANDS:
+        checking = [c for c in beliefs.containers() if c.is_open is False]
+        grabbing = wanted(beliefs, goals)
+    return [
+        *putting,
+        *(Macro(kind="gograb", target=each.id, name=each.name) for each in grabbing),
+        *(Macro(kind="gocheck", target=each.id, name=each.name) for each in checking),
+        *(
+            Macro(kind="goexplore", target=room, name=name)
+            for room, name in observation.rooms.items()
+            if room != observation.room
+        ),
+        *([Macro(kind="send_message")] if observation.may_send else []),
+        Macro(kind="wait"),
     ]
-    checking = [
-        Macro(kind="gocheck", target=c.id, name=c.name) for c in beliefs.containers() if c.is_open is False
-    ]
-    grabbing = [Macro(kind="gograb", target=o.id, name=o.name) for o in wanted(beliefs, goals)]
-    return [*putting, *grabbing, *checking, *exploring, *messages, Macro(kind="wait")]
 
 
 def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Known]:
-    """List the known things that would bring a goal forward: loose, and of a class not yet in hand or place."""
+    """List the known things that would bring a goal on: loose, and of a class not yet in hand or place."""
     placed = beliefs.placed(goals)
     lacking = Counter[str]()
     for goal in goals:
@@ -81,89 +91,101 @@ def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Known]:
 
 
 def _targets(goals: Sequence[Goal], hands: Iterable[int], beliefs: Beliefs) -> list[Goal]:
-    """Pick one goal per target that something in hand belongs to, or else per target."""
+    """Pick one goal for each target that something in hand belongs to."""
     held = {beliefs.things[thing].name for thing in hands if thing in beliefs.things}
-    if not held:
-        return []
-    fitting = [goal for goal in goals if goal.name in held] or list(goals)
-    return list({goal.target: goal for goal in reversed(fitting)}.values())[::-1]
-
-
-def _put(goal: Goal, beliefs: Beliefs) -> Macro:
-    target = beliefs.things.get(goal.target)
-    return Macro(kind="goput", target=goal.target, name=target.name if target else "target")
+    firsts: dict[int, Goal] = {}
+    for goal in goals:
+        if goal.name in held:
+            firsts.setdefault(goal.target, goal)
+    return list(firsts.values())
 
 
 class Plan(BaseModel):
     """A macro action under way; plain JSON by `model_dump`, and back by `model_validate`."""
 
     macro: Macro
+    belonging: list[str] = []
+    """The classes that a `goput` puts down."""
     relation: Literal["on", "inside"] = "on"
-    """How a `goput` puts."""
+    found: tuple[str, int | None] | None = None
+    """Where a `gograb` set out to take its thing from."""
     steps: int = 0
     repeats: int = 0
-    last: str = ""
-    walking: bool = False
+    last: Action | None = None
+    position: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, macro: Macro, goals: Sequence[Goal]) -> "Plan":
         """Start a macro action."""
-        relation = next((goal.relation for goal in goals if goal.target == macro.target), "on")
-        return cls(macro=macro, relation=relation)
+        here = [goal for goal in goals if goal.target == macro.target]
+        relation = here[0].relation if here else "on"
+        return cls(macro=macro, belonging=sorted({goal.name for goal in here}), relation=relation)
 
     def next(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
-        """Give the next low-level action, by what the agent sees and believes, or say how the plan ended."""
-        action = _NEXT[self.macro.kind](self, observation, beliefs)
-        if isinstance(action, Ended):
-            return action
-        mark = f"{action.kind} {action.target} {action.object} {observation.room}"
-        self.repeats = self.repeats + 1 if mark == self.last else 0
-        self.last, self.steps = mark, self.steps + 1
-        return (
-            Ended(ok=False, why="stuck") if self.repeats >= MOST_REPEATS and action.kind != "wait" else action
-        )
+        """Give the next low-level action, by what the agent sees and believes, or say how the plan ended.
+
+        Nothing is counted until `took` is told of the action.
+        """
+        if self.repeats >= MOST_REPEATS:
+            return Ended(ok=False, why="stuck")
+        return _NEXT[self.macro.kind](self, observation, beliefs)
+
+    def took(self, action: Action, observation: Observation, beliefs: Beliefs) -> None:
+        """Note that an action was taken, from where the agent then was."""
+        stays = action == self.last and self.position == observation.position and action.kind != "wait"
+        self.repeats = self.repeats + 1 if stays else 0
+        self.last, self.position = action, observation.position
+        self.steps += 1
+        if self.macro.kind == "gograb" and self.found is None and self.macro.target in beliefs.things:
+            self.found = _whereabouts(beliefs.things[self.macro.target])
+
+    def _known(self, beliefs: Beliefs) -> Known | None:
+        return None if self.macro.target is None else beliefs.things.get(self.macro.target)
 
     def _explore(self, observation: Observation, _: Beliefs) -> Action | Ended:
-        return Ended(ok=True) if observation.room == self.macro.target else _walk(self.macro.target)
+        if self.macro.target not in observation.rooms:
+            return Ended(ok=False, why="there is no such room")
+        return Ended(ok=True) if observation.room == self.macro.target else walk(self.macro.target)
 
     def _check(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
-        container = beliefs.things.get(self.macro.target or -1)
-        if container is None:
-            return Ended(ok=False, why="it is not known where that is")
+        container = self._known(beliefs)
+        if container is None or container.category != "container":
+            return Ended(ok=False, why="no such container is known")
         if container.is_open:
             return Ended(ok=True)
         if len(observation.hands) >= HANDS:
             return Ended(ok=False, why="no hand is free")
-        return self._go(observation, container) or Action(kind="open", target=container.id)
+        return _go(observation, container, beliefs) or Action(kind="open", target=container.id)
 
     def _grab(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
-        thing = beliefs.things.get(self.macro.target or -1)
         if self.macro.target in observation.hands:
             return Ended(ok=True)
-        if thing is None or thing.relation == "held by":
-            return Ended(ok=False, why="it is gone" if thing is None else "somebody holds it")
+        thing = self._known(beliefs)
+        if thing is None or thing.category != "object":
+            return Ended(ok=False, why="it is not where it was" if self.steps else "no such thing is known")
+        if thing.relation == "held by":
+            return Ended(ok=False, why=f"agent {thing.holder} holds it")
+        if self.found is not None and self.found != _whereabouts(thing):
+            return Ended(ok=False, why="it was moved")
         if len(observation.hands) >= HANDS:
             return Ended(ok=False, why="no hand is free")
-        return self._go(observation, thing) or Action(kind="grab", object=thing.id)
+        return _go(observation, thing, beliefs) or Action(kind="grab", object=thing.id)
 
     def _put(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
-        if not observation.hands:
-            return Ended(ok=self.steps > 0, why="" if self.steps else "nothing is in hand")
-        target = beliefs.things.get(self.macro.target or -1)
+        known = (beliefs.things.get(thing) for thing in observation.hands)
+        load = [each.id for each in known if each is not None and each.name in self.belonging]
+        if not load:
+            return Ended(ok=True) if self.steps else Ended(ok=False, why="nothing in hand belongs there")
+        target = self._known(beliefs)
         if target is None:
-            return self._search(observation, beliefs)
-        walk = self._go(observation, target)
-        if walk is not None:
-            return walk
+            return _search(observation, beliefs)
+        way = _go(observation, target, beliefs)
+        if way is not None:
+            return way
         if target.is_open is False and len(observation.hands) < HANDS:
             return Action(kind="open", target=target.id)
-        put: Literal["put_on", "put_in"] = "put_on" if self.relation == "on" else "put_in"
-        return Action(kind=put, target=target.id, object=observation.hands[0])
-
-    def _search(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
-        """Look for a target that was never seen, room by room."""
-        unseen = [room for room in observation.rooms if room not in beliefs.room_seen]
-        return _walk(unseen[0]) if unseen else Ended(ok=False, why="the target is nowhere")
+        kind: Literal["put_on", "put_in"] = "put_on" if self.relation == "on" else "put_in"
+        return Action(kind=kind, target=target.id, object=load[0])
 
     def _send(self, observation: Observation, _: Beliefs) -> Action | Ended:
         if self.steps:
@@ -173,13 +195,7 @@ class Plan(BaseModel):
         return Action(kind="send", text=self.macro.text)
 
     def _wait(self, observation: Observation, _: Beliefs) -> Action | Ended:
-        return Ended(ok=True) if self.steps >= LONGEST_WAIT or (self.steps and observation.messages) else WAIT
-
-    def _go(self, observation: Observation, known: Known) -> Action | None:
-        """Walk to the room and then to the thing, until it is CLOSE."""
-        if observation.room != known.room:
-            return _walk(known.room)
-        return None if known.id in observation.near else _walk(known.id)
+        return Ended(ok=True) if self.steps >= LONGEST_WAIT else WAIT
 
 
 _NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | Ended]] = {
@@ -192,5 +208,25 @@ _NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | Ended]] = {
 }
 
 
-def _walk(target: int | None) -> Action:
-    return Action(kind="walk", target=target)
+def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | None:
+    """Walk to the room and then to the thing, until it is CLOSE."""
+    if observation.room != known.room:
+        return walk(known.room)
+    return None if _close(observation.position, known, beliefs) else walk(known.id)
+
+
+def _close(position: Point, known: Known, beliefs: Beliefs) -> bool:
+    if distance(position, known) <= CLOSE:
+        return True
+    around = None if known.relation != "inside" or known.holder is None else beliefs.things.get(known.holder)
+    return around is not None and distance(position, around) <= CLOSE
+
+
+def _search(observation: Observation, beliefs: Beliefs) -> Action | Ended:
+    """Look for a target that was never seen, room by room."""
+    unseen = [room for room in observation.rooms if room not in beliefs.room_seen]
+    return walk(unseen[0]) if unseen else Ended(ok=False, why="the target is nowhere")
+
+
+def _whereabouts(known: Known) -> tuple[str, int | None]:
+    return known.relation, known.holder

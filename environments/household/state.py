@@ -1,0 +1,65 @@
+"""What changes in a world, as plain JSON values that a checkpoint holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from environments.household.episode import Episode, Relation
+from mneme.errors import BadInput
+
+
+@dataclass(slots=True)
+class Body:
+    """Where an agent is, what it holds, and whether it has just sent a message."""
+
+    room: int
+    position: tuple[float, float]
+    hands: list[int]
+    sent: bool = False
+
+
+class Changes(BaseModel):
+    """All that differs from the start of an episode; conflicts are drawn by seed and step."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    steps: int = Field(ge=0)
+    seed: int
+    agents: list[Body]
+    moved: dict[int, tuple[Relation, int]]
+    opened: list[int]
+    messages: list[tuple[int, str]]
+
+
+def read_changes(given: Mapping[str, Any], episode: Episode) -> Changes:
+    """Validate what a world's `state()` gave, against its episode; `BadInput` names the field."""
+    try:
+        changes = Changes.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"state.{where}: {first['msg']}.", "Give back what state() returned.") from error
+    _check(changes, episode)
+    return changes
+
+
+def _check(changes: Changes, episode: Episode) -> None:
+    kinds = {thing.id: thing.category for thing in episode.things}
+    held = [thing for body in changes.agents for thing in body.hands]
+    holders = [holder for _, holder in changes.moved.values()]
+    faults = {
+        "agents": len(changes.agents) != len(episode.starts),
+        "agents.room": any(kinds.get(body.room) != "room" for body in changes.agents),
+        "agents.hands": any(kinds.get(thing) != "object" for thing in held)
+        or len({*held, *changes.moved}) < len(held) + len(changes.moved),
+        "moved": any(kinds.get(thing) != "object" for thing in changes.moved),
+        "moved.holder": any(kinds.get(holder) not in ("container", "surface") for holder in holders),
+        "opened": any(kinds.get(thing) != "container" for thing in changes.opened),
+    }
+    for field, wrong in faults.items():
+        if wrong:
+            raise BadInput(
+                f"state.{field}: not of the episode {episode.id}.", "Restore with the same episode."
+            )

@@ -1,0 +1,54 @@
+"""A run's trace: JSON Lines appended as it happens, which survives a kill and can be played back."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from environments.household.play import Frame
+from mneme.errors import BadInput
+
+
+class Trace:
+    """Append what happens to a file, each line whole before the next; a line cut short is dropped."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, kind: str, **values: Any) -> None:
+        """Write one line: its kind ("episode", "step", "decision", …) and plain values."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as out:
+            self._mend(out)
+            out.write(json.dumps({"kind": kind, **values}, ensure_ascii=False).encode() + b"\n")
+
+    def _mend(self, out: Any) -> None:
+        """Cut off what a killed writer left of a line."""
+        if not out.tell():
+            return
+        out.seek(-1, 2)
+        if out.read(1) != b"\n":
+            out.seek(0)
+            out.truncate(out.read().rfind(b"\n") + 1)
+
+    def frame(self, frame: Frame) -> None:
+        """Write one step."""
+        self.append("step", **frame.model_dump(mode="json"))
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Read the lines back; a last line cut short by a kill is left out."""
+        if not self.path.exists():
+            raise BadInput(f"There is no trace at {self.path}.", "Name the file that a run wrote.")
+        *lines, _ = self.path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, 1):
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise BadInput(
+                    f"{self.path}: line {number} is not JSON.", "Name a run's own file."
+                ) from error
+
+    def frames(self) -> list[Frame]:
+        """Read the steps in order; of a step written twice, as after a restart, the later."""
+        steps = {line["step"]: line for line in self.read() if line["kind"] == "step"}
+        return [Frame.model_validate(steps[step]) for step in sorted(steps)]
