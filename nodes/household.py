@@ -32,6 +32,7 @@ from nodes.context import RESPONDER
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
+WAITING = Macro(kind="wait")
 HISTORY = 40
 """Entries of its history that a member keeps; a view shows the latest of them."""
 
@@ -279,25 +280,22 @@ def _plans(state: HouseholdState, world: World) -> list[Plan]:
     return plans
 
 
-def _run(world: World, plans: Sequence[Plan], beliefs: Sequence[Beliefs]) -> tuple[list[Event], list[Frame]]:
-    """Advance step by step, until a plan is over or a thing of the task is seen for the first time."""
-    frames: list[Frame] = []
+def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[list[Event], list[Frame]]:
+    """Advance until a plan is over or a thing of the task is seen for the first time.
+
+    A plan that cannot even begin costs its member a step, so that no round stands still.
+    """
     known = {thing.id for each in beliefs for thing in each.objects()}
-    while True:
-        events, steps = advance(world, plans, beliefs, most=1)
-        frames += steps
-        if events or not steps:
-            return events, frames
-        told = _told(world)
-        if told:
-            return told, frames
-        if any(thing.id not in known for each in beliefs for thing in each.objects()):
-            return [], frames
 
+    def something_new(_: World) -> bool:
+        return any(thing.id not in known for each in beliefs for thing in each.objects())
 
-def _told(world: World) -> list[Event]:
-    heard = [(agent, world.observe(agent).messages) for agent in range(len(world.agents))]
-    return [Event(kind="message", agent=agent, why=messages[0][1]) for agent, messages in heard if messages]
+    events, frames = advance(world, plans, beliefs, stop=something_new)
+    if frames or world.done or world.steps >= World.LIMIT:
+        return events, frames
+    idle = {event.agent for event in events}
+    able = [Plan.of(WAITING, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
+    return events, advance(world, able, beliefs, most=1)[1]
 
 
 def _after(member: Member, plan: Plan, known: Beliefs, events: Sequence[Event], world: World) -> Member:

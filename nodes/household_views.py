@@ -141,7 +141,8 @@ def options_of(
     """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
     here = (beliefs.room, *beliefs.position)
-    spots: dict[int, Spot] = {spot.id: spot for spot in _spots(knowledge)}
+    spots = {each.id: _spot(each) for each in beliefs.things.values()}
+    spots |= {spot.id: spot for spot in _spots(knowledge) if spot.room != NOWHERE}
     names = {room.id: room.name for room in knowledge.rooms}
     options = [_option(macro, here, knowledge, spots, names, plan) for macro in macros]
     return sorted(options, key=lambda option: not option.under_way)
@@ -149,6 +150,11 @@ def options_of(
 
 def _spots(knowledge: Knowledge) -> list[Spot]:
     return [*knowledge.rooms, *knowledge.needs, *knowledge.containers, *knowledge.items]
+
+
+def _spot(known: Known) -> Spot:
+    x, _, z = known.center
+    return Spot(id=known.id, name=known.name, room=known.room, x=x, z=z)
 
 
 def _option(  # noqa: PLR0913, PLR0917
@@ -161,7 +167,7 @@ def _option(  # noqa: PLR0913, PLR0917
 ) -> Option:
     spot = spots.get(macro.target) if macro.target is not None else None
     under_way = plan is not None and _same(plan.macro, macro)
-    if spot is None or spot.room == NOWHERE:
+    if spot is None:
         return Option(kind=macro.kind, target=macro.target, name=macro.name, under_way=under_way)
     measure = steps_into if macro.kind == "goexplore" else steps_to_act
     return Option(

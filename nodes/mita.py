@@ -368,14 +368,17 @@ def _cross_context(state: State, runtime: Context, beliefs: Sequence[Beliefs], t
 def _report(  # noqa: PLR0913, PLR0917
     state: State, team: Beliefs, knowledge: Knowledge, worker: Worker, proposed: Proposed, belief: str
 ) -> Report:
-    """Say of one member what it sees, believes of late and proposes, and what it may do."""
+    """Say of one member what it sees, believes of late and proposes, and what it may do.
+
+    It may do what is possible by what it and the manager know together: a member says so where something
+    is not as the manager believes.
+    """
     episode = episode_of(state)
     own = beliefs_of(state)[worker.number]
-    view = team.model_copy(
-        update={"agent": worker.number, "room": own.room, "position": own.position, "hands": own.hands}
-    )
+    told = own.model_copy(deep=True)
+    told.merge(team)
     observation = household.world_of(state).observe(worker.number)
-    options = options_of(observation, view, knowledge, episode.goals, _plans(state)[worker.number])
+    options = options_of(observation, told, knowledge, episode.goals, _plans(state)[worker.number])
     wish = Option.model_validate(proposed["option"])
     same = [n for n, option in enumerate(options) if (option.kind, option.target) == (wish.kind, wish.target)]
     options = options if same else [*options, wish]
