@@ -551,6 +551,37 @@ def engine(
     run_command(run("engine", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
 
 
+@evaluate.command()
+def household(
+    episodes: Annotated[int | None, typer.Option("--episodes", min=1, help="Of each category.")] = None,
+    agents: Annotated[list[int] | None, typer.Option("--agents", min=1, max=4, help="Repeatable.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", help="MHP, LLM, CoELA, ProAgent, MiTa; repeatable.")
+    ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="Who answers; a second one: figure 3a; repeatable.")
+    ] = None,
+    manager_model: Annotated[str, typer.Option(help="Who answers for the manager; default: --model.")] = "",
+    weak_model: Annotated[str, typer.Option(help="The weaker model of figure 3b.")] = "",
+    data: Annotated[Path | None, typer.Option("--data", help="A folder of C-WAH episode files.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The first episode's seed.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Processes; default: one per core.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: 3 episodes of each category.")] = False,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Run MiTa's tables 1 and 2 and figure 3: a team in a household, beside CoELA, ProAgent and MHP."""
+    from mneme.evaluations import evaluate as run
+
+    who = {"models": models, "manager_model": manager_model, "weak_model": weak_model}
+    which = {"episodes": episodes, "agents": agents, "methods": methods, "data": data, "seed": seed}
+    how = {"jobs": jobs, "quick": quick, "out": out, "fresh": fresh}
+    run_command(run("household", who | which | how, as_json))
+
+
 @evaluate.command("cards_scale")
 def cards_scale(
     sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of cards; repeatable.")] = None,
