@@ -70,8 +70,10 @@ class Beliefs(BaseModel):
         known = self.things.get(seen.id)
         if known is not None and _same(known, seen):
             known.step = step
+            if seen.relation == "held by":
+                known.center = seen.center
         else:
-            self.things[seen.id] = Known.model_construct(**seen.__dict__, step=step)
+            self.things[seen.id] = Known(**seen.__dict__, step=step)
             self.lost.pop(seen.id, None)
         if seen.is_open:
             self.checked[seen.id] = step
@@ -151,5 +153,4 @@ def _same(known: Known, seen: Seen) -> bool:
         and known.relation == seen.relation
         and known.is_open == seen.is_open
         and known.room == seen.room
-        and known.center == seen.center
     )

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import networkx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
@@ -117,12 +117,20 @@ class Episode(BaseModel):
 
 def parse_episode(given: Mapping[str, Any], name: str = "episode") -> Episode:
     """Validate an episode from plain values; `BadInput` names the field."""
+    return read_fields(Episode, given, name)
+
+
+Fields = TypeVar("Fields", bound=BaseModel)
+
+
+def read_fields(kind: type[Fields], given: Mapping[str, Any], name: str) -> Fields:
+    """Validate plain values; `BadInput` names the first field at fault."""
     try:
-        return Episode.model_validate(given)
+        return kind.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{name}: {where}: {first['msg']}.", "Mend this field of the episode.") from error
+        raise BadInput(f"{name}: {where}: {first['msg']}.", "Mend this field.") from error
 
 
 def save_episode(episode: Episode, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import networkx
 
@@ -95,6 +95,13 @@ class Layout:
 def flat(center: Sequence[float]) -> Point:
     """Drop the height."""
     return center[0], center[2]
+
+
+class Box(NamedTuple):
+    """A bounding box: centre and extent in metres."""
+
+    center: tuple[float, float, float]
+    size: tuple[float, float, float]
 
 
 class Boxed(Protocol):

@@ -50,9 +50,9 @@ def advance(
     while True:
         seen = _perceive(world, beliefs)
         told = _told(seen) if frames else []
-        over = _over(world) or ([Event(kind="stopped", agent=-1)] if frames and stop and stop(world) else [])
+        stopped = [Event(kind="stopped", agent=-1)] if frames and stop and stop(world) else []
         turns = [plan.next(view, known) for plan, view, known in zip(plans, seen, beliefs, strict=True)]
-        events = over or [*told, *_ended(turns)]
+        events = _over(world) or [*stopped, *told, *_ended(turns)]
         if events or len(frames) >= most:
             return events, frames
         actions = [turn for turn in turns if isinstance(turn, Action)]
@@ -93,7 +93,7 @@ def _ended(turns: Sequence[Action | Ended]) -> list[Event]:
 
 
 def _frame(world: World, actions: Sequence[Action], outcomes: Sequence[Outcome]) -> Frame:
-    return Frame.model_construct(
+    return Frame(
         step=world.steps,
         rooms=[body.room for body in world.agents],
         positions=[body.position for body in world.agents],

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from environments.household.episode import Episode, Relation
+from environments.household.episode import Episode, Relation, read_fields
 from mneme.errors import BadInput
 
 
@@ -35,12 +35,7 @@ class Changes(BaseModel):
 
 def read_changes(given: Mapping[str, Any], episode: Episode) -> Changes:
     """Validate what a world's `state()` gave, against its episode; `BadInput` names the field."""
-    try:
-        changes = Changes.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"state.{where}: {first['msg']}.", "Give back what state() returned.") from error
+    changes = read_fields(Changes, given, "state")
     _check(changes, episode)
     return changes
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from environments.household.acting import DONE, Action, Observation, Outcome, Seen
 from environments.household.episode import Episode, Relation, Thing
-from environments.household.layout import Boxed, Layout, distance, flat, towards
+from environments.household.layout import Box, Boxed, Layout, distance, flat, towards
 from environments.household.state import Body, Changes, read_changes
 from mneme.errors import BadInput
 
@@ -24,6 +24,8 @@ CLOSE = 1.5
 """Horizontal bounding-box distance in metres within which hands reach."""
 LONGEST_MESSAGE = 500
 HANDS = 2
+HAND_HEIGHT = 1.0
+"""Metres at which a held thing is said to be; no rule looks at heights."""
 
 
 class World:
@@ -236,7 +238,7 @@ class World:
         agent = self.holder(thing)
         assert agent is not None, "what is nowhere is in somebody's hands"
         x, z = self.agents[agent].position
-        return self.things[thing].model_copy(update={"center": (x, 1.0, z)})
+        return Box((x, HAND_HEIGHT, z), self.things[thing].size)
 
     def hidden(self, thing: int) -> bool:
         """Say whether a thing lies inside what is not open."""
@@ -286,7 +288,7 @@ class World:
         here = [number for number, each in enumerate(self.agents) if each.room == body.room]
         held = [self._see(thing, body.room) for each in here for thing in self.agents[each].hands]
         view = self._view(body.room)
-        return Observation.model_construct(
+        return Observation(
             step=self.steps,
             agent=agent,
             room=body.room,
@@ -311,7 +313,7 @@ class World:
     def _see(self, thing: int, room: int) -> Seen:
         it, box = self.things[thing], self.solid(thing)
         place = self.places.get(thing)
-        return Seen.model_construct(
+        return Seen(
             id=thing,
             name=it.name,
             category=it.category,

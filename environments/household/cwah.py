@@ -1,0 +1,198 @@
+"""Read the episode files of C-WAH: a goal, a category, starts, and a VirtualHome graph."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from environments.household.episode import CONTAINERS, Kind, Relation, read_fields
+from environments.household.layout import distance
+from mneme.errors import BadInput
+
+_PREDICATE = re.compile(r"(on|inside)_(\w+)_(\d+)")
+_CATEGORY = {
+    "Prepare afternoon tea": "Prepare Tea",
+    "Wash dishes": "Wash Dishes",
+    "Prepare a meal": "Prepare a Meal",
+    "Put groceries": "Put Groceries",
+    "Set up a dinner table": "Set up Table",
+}
+Triple = tuple[float, float, float]
+
+
+class Node(BaseModel):
+    """A thing of the graph, in metres."""
+
+    id: int
+    class_name: str
+    category: str
+    properties: list[str] = []
+    states: list[str] = []
+    center: Triple
+    size: Triple
+
+    @property
+    def shut(self) -> bool:
+        """Say whether what is inside cannot be seen."""
+        return "CAN_OPEN" in self.properties and "OPEN" not in self.states
+
+
+class Edge(BaseModel):
+    """A relation between two nodes."""
+
+    from_id: int
+    relation_type: str
+    to_id: int
+
+
+class Graph(BaseModel):
+    """What VirtualHome knows of an apartment."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+class Recorded(BaseModel):
+    """Where an agent was recorded to start: the name of its room, and (x, y, z)."""
+
+    room: str
+    position: Triple
+
+
+class File(BaseModel):
+    """An episode file."""
+
+    category: str
+    goal: dict[str, int] = Field(min_length=1)
+    agents: list[Recorded] = []
+    graph: Graph
+    env_id: int | str = ""
+
+
+def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
+    """Turn the values of a C-WAH file into those of an episode; `BadInput` names the field at fault."""
+    file = read_fields(File, given, name)
+    wanted = [_predicate(key, count) for key, count in file.goal.items()]
+    kept = _Kept(file.graph, {goal["target"] for goal in wanted})
+    names = {node.id: node.class_name for node in file.graph.nodes}
+    return {
+        "id": name.removesuffix(".json"),
+        "source": "C-WAH",
+        "apartment": f"C-WAH {file.env_id}".strip(),
+        "category": _CATEGORY.get(file.category, file.category),
+        "goals": [{**goal, "target_name": names.get(goal["target"], "target")} for goal in wanted],
+        "starts": [_start(agent, f"agents.{number}", kept) for number, agent in enumerate(file.agents)],
+        "things": [
+            (node.id, node.class_name, kind, _rounded(node.center), _rounded(node.size))
+            for node, kind in kept.things()
+        ],
+        "places": kept.places,
+        "doors": list(kept.doors()),
+        "open": [n.id for n, kind in kept.things() if kind == "container" and "OPEN" in n.states],
+        "seed": seed,
+    }
+
+
+def _rounded(metres: Triple) -> Triple:
+    x, y, z = metres
+    return round(x, 3), round(y, 3), round(z, 3)
+
+
+def _predicate(key: str, count: int) -> dict[str, Any]:
+    found = _PREDICATE.fullmatch(key)
+    if not found:
+        hint = "Write on_<class>_<id> or inside_<class>_<id>."
+        raise BadInput(f"goal: {key} is an unknown predicate.", hint)
+    return {"relation": found[1], "name": found[2], "target": int(found[3]), "count": count}
+
+
+def _start(agent: Recorded, field: str, kept: "_Kept") -> dict[str, Any]:
+    """Find the room of an agent: of several that share a name, the nearest to where it stands."""
+    position = agent.position[0], agent.position[2]
+    rooms = [kept.nodes[room] for room in kept.rooms if kept.nodes[room].class_name == agent.room]
+    if not rooms:
+        raise BadInput(f"{field}.room: there is no room {agent.room}.", "Name a room of the graph.")
+    room = min(rooms, key=lambda each: distance(position, each))
+    return {"room": room.id, "position": position, "placed": "recorded"}
+
+
+class _Kept:
+    """The part of a graph that a rule touches, and where it is."""
+
+    def __init__(self, graph: Graph, targets: set[int]) -> None:
+        self.nodes = {node.id: node for node in graph.nodes}
+        self.rooms = [node.id for node in graph.nodes if node.category == "Rooms"]
+        self._targets = targets
+        self._holders: dict[int, list[tuple[Relation, int]]] = {}
+        self._between: dict[int, list[int]] = {}
+        for edge in graph.edges:
+            self._keep(edge)
+        self.places: dict[int, tuple[Relation, int]] = {}
+        for node in graph.nodes:
+            self._place(node)
+
+    def _keep(self, edge: Edge) -> None:
+        for end in (edge.from_id, edge.to_id):
+            if end not in self.nodes:
+                raise BadInput(f"graph.edges: the node {end} is missing.", "Add the node or drop the edge.")
+        if edge.relation_type == "BETWEEN":
+            self._between.setdefault(edge.from_id, []).append(edge.to_id)
+        if edge.relation_type == "ON":
+            self._holders.setdefault(edge.from_id, []).append(("on", edge.to_id))
+        if edge.relation_type == "INSIDE":
+            self._holders.setdefault(edge.from_id, []).append(("inside", edge.to_id))
+
+    def things(self) -> Iterator[tuple[Node, Kind]]:
+        """Give the rooms, and what is in them."""
+        for node in self.nodes.values():
+            kind = self._kind(node)
+            if kind is not None and (kind == "room" or node.id in self.places):
+                yield node, kind
+
+    def doors(self) -> Iterator[tuple[int, int, tuple[float, float]]]:
+        """Give the doors between two rooms."""
+        for node in self.nodes.values():
+            rooms = self._between.get(node.id, [])
+            if node.class_name == "door" and len(rooms) >= 2:
+                yield rooms[0], rooms[1], (round(node.center[0], 3), round(node.center[2], 3))
+
+    def _kind(self, node: Node) -> Kind | None:
+        if node.category == "Rooms":
+            return "room"
+        if node.class_name in CONTAINERS:
+            return "container"
+        if "GRABBABLE" in node.properties:
+            return "object"
+        bears = not {"SURFACES", "CONTAINERS"}.isdisjoint(node.properties) and node.category not in (
+            "Floor",
+            "Ceiling",
+            "Walls",
+        )
+        return "surface" if bears or node.id in self._targets else None
+
+    def _place(self, node: Node) -> None:
+        room = next((holder for _, holder in self._chain(node.id) if holder in self.rooms), None)
+        kind = self._kind(node)
+        if room is not None and kind not in (None, "room"):
+            self.places[node.id] = self._held(node, room) if kind == "object" else ("inside", room)
+
+    def _held(self, node: Node, room: int) -> tuple[Relation, int]:
+        """Find what bears an object: the container it is in, else what it stands on, else the room."""
+        chain = [(relation, self.nodes[holder]) for relation, holder in self._chain(node.id)]
+        for relation, holder in chain:
+            if relation == "inside" and self._kind(holder) == "container":
+                return "inside", holder.id
+        for relation, holder in chain:
+            if self._kind(holder) == "surface":
+                return ("inside" if relation == "inside" and holder.shut else "on"), holder.id
+            if self._kind(holder) == "container":
+                return "on", holder.id
+        return "inside", room
+
+    def _chain(self, thing: int) -> list[tuple[Relation, int]]:
+        """List what holds a thing, and what holds that, nearest first."""
+        found = list(self._holders.get(thing, []))
+        for _, holder in found:
+            found += [each for each in self._holders.get(holder, []) if each not in found]
+        return found
