@@ -23,9 +23,9 @@ def merits(view: View) -> list[float]:
 
 
 def _merit(option: Option, values: dict[Aim, float]) -> float:
-    if option.target is None:
-        return 0.0
-    return values.get(Aim(option.kind, option.target), USELESS * PATIENCE**option.steps)
+    if option.kind == "wait":
+        return USELESS
+    return 0.0 if option.target is None else values.get(Aim(option.kind, option.target), 0.0)
 
 
 def best(view: View) -> int:

@@ -18,6 +18,7 @@ from prompts.judgement import worth_of_delivery
 from prompts.rounds import Rounds
 
 IMPOSSIBLE = -1e3
+USELESS = 1e-9
 
 
 class Hand(BaseModel):
@@ -52,7 +53,10 @@ def _row(errands: Errands, hand: Hand, aims: set[Aim]) -> list[float]:
 
 
 def _value(option: Option, values: dict[Aim, float]) -> float:
-    return values.get(_aim(option), 0.0)
+    """Return what an option brings; rather wait than do what brings nothing."""
+    if option.kind == "wait":
+        return USELESS
+    return values.get(_aim(option), -1.0)
 
 
 def _aim(option: Option) -> Aim:

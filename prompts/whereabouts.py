@@ -1,12 +1,13 @@
 """Where a thing may be: common sense about households, corrected by what was seen.
 
-The weights are nobody's statistics: food is kept cold or in a cupboard, dishes in a cupboard or a machine,
-and anything may have been left anywhere, so that no place has none. What the team opened in vain makes
-other places of that class less likely, and what it found there more (a rule of succession).
+The weights are nobody's statistics: there are places where one would look first (food is kept cold or in a
+cupboard, dishes in a cupboard or a machine) and places where one would look too, since anything may have
+been left anywhere. What was opened in vain makes other places of that kind less likely, and what was found
+there more (a rule of succession).
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from prompts.household import Container, Knowledge, Room
@@ -37,23 +38,26 @@ DISHES = frozenset(
     )
 )
 
-ANYWHERE = 0.4
-"""What every single place weighs, since anything may have been left anywhere."""
-INSIDE: dict[Sort, dict[str, float]] = {
-    "food": {"fridge": 6.0, "kitchencabinet": 0.4, "microwave": 1.0, "stove": 0.6, "cabinet": 0.6},
-    "dish": {"dishwasher": 3.0, "kitchencabinet": 0.6, "cabinet": 0.6, "microwave": 0.6, "stove": 0.4},
-    "other": {"cabinet": 2.0, "bathroomcabinet": 0.6, "kitchencabinet": 0.2},
+LIKELY, POSSIBLE = 3.0, 1.0
+"""What a kind of place weighs where one would look first, and where one would look too."""
+INSIDE: dict[Sort, frozenset[str]] = {
+    "food": frozenset(("fridge", "kitchencabinet")),
+    "dish": frozenset(("kitchencabinet", "dishwasher")),
+    "other": frozenset(("cabinet",)),
 }
-LYING: dict[Sort, dict[str, float]] = {
-    "food": {"kitchen": 4.0, "livingroom": 2.0, "bedroom": 0.6},
-    "dish": {"kitchen": 4.0, "livingroom": 2.0, "bedroom": 0.6},
-    "other": {"livingroom": 3.0, "bedroom": 3.0, "kitchen": 1.5, "bathroom": 1.0},
+"""The kinds of container where one would look first."""
+LYING: dict[Sort, frozenset[str]] = {
+    "food": frozenset(("kitchen", "livingroom", "diningroom")),
+    "dish": frozenset(("kitchen", "livingroom", "diningroom")),
+    "other": frozenset(("livingroom", "bedroom", "homeoffice")),
 }
+"""The rooms where one would expect it to lie about."""
 FURNISHED: dict[str, dict[str, int]] = {
     "kitchen": {"fridge": 1, "dishwasher": 1, "stove": 1, "microwave": 1, "kitchencabinet": 6},
     "bathroom": {"bathroomcabinet": 1},
     "bedroom": {"cabinet": 1},
     "livingroom": {"cabinet": 1},
+    "homeoffice": {"cabinet": 1},
 }
 """The containers to be expected in a room that nobody has seen."""
 STANDS: dict[str, str] = {
@@ -86,11 +90,18 @@ def home_of(furniture: str) -> str:
 
 
 class Whereabouts:
-    """Expect what may be found in unopened containers and unexplored rooms."""
+    """Expect what may be found in unopened containers and unexplored rooms.
+
+    One thinks of kinds of places first: what a kind weighs is shared by all places of that kind, so that
+    each of eight kitchen cabinets is less likely than the one fridge.
+    """
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
         self._lessons = _lessons(knowledge)
+        self._hidden_places = {room.id: _expected_in(room, knowledge) for room in knowledge.rooms}
+        self._many = _census(knowledge, self._hidden_places)
+        self._targets = {(need.thing, need.id) for need in knowledge.needs}
         self.unopened = [each for each in knowledge.containers if each.checked is None and not each.is_open]
         self.unexplored = [each for each in knowledge.rooms if each.seen is None]
         self.unfound = _unfound(knowledge)
@@ -98,7 +109,7 @@ class Whereabouts:
 
     def inside(self, container: Container) -> float:
         """Return how many of the things still to be found are expected in an unopened container."""
-        return self._expected(lambda name: self._inside(name, container.name))
+        return self._expected(lambda name: self._inside_of(name, container))
 
     def lying_in(self, room: Room) -> float:
         """Return how many are expected to lie about in an unexplored room."""
@@ -116,25 +127,47 @@ class Whereabouts:
         )
 
     def _mass(self, name: str) -> float:
-        places = sum(self._inside(name, each.name) for each in self.unopened)
+        places = sum(self._inside_of(name, each) for each in self.unopened)
         rooms = sum(self._lying(name, each.name) + self._hidden(name, each) for each in self.unexplored)
         return places + rooms
 
+    def _inside_of(self, name: str, container: Container) -> float:
+        """Weigh a container; what lies in the target already would have been counted as placed."""
+        if (name, container.id) in self._targets:
+            return 0.0
+        return self._inside(name, container.name)
+
     def _inside(self, name: str, place: str) -> float:
-        usual = ANYWHERE + INSIDE[sort_of(name)].get(place, 0.0)
-        return usual * self._lessons.get(place, 1.0) + self._remembered(name, place)
+        usual = LIKELY if place in INSIDE[sort_of(name)] else POSSIBLE
+        learned = usual * self._lessons.get(place, 1.0) + self._remembered(name, place)
+        return learned / max(1, self._many[place])
 
     def _lying(self, name: str, room: str) -> float:
-        return ANYWHERE + LYING[sort_of(name)].get(room, 0.0) + self._remembered(name, room)
+        usual = LIKELY if room in LYING[sort_of(name)] else POSSIBLE
+        return (usual + self._remembered(name, room)) / max(1, self._many[room])
 
     def _remembered(self, name: str, place: str) -> float:
         return float(self._knowledge.found_before.get(name, []).count(place))
 
     def _hidden(self, name: str, room: Room) -> float:
-        """Weigh the containers that a room of this name should have; known ones speak for themselves."""
-        known = Counter(each.name for each in self._knowledge.containers if each.room == room.id)
-        expected = FURNISHED.get(room.name, {}) if not known else {}
-        return sum(count * self._inside(name, place) for place, count in expected.items())
+        return sum(
+            count * self._inside(name, place) for place, count in self._hidden_places[room.id].items()
+        )
+
+
+def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
+    """Say what containers a room of this name should have, unless some of it are known."""
+    if room.seen is not None or any(each.room == room.id for each in knowledge.containers):
+        return {}
+    return FURNISHED.get(room.name, {})
+
+
+def _census(knowledge: Knowledge, hidden: Mapping[int, Mapping[str, int]]) -> Counter[str]:
+    """Count the places of each kind, known and expected."""
+    many = Counter(each.name for each in [*knowledge.containers, *knowledge.rooms])
+    for expected in hidden.values():
+        many.update(expected)
+    return many
 
 
 def _unfound(knowledge: Knowledge) -> dict[str, int]:
