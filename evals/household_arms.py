@@ -15,7 +15,7 @@ from evals.report import Row
 from graphs import coela, mhp, mita, proagent
 from nodes.household import HouseholdContext
 
-LAPSES = 0.3
+LAPSES = 0.1
 """Share of a weaker role's decisions that are drawn at random."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]

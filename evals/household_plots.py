@@ -6,6 +6,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from environments.household import World
 from evals.household_arms import Arm, Lineup
 from evals.household_figures import COLUMNS, Played
 from evals.household_paper import FIGURE_3B, paper_steps
@@ -70,7 +71,7 @@ def _plot_categories(played: Played, arms: Sequence[Arm], agents: int, axes: Axe
     axes.set_xticks(range(len(COLUMNS)), [name.replace(" ", "\n", 1) for name in COLUMNS], fontsize="small")
     axes.set_ylabel("average steps L")
     axes.set_title(f"{agents} agent{'s' if agents > 1 else ''}", fontsize="medium")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, min(axes.get_ylim()[1], 1.1 * World.LIMIT))
     axes.legend(fontsize="x-small", ncols=2)
 
 
@@ -98,7 +99,7 @@ def _bars(played: Played, arm: Arm, at: Sequence[float], width: float, axes: Axe
 def _plot_agents(played: Played, arms: Sequence[Arm], axes: Axes) -> None:
     for name in dict.fromkeys(arm.name for arm in arms):
         line = [(arm.agents, steps) for arm in arms if arm.name == name and (steps := played.steps(arm))]
-        x = [agents for agents, _ in line]
+        x = [agents + 0.04 * (list(COLOURS).index(name) - 2) for agents, _ in line]  # side by side
         axes.errorbar(
             x,
             [one.value for _, one in line],

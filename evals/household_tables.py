@@ -38,21 +38,21 @@ def _tables(played: Played, lineup: Lineup) -> list[Table]:
         _table_1(played, lineup),
         *([_table_2(played, lineup.mita, lineup.ablations)] if lineup.mita and lineup.ablations else []),
         *([_pairs_table(played, lineup)] if lineup.pairs else []),
-        _costs_table(played, lineup.arms),
+        _course_table(played, lineup.arms),
+        _cost_table(played, lineup.arms),
         *([_roles_table(played, lineup)] if lineup.weaker else []),
     ]
 
 
 def _table_1(played: Played, lineup: Lineup) -> Table:
     rows: list[list[object]] = []
-    base = lineup.base
     for arm in lineup.main:
-        rows.append([f"{arm.agents}  {arm.name}", *(_cell(played, arm, base, column) for column in COLUMNS)])
-        rows.append(["     paper", *(_paper_cell(arm, column) for column in COLUMNS)])
+        rows.append([f"{arm.agents} {arm.name}", *(_cell(played, arm, lineup.base, c) for c in COLUMNS)])
+        rows.append(["  paper", *(_paper_cell(arm, column) for column in COLUMNS)])
     for agents, arm in {arm.agents: arm for arm in lineup.arms}.items():
         bounds = (played.bound(arm, column) for column in COLUMNS)
-        rows.append([f"{agents}  oracle's bound", *("–" if one is None else f"{one:.1f}" for one in bounds)])
-    title = "Table 1: average steps L, 95 % interval (EI against MHP alone); agents and method"
+        rows.append([f"{agents} bound", *("–" if one is None else f"{one:.1f}" for one in bounds)])
+    title = "Table 1: agents and method: average steps L, 95 % interval, improvement EI on MHP alone"
     return table(title, ["", *COLUMNS], rows)
 
 
@@ -61,7 +61,7 @@ def _cell(played: Played, arm: Arm, base: Arm | None, column: str) -> str:
     if steps is None:
         return "–"
     gain = None if base is None or arm == base else played.improvement(arm, base, column)
-    return str(steps) if gain is None else f"{steps} ({gain:+.0%})"
+    return str(steps) if gain is None else f"{steps}\n{gain:+.0%}"
 
 
 def _paper_cell(arm: Arm, column: str) -> str:
@@ -69,7 +69,7 @@ def _paper_cell(arm: Arm, column: str) -> str:
     if steps is None or alone is None:
         return "–"
     gain = (alone - steps) / max(alone, steps)
-    return f"{steps:.1f}" if (arm.name, arm.agents) == ("MHP", 1) else f"{steps:.1f} ({gain:+.0%})"
+    return f"{steps:.1f}" if gain == 0 else f"{steps:.1f} {gain:+.0%}"
 
 
 def _table_2(played: Played, mita: Arm, ablations: Sequence[Arm]) -> Table:
@@ -95,64 +95,64 @@ def _p(value: float | None) -> str:
 def _pairs_table(played: Played, lineup: Lineup) -> Table:
     rows = [
         [
-            f"{mita.agents}  {rival.name}",
+            f"{mita.agents} {rival.name}",
             *(_gap(played, mita, rival, column) for column in COLUMNS),
-            *_record(played, mita, rival),
+            _record(played, mita, rival),
         ]
         for mita, rival in lineup.pairs
     ]
-    title = "MiTa's steps less a rival's, over the same episodes (below 0: MiTa ahead; * interval excludes 0)"
-    return table(title, ["", *COLUMNS, "ahead/level/behind", "p"], rows)
+    title = "MiTa's steps less a rival's over the same episodes: below 0: ahead (* interval without 0)"
+    return table(title, ["", *COLUMNS, "ahead / behind"], rows)
 
 
 def _gap(played: Played, mita: Arm, rival: Arm, column: str) -> str:
     gap = played.difference(mita, rival, column)
     if gap is None:
         return "–"
-    return f"{gap.mean.value:+.1f} ±{gap.mean.half:.1f}{'*' if abs(gap.mean.value) > gap.mean.half else ''}"
+    star = "*" if abs(gap.mean.value) > gap.mean.half else ""
+    return f"{gap.mean.value:+.1f}{star}\n±{gap.mean.half:.1f}"
 
 
-def _record(played: Played, mita: Arm, rival: Arm) -> tuple[str, str]:
+def _record(played: Played, mita: Arm, rival: Arm) -> str:
     gap = played.difference(mita, rival)
-    return ("–", "–") if gap is None else (f"{gap.ahead}/{gap.level}/{gap.behind}", _p(gap.p))
+    return "–" if gap is None else f"{gap.ahead} / {gap.behind}\np={_p(gap.p)}"
 
 
-def _costs_table(played: Played, arms: Sequence[Arm]) -> Table:
-    columns = [
-        "", "success", "× bound", "conflicts", "redundant visits", "messages", "decisions asked",
-        "prompt tokens", "reply tokens", "repaired", "fell back",
-    ]  # fmt: skip
-    names = (
-        "conflicts",
-        "redundant",
-        "messages",
-        "calls",
-        "prompt_tokens",
-        "reply_tokens",
-        "repaired",
-        "fallbacks",
-    )
+def _course_table(played: Played, arms: Sequence[Arm]) -> Table:
+    columns = ["", "success", "× bound", "conflicts", "redundant visits", "messages"]
+    names = ("conflicts", "redundant", "messages")
     rows = [
         [
-            f"{arm.agents}  {arm.name}",
+            f"{arm.agents} {arm.name}",
             f"{fmean(row['success'] for row in played.cell(arm)):.0%}",
             f"{over.value:.2f} ±{over.half:.2f}",
-            *(f"{played.count(arm, name):.2f}" for name in names),
+            *(f"{played.count(arm, name):.1f}" for name in names),
         ]
         for arm in arms
         if (over := played.over_bound(arm)) is not None
     ]
-    return table("What an episode takes, on average", columns, rows)
+    return table("How an episode goes, on average", columns, rows)
+
+
+def _cost_table(played: Played, arms: Sequence[Arm]) -> Table:
+    columns = ["", "model calls", "prompt tokens", "reply tokens", "repaired", "fell back", "seconds"]
+    names = ("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds")
+    rows = [
+        [f"{arm.agents} {arm.name}", *(f"{played.count(arm, name):.1f}" for name in names)]
+        for arm in arms
+        if played.cell(arm)
+    ]
+    return table("What an episode costs, on average", columns, rows)
 
 
 def _roles_table(played: Played, lineup: Lineup) -> Table:
-    rows: list[list[object]] = [["3a  " + arm.who, played.steps(arm), None, None] for arm in lineup.models]
+    rows: list[list[object]] = [["3a " + arm.who, played.steps(arm), None, None] for arm in lineup.models]
     full = lineup.weaker[0]
     papers = (None, *FIGURE_3B.values())
     for label, arm, paper in zip(("MiTa", *FIGURE_3B), lineup.weaker, papers, strict=True):
         gap = played.difference(arm, full) if arm != full else None
         more = f"{gap.mean.value:+.1f} ±{gap.mean.half:.1f}" if gap else None
-        rows.append([f"3b  {label}", played.steps(arm), more, None if paper is None else f"{paper:+.1f}"])
+        rows.append([f"3b {label}", played.steps(arm), more, None if paper is None else f"{paper:+.1f}"])
     return table("Figure 3: who answers", ["", "steps", "more than MiTa", "paper"], rows)
 
 

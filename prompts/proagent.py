@@ -111,7 +111,7 @@ $options""",
 def plan_skill(given: Scene) -> Plan:
     """Infer each teammate's next target from its stead, and do the best of what is left."""
     intentions = [infer(given, each) for each in given.observed]
-    taken = [each.target for each in intentions if each.target != UNKNOWN]
+    taken = [each.target for each in intentions if each.target != UNKNOWN and _is_nearer(given, each)]
     fitting = given.model_copy(update={"taken": [*given.taken, *taken]})
     missing = ", ".join(f"{count} {name}" for name, count in given.missing().items() if count > 0)
     return Plan(
@@ -119,6 +119,17 @@ def plan_skill(given: Scene) -> Plan:
         intentions=intentions,
         option=best(fitting),
     )
+
+
+def _is_nearer(given: Scene, intention: Intention) -> bool:
+    """Say whether a teammate has no farther to go to what it intends than one has oneself."""
+    workers = {worker.number: worker for worker in given.workers}
+    spots: list[Spot] = [*given.rooms, *given.needs, *given.containers, *given.items]
+    spot = next((each for each in spots if each.id == intention.target), None)
+    if spot is None or intention.teammate not in workers:
+        return False
+    mine, theirs = (steps_if_known(given, workers[who], spot) for who in (given.me, intention.teammate))
+    return theirs <= mine
 
 
 @plan_skill.check
