@@ -27,8 +27,8 @@ putting may need an open target, and, where the goals name several targets, that
 (it counts with the first it is put on). It is not what a team can reach but what none can beat: a real walk
 ends its stages on whole steps and passes rooms at 1.05 steps a metre.
 
-Where an episode asks for so much that the ways of choosing exceed MOST_CHOICES, some of the wanted things are
-left out, which again makes the bound only smaller; `how` says so.
+Where an episode asks for so much that the loads to be searched exceed MOST_LOADS, some of the wanted things
+are left out, which again makes the bound only smaller; `how` says so.
 """
 
 import math
@@ -44,8 +44,8 @@ from pydantic import BaseModel, ConfigDict
 from environments.household.episode import Episode, Goal
 from environments.household.reach import CLEAR, Indices, Metres, Reach, least
 
-MOST_CHOICES = 1500
-"""Ways of choosing which things to bring, beyond which some wanted things are left out."""
+MOST_LOADS = 6000
+"""Ways of choosing which things to bring, times the parts of each, beyond which some things are left out."""
 Spot = int
 Load = tuple[int, ...]
 """How many things are taken at each spot."""
@@ -90,7 +90,17 @@ class Lacking:
 
     def choices(self) -> set[tuple[Spot, ...]]:
         """List where the lacking things can be taken from."""
-        return set(combinations(sorted(self.there.elements()), self.count))
+        there = sorted(
+            Counter({spot: min(things, self.count) for spot, things in self.there.items()}).elements()
+        )
+        return set(combinations(there, self.count))
+
+    def loads(self) -> int:
+        """Bound how many different parts of choices there are, without listing them."""
+        return (
+            math.comb(sum(min(things, self.count) for things in self.there.values()), self.count)
+            << self.count
+        )
 
 
 def _lacking(episode: Episode, goal: Goal) -> Lacking | None:
@@ -115,10 +125,10 @@ def _spot(episode: Episode, thing: int) -> Spot | None:
 
 
 def _within_reason(wanted: list[Lacking]) -> tuple[list[Lacking], int]:
-    """Leave things out, from the goal with the most choices, until the choices can be searched."""
+    """Leave things out, from the goal with the most choices, until the loads can be searched."""
     left_out = 0
-    while math.prod(len(each.choices()) for each in wanted) > MOST_CHOICES:
-        worst = max(wanted, key=lambda each: len(each.choices()))
+    while math.prod(each.loads() for each in wanted) > MOST_LOADS:
+        worst = max(wanted, key=lambda each: each.loads())
         wanted = [each for each in wanted if each is not worst]
         wanted += [Lacking(worst.count - 1, worst.there)] if worst.count > 1 else []
         left_out += 1

@@ -1,0 +1,248 @@
+"""Pictures of a household: the floor plan with everything that matters, at a step or as an animation."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import fill, shorten
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Rectangle
+from PIL import Image
+
+from environments.household.episode import Episode, Thing
+from environments.household.layout import Point, flat
+from environments.household.play import Frame
+from environments.household.scene import Scene, scenes
+from mneme.errors import BadInput
+
+NAMES = ("Alice", "Bob", "Charlie", "Dana")
+COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
+FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
+INK, DIM, WALL, GOLD = "#2b2b2b", "#8a8a8a", "#6b6259", "#c98a00"
+INCHES, DOTS = (12.0, 6.4), 80
+TRAIL = 12
+"""Latest steps of a path that are drawn strongly."""
+BLINK, LAST = 220, 2500
+"""Milliseconds that a frame, and the last one, are shown."""
+PALETTE = 96
+"""Colours of an animation."""
+
+
+def draw_step(
+    episode: Episode, frames: Sequence[Frame], step: int, file: Path, told: Mapping[int, str] | None = None
+) -> None:
+    """Draw the floor plan after a step as PNG; `told` is what was said of the team, by the step before it.
+
+    Raises BadInput for a step that was not played.
+    """
+    played = scenes(episode, frames)
+    if not 0 <= step < len(played):
+        raise BadInput(f"There is no step {step}.", f"Steps 0 to {len(played) - 1} were played.")
+    _Stage(episode, told or {}).shot(played[step]).save(file)
+
+
+def animate(
+    episode: Episode, frames: Sequence[Frame], file: Path, told: Mapping[int, str] | None = None
+) -> None:
+    """Draw a whole episode as an animated GIF, a frame a step."""
+    stage = _Stage(episode, told or {})
+    shots = [stage.shot(scene) for scene in scenes(episode, frames)]
+    palette = shots[-1].quantize(PALETTE)
+    first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
+    times = [BLINK] * len(others) + [LAST]
+    first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
+
+
+class _Stage:
+    """The floor plan, drawn once, and what changes on it, drawn for each step."""
+
+    def __init__(self, episode: Episode, told: Mapping[int, str]) -> None:
+        self._episode, self._told = episode, told
+        self._things = episode.by_id()
+        names = episode.goal_names()
+        self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
+        self._targets = {goal.target for goal in episode.goals}
+        figure = Figure(figsize=INCHES, dpi=DOTS, facecolor="white")
+        self._canvas = FigureCanvasAgg(figure)
+        self._plan: Axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
+        self._panel: Axes = figure.add_axes((0.70, 0.02, 0.29, 0.96))
+        self._draw_plan()
+        self._panel.set(xlim=(0, 1), ylim=(0, 1))
+        for axes in (self._plan, self._panel):
+            axes.set_axis_off()
+        self._canvas.draw()
+        self._background: Any = self._canvas.copy_from_bbox(figure.bbox)
+
+    def shot(self, scene: Scene) -> Image.Image:
+        """Draw a scene on the plan."""
+        self._canvas.restore_region(self._background)
+        artists = [*self._furniture(scene), *self._items(scene), *self._team(scene), *self._report(scene)]
+        for artist in artists:
+            axes = artist.axes
+            assert axes is not None
+            axes.draw_artist(artist)
+            artist.remove()
+        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())[:, :, :3].copy())
+
+    # ---------------------------------------------------------------- what stays
+
+    def _draw_plan(self) -> None:
+        rooms = self._episode.rooms()
+        for number, room in enumerate(rooms):
+            self._plan.add_patch(
+                _box(room, facecolor=FLOORS[number % len(FLOORS)], edgecolor=WALL, linewidth=2.5)
+            )
+        for room in rooms:
+            x, z = room.center[0] - room.size[0] / 2 + 0.15, room.center[2] + room.size[2] / 2 - 0.15
+            self._plan.text(x, z, room.name, va="top", fontsize=9, color=WALL, style="italic", zorder=3)
+        for _, _, (x, z) in self._episode.doors:
+            self._plan.add_patch(
+                Circle((x, z), 0.42, facecolor="white", edgecolor=WALL, linewidth=1, zorder=2)
+            )
+        for thing in self._episode.things:
+            if thing.category == "surface" and thing.id not in self._targets:
+                self._plan.add_patch(_box(thing, facecolor="#ddd3c4", edgecolor="none", zorder=1))
+        low, high = _bounds(rooms)
+        self._plan.set(xlim=(low[0] - 0.4, high[0] + 0.4), ylim=(low[1] - 0.4, high[1] + 0.4), aspect="equal")
+
+    # ---------------------------------------------------------------- what changes
+
+    def _furniture(self, scene: Scene) -> list[Artist]:
+        """Draw containers, shut or open, and the goals' targets, which are outlined and named."""
+        artists: list[Artist] = []
+        for thing in self._episode.things:
+            if thing.category == "container" or thing.id in self._targets:
+                artists.append(self._plan.add_patch(_box(thing, zorder=3, **self._look(thing, scene))))
+            if thing.id in self._targets:
+                x, z = thing.center[0], thing.center[2] - thing.size[2] / 2 - 0.1
+                artists.append(_label(self._plan, (x, z), thing.name, GOLD, va="top", weight="bold"))
+        return artists
+
+    def _look(self, thing: Thing, scene: Scene) -> dict[str, Any]:
+        edge = (
+            {"edgecolor": GOLD, "linewidth": 2.6}
+            if thing.id in self._targets
+            else {"edgecolor": INK, "linewidth": 1}
+        )
+        if thing.category == "surface":
+            return {"facecolor": "#fbe7b2", **edge}
+        is_open = thing.id in scene.open
+        return {"facecolor": "white" if is_open else "#a9a49d", "linestyle": "--" if is_open else "-", **edge}
+
+    def _items(self, scene: Scene) -> list[Artist]:
+        """Draw the wanted things where they lie; what lies together is named together."""
+        piles: dict[Point, list[str]] = {}
+        for thing in self._wanted:
+            if thing.id in scene.places:
+                piles.setdefault(self._spot(thing, scene), []).append(thing.name)
+        artists: list[Artist] = []
+        for (x, z), names in piles.items():
+            artists += self._plan.plot(
+                x, z, marker="D", markersize=6, color=INK, markeredgecolor="white", zorder=6
+            )
+            words = ", ".join(name if n == 1 else f"{n} {name}" for name, n in Counter(names).items())
+            artists.append(_label(self._plan, (x, z + 0.28), words, INK, va="bottom"))
+        return artists
+
+    def _spot(self, thing: Thing, scene: Scene) -> Point:
+        """Give where a thing is drawn: at its container or target, or where it lay at the start."""
+        holder = self._things[scene.places[thing.id]]
+        moved = self._episode.places[thing.id][1] != holder.id
+        return flat(holder.center if moved or holder.category == "container" else thing.center)
+
+    def _team(self, scene: Scene) -> list[Artist]:
+        artists: list[Artist] = []
+        for agent, path in enumerate(scene.paths):
+            colour, (x, z) = COLOURS[agent], _apart(agent, scene)
+            xs, zs = zip(*path, strict=True)
+            artists += self._plan.plot(xs, zs, color=colour, linewidth=1, alpha=0.35, zorder=4)
+            artists += self._plan.plot(
+                xs[-TRAIL:], zs[-TRAIL:], color=colour, linewidth=3, alpha=0.8, zorder=5
+            )
+            body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
+            artists.append(self._plan.add_patch(body))
+            letter = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold", "color": "white"}
+            artists.append(self._plan.text(x, z, NAMES[agent][0], zorder=9, **letter))
+            if held := self._held(scene, agent):
+                artists.append(_label(self._plan, (x, z - 0.45), held, colour, va="top", weight="bold"))
+        return artists
+
+    def _held(self, scene: Scene, agent: int) -> str:
+        return " + ".join(self._things[thing].name for thing in scene.hands[agent])
+
+    def _report(self, scene: Scene) -> list[Artist]:
+        """Write what was reached, who does what, and what was said of it."""
+        page = _Page(self._panel)
+        page.write(self._episode.category, size=14, weight="bold")
+        page.write(f"step {scene.step}", size=12)
+        page.gap()
+        for goal in self._episode.goals:
+            target = self._things[goal.target].name
+            page.bar(f"{goal.name} {goal.relation} {target}", scene.progress.get(goal.key, 0), goal.count)
+        page.gap()
+        for agent, doing in enumerate(scene.doing):
+            page.write(NAMES[agent], colour=COLOURS[agent], weight="bold")
+            page.write(f"holds {self._held(scene, agent) or 'nothing'}")
+            page.write(shorten(doing, 44, placeholder=" …") or "is about to begin")
+            page.gap()
+        if said := [self._told[step] for step in sorted(self._told) if step <= scene.step]:
+            page.write(fill(shorten(said[-1], 320, placeholder=" …"), 46), size=8.5, colour="#555555")
+        return page.artists
+
+
+class _Page:
+    """Lines from the top of a panel downwards."""
+
+    def __init__(self, axes: Axes) -> None:
+        self._axes, self._y = axes, 0.985
+        self.artists: list[Artist] = []
+
+    def write(self, text: str, size: float = 10, colour: str = INK, weight: str = "normal") -> None:
+        look: dict[str, Any] = {"fontsize": size, "color": colour, "weight": weight}
+        self.artists.append(self._axes.text(0, self._y, text, va="top", linespacing=1.25, **look))
+        self._y -= 0.0032 * size * (1 + text.count("\n"))
+
+    def gap(self) -> None:
+        self._y -= 0.018
+
+    def bar(self, words: str, done: int, of: int) -> None:
+        """Draw how much of a goal is met."""
+        colour = "#3a9d5d" if done >= of else INK
+        self.write(f"{words}: {done} of {of}", colour=colour)
+        for part in range(of):
+            shape = (part * 0.085, self._y - 0.008), 0.075, 0.012
+            look = {"facecolor": "#3a9d5d" if part < done else "#e2e2e2", "edgecolor": "none"}
+            self.artists.append(self._axes.add_patch(Rectangle(*shape, **look)))
+        self._y -= 0.026
+
+
+def _apart(agent: int, scene: Scene) -> Point:
+    """Give where an agent is drawn: beside those who stand on the same spot."""
+    x, z = scene.paths[agent][-1]
+    before = [path[-1] for path in scene.paths[:agent]]
+    crowd = sum(abs(x - other[0]) + abs(z - other[1]) < 0.5 for other in before)
+    return x + 0.55 * crowd, z
+
+
+def _box(thing: Thing, **look: Any) -> Rectangle:
+    width, depth = max(thing.size[0], 0.3), max(thing.size[2], 0.3)
+    return Rectangle((thing.center[0] - width / 2, thing.center[2] - depth / 2), width, depth, **look)
+
+
+def _label(axes: Axes, at: Point, text: str, colour: str, **look: Any) -> Artist:
+    pad = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+    return axes.text(*at, text, ha="center", fontsize=7.5, color=colour, bbox=pad, zorder=7, **look)
+
+
+def _bounds(rooms: Sequence[Thing]) -> tuple[Point, Point]:
+    centers, halves = (
+        np.array([flat(room.center) for room in rooms]),
+        np.array([(r.size[0], r.size[2]) for r in rooms]) / 2,
+    )
+    low, high = (centers - halves).min(axis=0), (centers + halves).max(axis=0)
+    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
