@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from apartment import APPLE, CUPBOARD, FRIDGE, HALL, KITCHEN, PEAR, STUDY, TABLE, WINE, standing
+from apartment import APPLE, CUPBOARD, DESK, FRIDGE, HALL, KITCHEN, PEAR, STUDY, TABLE, WINE, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +114,16 @@ def test_a_target_never_seen_is_looked_for() -> None:
     assert world.progress["on_apple_10"] == 1
 
 
+def test_a_thing_goes_where_it_is_still_lacking() -> None:
+    """Two targets ask for an apple, and one has it."""
+    goals = [{"relation": "on", "name": "apple", "target": target, "count": 1} for target in (TABLE, DESK)]
+    world = World(standing(BY_DESK, goals=goals, open=[FRIDGE]))
+    [beliefs] = team(world)
+    finish(world, [beliefs], macro("goexplore", KITCHEN), macro("gograb", APPLE))
+    assert [each for each in offered(world, beliefs) if each.startswith("goput")] == ["goput <target> (10)"]
+    assert world.progress == {"on_apple_10": 0, "on_apple_13": 1}
+
+
 def test_a_check_by_two_opens_once_and_both_learn() -> None:
     world = World(standing(BY_FRIDGE, BY_FRIDGE))
     beliefs = team(world)
@@ -166,10 +176,10 @@ def test_an_agent_that_gets_nowhere_is_stuck() -> None:
     plan = Plan.of(macro("gocheck", FRIDGE), world.episode.goals)
     observation = world.observe(0)
     for _ in range(MOST_REPEATS + 1):
-        turn = plan.next(observation, beliefs)
+        turn = plan.next(observation, beliefs, world.layout)
         assert isinstance(turn, Action)
         plan.took(turn, observation, beliefs)
-    assert plan.next(observation, beliefs) == Ended(ok=False, why="stuck")
+    assert plan.next(observation, beliefs, world.layout) == Ended(ok=False, why="stuck")
 
 
 def test_waiting_ends_and_a_message_interrupts() -> None:

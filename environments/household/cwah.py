@@ -73,7 +73,7 @@ class File(BaseModel):
 def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
     """Turn the values of a C-WAH file into those of an episode; `BadInput` names the field at fault."""
     file = read_fields(File, given, name)
-    wanted = [_predicate(key, count) for key, count in file.goal.items()]
+    wanted = [_predicate(key, count) for key, count in file.goal.items() if count]
     kept = _Kept(file.graph, {goal["target"] for goal in wanted})
     names = {node.id: node.class_name for node in file.graph.nodes}
     return {

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from environments.household.acting import WAIT, Action, Observation, walk
 from environments.household.beliefs import Beliefs, Known, satisfies
 from environments.household.episode import Goal
-from environments.household.layout import Point, distance
+from environments.household.layout import Layout, Point, distance
 from environments.household.world import CLOSE, HANDS
 
 MOST_REPEATS = 20
@@ -91,12 +91,14 @@ def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Known]:
 
 
 def _targets(goals: Sequence[Goal], hands: Iterable[int], beliefs: Beliefs) -> list[Goal]:
-    """Pick one goal for each target that something in hand belongs to."""
+    """Pick one goal for each target that something in hand belongs to, and lacks it if any does."""
     held = {beliefs.things[thing].name for thing in hands if thing in beliefs.things}
+    fitting = [goal for goal in goals if goal.name in held]
+    placed = beliefs.placed(fitting)
+    lacking = [goal for goal in fitting if placed[goal.key] < goal.count]
     firsts: dict[int, Goal] = {}
-    for goal in goals:
-        if goal.name in held:
-            firsts.setdefault(goal.target, goal)
+    for goal in lacking or fitting:
+        firsts.setdefault(goal.target, goal)
     return list(firsts.values())
 
 
@@ -121,13 +123,15 @@ class Plan(BaseModel):
         relation = here[0].relation if here else "on"
         return cls(macro=macro, belonging=sorted({goal.name for goal in here}), relation=relation)
 
-    def next(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
+    def next(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
         """Give the next low-level action, by what the agent sees and believes, or say how the plan ended.
 
         Nothing is counted until `took` is told of the action.
         """
         if self.repeats >= MOST_REPEATS:
             return Ended(ok=False, why="stuck")
+        if self.macro.kind == "goput":
+            return self._put(observation, beliefs, layout)
         return _NEXT[self.macro.kind](self, observation, beliefs)
 
     def took(self, action: Action, observation: Observation, beliefs: Beliefs) -> None:
@@ -171,14 +175,14 @@ class Plan(BaseModel):
             return Ended(ok=False, why="no hand is free")
         return _go(observation, thing, beliefs) or Action(kind="grab", object=thing.id)
 
-    def _put(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
+    def _put(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
         known = (beliefs.things.get(thing) for thing in observation.hands)
         load = [each.id for each in known if each is not None and each.name in self.belonging]
         if not load:
             return Ended(ok=True) if self.steps else Ended(ok=False, why="nothing in hand belongs there")
         target = self._known(beliefs)
         if target is None:
-            return _search(observation, beliefs)
+            return _search(observation, beliefs, layout)
         way = _go(observation, target, beliefs)
         if way is not None:
             return way
@@ -202,7 +206,6 @@ _NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | Ended]] = {
     "goexplore": Plan._explore,
     "gocheck": Plan._check,
     "gograb": Plan._grab,
-    "goput": Plan._put,
     "send_message": Plan._send,
     "wait": Plan._wait,
 }
@@ -222,10 +225,12 @@ def _close(position: Point, known: Known, beliefs: Beliefs) -> bool:
     return around is not None and distance(position, around) <= CLOSE
 
 
-def _search(observation: Observation, beliefs: Beliefs) -> Action | Ended:
-    """Look for a target that was never seen, room by room."""
+def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
+    """Look for a target that was never seen, in the nearest room that was not either."""
     unseen = [room for room in observation.rooms if room not in beliefs.room_seen]
-    return walk(unseen[0]) if unseen else Ended(ok=False, why="the target is nowhere")
+    if not unseen:
+        return Ended(ok=False, why="the target is nowhere")
+    return walk(min(unseen, key=lambda room: layout.way(observation.room, observation.position, room)[0]))
 
 
 def _whereabouts(known: Known) -> tuple[str, int | None]:

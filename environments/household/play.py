@@ -51,7 +51,10 @@ def advance(
         seen = _perceive(world, beliefs)
         told = _told(seen) if frames else []
         stopped = [Event(kind="stopped", agent=-1)] if frames and stop and stop(world) else []
-        turns = [plan.next(view, known) for plan, view, known in zip(plans, seen, beliefs, strict=True)]
+        turns = [
+            plan.next(view, known, world.layout)
+            for plan, view, known in zip(plans, seen, beliefs, strict=True)
+        ]
         events = _over(world) or [*stopped, *told, *_ended(turns)]
         if events or len(frames) >= most:
             return events, frames
