@@ -1,9 +1,4 @@
-"""What there is to do in a household, how far it is, and what it brings.
-
-A place is worth what it is expected to show, the less the longer the way (`PATIENCE`), and what lies near it
-counts too, so that a room with many containers draws more than a lonely cupboard. A thing that is known
-counts as found for certain.
-"""
+"""What there is to do in a household: things to fetch, places to look at, and how far they are."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,13 +7,6 @@ from prompts.household import Corner, Item, Knowledge, Need, Spot, Worker, steps
 from prompts.whereabouts import Whereabouts, home_of
 
 HANDS = 2
-PATIENCE = 0.94
-"""What a thing is worth one step later."""
-AHEAD = 2
-"""How many further places a member thinks of."""
-AFTER_ENTRY = 4
-"""Steps from a room's door to what is in its containers."""
-USELESS = 1e-6
 
 
 class Aim(NamedTuple):
@@ -36,25 +24,22 @@ class Errands:
         self.rooms = frozenset(room.id for room in knowledge.rooms)
         self.spots = _spots(knowledge)
         self.targets = {need.thing: need.id for need in knowledge.needs if need.placed < need.wanted}
+        self._home = next(iter(self.targets.values()), knowledge.needs[0].id)
+        self._homes = {item.id: self.targets.get(item.name, self._home) for item in knowledge.items}
         self.wanted = [item for item in _wanted(knowledge) if item.id not in self.taken]
-        self.gains = self._gains()
+        self.whereabouts = Whereabouts(knowledge)
+        gains = self.whereabouts.gains()
+        self.gains = {place: gain for place, gain in gains.items() if place not in self.taken}
         self._ways: dict[tuple[Corner, int], int] = {}
 
     @property
     def is_all_found(self) -> bool:
         """Say whether nothing is left to look for, or nowhere to look."""
-        return not any(gain > USELESS for gain in self.gains.values())
-
-    def aims(self) -> list[Aim]:
-        """List what may be fetched and where may be looked."""
-        looking = [Aim("goexplore" if place in self.rooms else "gocheck", place) for place in self.gains]
-        return [*(Aim("gograb", item.id) for item in self.wanted), *looking]
+        return not self.gains
 
     def targets_of(self, worker: Worker) -> list[int]:
         """List where the things in a worker's hands belong, one entry for each."""
-        names = {item.id: item.name for item in self.knowledge.items}
-        some = next(iter(self.targets.values()), self.knowledge.needs[0].id)
-        return [self.targets.get(names.get(held, ""), some) for held in worker.hands]
+        return [self.home(held) for held in worker.hands]
 
     def steps(self, start: Corner, target: int) -> int:
         """Return about how many steps a visit takes: the way, and acting or looking once."""
@@ -64,32 +49,34 @@ class Errands:
             self._ways[key] = measure(self.knowledge, start, self.spots[target])
         return self._ways[key]
 
-    def _gains(self) -> dict[int, float]:
-        """Return what each place, and each thing that may be fetched, brings."""
-        where = Whereabouts(self.knowledge)
-        found = {each.id: where.inside(each) for each in where.unopened}
-        for room in where.unexplored:
-            found[room.id] = where.lying_in(room) + PATIENCE**AFTER_ENTRY * where.hidden_in(room)
-        return {place: gain for place, gain in found.items() if place not in self.taken}
+    def chances(self) -> list[tuple[int, dict[int, float]]]:
+        """Return for each class how many things are to be found, and each place's chance of having one."""
+        where = self.whereabouts
+        return [(count, where.shares[name]) for name, count in where.unfound.items()]
 
-    def worth(self, start: Corner, target: int) -> float:
-        """Return what going there first brings, with the best that follows."""
-        everything = self.gains | dict.fromkeys((item.id for item in self.wanted), 1.0)
-        return self._chain(start, target, everything, AHEAD)
+    def aim(self, stop: int) -> Aim:
+        """Return what one does at a stop."""
+        if stop in self.rooms:
+            return Aim("goexplore", stop)
+        return Aim("gocheck" if stop in self.gains else "gograb", stop)
 
-    def _chain(self, start: Corner, target: int, gains: dict[int, float], ahead: int) -> float:
-        gain = gains.get(target, 0.0)
-        if ahead:
-            spot = self.spots[target]
-            here, rest = spot.corner, [place for place in gains if place != target]
-            after = max(rest, key=lambda place: gains[place] * self._later(here, place), default=None)
-            if after is not None:
-                left = {place: gains[place] for place in rest}
-                gain += self._chain(here, after, left, ahead - 1)
-        return gain * self._later(start, target)
+    def home(self, stop: int) -> int:
+        """Return the target of a thing, or of what a place may have."""
+        return self._homes.get(stop, self._home)
 
-    def _later(self, start: Corner, target: int) -> float:
-        return PATIENCE ** self.steps(start, target)
+    def needed(self, workers: Sequence[Worker]) -> list[Item]:
+        """Choose as many things of each class as are missing, those that are fetched and brought soonest."""
+        left = dict(self.knowledge.missing())
+        chosen: list[Item] = []
+        for item in sorted(self.wanted, key=lambda item: self._trip(workers, item)):
+            if left.get(item.name, 0) > 0:
+                left[item.name] -= 1
+                chosen.append(item)
+        return chosen
+
+    def _trip(self, workers: Sequence[Worker], item: Item) -> int:
+        nearest = min(self.steps(worker.corner, item.id) for worker in workers)
+        return nearest + self.steps(item.corner, self.home(item.id))
 
 
 def _wanted(knowledge: Knowledge) -> list[Item]:
@@ -108,7 +95,7 @@ def _spots(knowledge: Knowledge) -> dict[int, Spot]:
 
 
 def _target(knowledge: Knowledge, need: Need) -> Spot:
-    """Return where a target is; one that nobody has seen, in the middle of the room where such a thing stands."""
+    """Return where a target is; one that nobody has seen, amid the room where such a thing stands."""
     if need.room in {room.id for room in knowledge.rooms}:
         return need
     usual = home_of(need.name)

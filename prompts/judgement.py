@@ -1,15 +1,17 @@
 """One member's judgement, by rules: what each of its options is worth.
 
-While something is to be found, it weighs fetching and looking (`prompts/errands.py`); with one thing in hand
-it goes on, unless the target lies about on its way. Once all is found, the shortest rounds decide
-(`prompts/rounds.py`).
+While something is to be found, the member plans its route through the places that may have it
+(`prompts/search_routes.py`); an option is worth the more, the sooner all would be home if it came first. With
+one thing in hand it goes on, unless the target lies about on its way. Once all is found, the shortest rounds
+decide (`prompts/rounds.py`).
 """
 
-from prompts.errands import HANDS, PATIENCE, Aim, Errands
+from prompts.errands import HANDS, Aim, Errands
 from prompts.household import Option, View, Worker
 from prompts.rounds import Rounds
+from prompts.search_routes import Routes
 
-USELESS = 1e-6
+WAITING = 1e-9
 DETOUR = 3
 """Steps that an early delivery may cost: it frees a hand."""
 
@@ -24,7 +26,7 @@ def merits(view: View) -> list[float]:
 
 def _merit(option: Option, values: dict[Aim, float]) -> float:
     if option.kind == "wait":
-        return USELESS
+        return WAITING
     return 0.0 if option.target is None else values.get(Aim(option.kind, option.target), 0.0)
 
 
@@ -35,24 +37,25 @@ def best(view: View) -> int:
 
 
 def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
-    """Weigh what is to be found and to be fetched, and a delivery on the way."""
-    values = {aim: errands.worth(me.corner, aim.target) for aim in errands.aims()}
+    """Weigh each stop by the expected end if it came first, and a delivery by whether it is on the way."""
+    routes = Routes(errands, [me])
+    values = {errands.aim(stop): 1 / (1 + routes.beginning_with(0, stop)) for stop in routes.stops}
+    first = routes.first(0)
     for target in errands.targets_of(me):
-        values[Aim("goput", target)] = worth_of_delivery(errands, me, target, values)
+        on_the_way = first is None or is_on_the_way(errands, me, target, first.target)
+        values[Aim("goput", target)] = 1.0 if on_the_way else WAITING
     return values
 
 
-def worth_of_delivery(errands: Errands, me: Worker, target: int, values: dict[Aim, float]) -> float:
-    """Prefer a delivery where both hands are full, or where what comes next lies behind the target."""
-    best = max(values, key=lambda aim: values[aim], default=None)
-    if best is None or len(me.hands) >= HANDS:
-        return 1.0
-    around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, best.target)
-    detour = around - errands.steps(me.corner, best.target)
-    return values[best] * (1.01 if detour <= DETOUR else 0.5)
+def is_on_the_way(errands: Errands, me: Worker, target: int, following: int) -> bool:
+    """Say whether to deliver first: with both hands full, or where the target lies about on the way."""
+    if len(me.hands) >= HANDS:
+        return True
+    around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)
+    return around - errands.steps(me.corner, following) <= DETOUR
 
 
 def _merits_of_rounds(errands: Errands, me: Worker) -> dict[Aim, float]:
     """Weigh each first action by how soon the rounds that begin so are over."""
     rounds = Rounds(errands, [me])
-    return {aim: PATIENCE**steps for aim, steps in rounds.openings(me).items()}
+    return {aim: 1 / (1 + steps) for aim, steps in rounds.openings(me).items()}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prompts.errands import HANDS, Aim, Errands
-from prompts.household import Corner, Item, Worker
+from prompts.household import Corner, Worker
 
 MOST_ITEMS = 6
 """Things whose rounds are searched exactly; of more, the nearest."""
@@ -12,11 +12,11 @@ Held = tuple[int, ...]
 
 
 class Rounds:
-    """Plan who fetches what; `items` are as many of each class as are missing, the handiest."""
+    """Plan who fetches what; `items` are as many as are missing, those that are home soonest."""
 
     def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
         self.errands = errands
-        self.items = _handiest(errands, workers)
+        self.items = errands.needed(workers)[:MOST_ITEMS]
         self._costs: dict[tuple[Corner, Held, int], int] = {}
 
     @property
@@ -52,7 +52,7 @@ class Rounds:
 
     def _grab(self, start: Corner, held: Held, items: int, number: int) -> tuple[Aim, int]:
         item, errands = self.items[number], self.errands
-        now_held = tuple(sorted((*held, errands.targets[item.name])))
+        now_held = tuple(sorted((*held, errands.home(item.id))))
         after = self.cost(item.corner, now_held, items & ~(1 << number))
         return Aim("gograb", item.id), errands.steps(start, item.id) + after
 
@@ -83,19 +83,3 @@ def _better(
             break
         part = (part - 1) & taken
     return found or (10**9, 10**9, [])
-
-
-def _handiest(errands: Errands, workers: Sequence[Worker]) -> list[Item]:
-    """Choose as many things of each class as are missing, those that are fetched and brought soonest."""
-    left = dict(errands.knowledge.missing())
-    chosen: list[Item] = []
-    for item in sorted(errands.wanted, key=lambda item: _way(errands, workers, item)):
-        if left.get(item.name, 0) > 0 and len(chosen) < MOST_ITEMS:
-            left[item.name] -= 1
-            chosen.append(item)
-    return chosen
-
-
-def _way(errands: Errands, workers: Sequence[Worker], item: Item) -> int:
-    nearest = min(errands.steps(worker.corner, item.id) for worker in workers)
-    return nearest + errands.steps(item.corner, errands.targets[item.name])

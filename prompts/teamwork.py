@@ -12,13 +12,13 @@ import numpy
 from pydantic import BaseModel
 from scipy.optimize import linear_sum_assignment
 
-from prompts.errands import PATIENCE, Aim, Errands
+from prompts.errands import Aim, Errands
 from prompts.household import Knowledge, Option, Worker
-from prompts.judgement import worth_of_delivery
+from prompts.judgement import WAITING, is_on_the_way
 from prompts.rounds import Rounds
+from prompts.search_routes import Routes
 
 IMPOSSIBLE = -1e3
-USELESS = 1e-9
 
 
 class Hand(BaseModel):
@@ -31,50 +31,46 @@ class Hand(BaseModel):
 def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
     """Return the number of one option for each member; no two go for the same."""
     errands = Errands(knowledge)
-    values = _of_rounds(errands, team) if errands.is_all_found else _of_search(errands, team)
-    return _assigned(team, values)
+    workers = [each.worker for each in team]
+    aims = _of_rounds(errands, workers) if errands.is_all_found else _of_routes(errands, workers)
+    return _assigned(team, [_row(hand, wish) for hand, wish in zip(team, aims, strict=True)])
 
 
-def _of_search(errands: Errands, team: Sequence[Hand]) -> list[list[float]]:
-    """Return what each option of each member brings while something is to be found."""
-    aims = set(errands.aims())
-    return [_row(errands, each, aims) for each in team]
+def _of_routes(errands: Errands, workers: Sequence[Worker]) -> list[dict[Aim, float]]:
+    """Return each member's first stop on the joint routes, or a delivery on its way."""
+    routes = Routes(errands, workers)
+    return [_wish(errands, routes, worker, n) for n, worker in enumerate(workers)]
 
 
-def _row(errands: Errands, hand: Hand, aims: set[Aim]) -> list[float]:
-    me = hand.worker
-    values: dict[Aim, float] = {}
-    for aim in (_aim(option) for option in hand.options):
-        if aim in aims:
-            values[aim] = errands.worth(me.corner, aim.target)
-    for target in errands.targets_of(me):
-        values[Aim("goput", target)] = worth_of_delivery(errands, me, target, values)
+def _wish(errands: Errands, routes: Routes, worker: Worker, number: int) -> dict[Aim, float]:
+    first = routes.first(number)
+    values = {} if first is None else {first: 1.0}
+    for target in errands.targets_of(worker):
+        if first is None or is_on_the_way(errands, worker, target, first.target):
+            values[Aim("goput", target)] = 2.0
+    return values
+
+
+def _of_rounds(errands: Errands, workers: Sequence[Worker]) -> list[dict[Aim, float]]:
+    """Return how good each first action of a member's own share is, once all is found."""
+    rounds = Rounds(errands, workers)
+    shares = rounds.shares(workers)
+    return [_soon(rounds, worker, share) for worker, share in zip(workers, shares, strict=True)]
+
+
+def _soon(rounds: Rounds, worker: Worker, share: int) -> dict[Aim, float]:
+    return {aim: 1 / (1 + steps) for aim, steps in rounds.openings(worker, share).items()}
+
+
+def _row(hand: Hand, values: dict[Aim, float]) -> list[float]:
     return [_value(option, values) for option in hand.options]
 
 
 def _value(option: Option, values: dict[Aim, float]) -> float:
     """Return what an option brings; rather wait than do what brings nothing."""
     if option.kind == "wait":
-        return USELESS
-    return values.get(_aim(option), -1.0)
-
-
-def _aim(option: Option) -> Aim:
-    return Aim(option.kind, -1 if option.target is None else option.target)
-
-
-def _of_rounds(errands: Errands, team: Sequence[Hand]) -> list[list[float]]:
-    """Return what each option brings once all is found: the first step of the member's best round."""
-    rounds = Rounds(errands, [each.worker for each in team])
-    shares = rounds.shares([each.worker for each in team])
-    return [
-        [_value(option, _soon(rounds, each.worker, share)) for option in each.options]
-        for each, share in zip(team, shares, strict=True)
-    ]
-
-
-def _soon(rounds: Rounds, worker: Worker, share: int) -> dict[Aim, float]:
-    return {aim: PATIENCE**steps for aim, steps in rounds.openings(worker, share).items()}
+        return WAITING
+    return values.get(Aim(option.kind, -1 if option.target is None else option.target), -1.0)
 
 
 def _assigned(team: Sequence[Hand], values: Sequence[Sequence[float]]) -> list[int]:

@@ -7,37 +7,23 @@ there more (a rule of succession).
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from prompts.household import Container, Knowledge, Room
 
 Sort = Literal["food", "dish", "other"]
-Weight = Callable[[str], float]
 
 FOOD = frozenset(
-    ("apple", "banana", "bananas", "bellpepper", "bread", "breadslice", "candybar", "carrot", "cereal")
-    + ("chicken", "chips", "chocolatesyrup", "coffee", "coffeepot", "condimentbottle", "condimentshaker")
-    + ("creamybuns", "crackers", "cupcake", "cutlets", "juice", "lime", "milk", "milkshake", "mincedmeat")
-    + ("pancake", "peach", "pear", "pie", "plum", "poundcake", "pudding", "salad", "salmon", "sundae", "tea")
-    + ("whippedcream", "wine")
+    """apple banana bananas bellpepper bread breadslice candybar carrot cereal chicken chips chocolatesyrup
+    coffee coffeepot condimentbottle condimentshaker creamybuns crackers cupcake cutlets juice lime milk
+    milkshake mincedmeat pancake peach pear pie plum poundcake pudding salad salmon sundae tea whippedcream
+    wine""".split()  # noqa: SIM905
 )
 DISHES = frozenset(
-    ("bowl", "coffeecup", "cookingpot", "cup", "cutleryfork", "cutleryknife", "cutleryspoon", "cuttingboard")
-    + (
-        "dishbowl",
-        "fryingpan",
-        "glass",
-        "mug",
-        "oventray",
-        "pan",
-        "plate",
-        "spoon",
-        "waterglass",
-        "wineglass",
-    )
+    """bowl coffeecup cookingpot cup cutleryfork cutleryknife cutleryspoon cuttingboard dishbowl fryingpan
+    glass mug oventray pan plate spoon waterglass wineglass""".split()  # noqa: SIM905
 )
-
 LIKELY, POSSIBLE = 3.0, 1.0
 """What a kind of place weighs where one would look first, and where one would look too."""
 INSIDE: dict[Sort, frozenset[str]] = {
@@ -102,34 +88,31 @@ class Whereabouts:
         self._hidden_places = {room.id: _expected_in(room, knowledge) for room in knowledge.rooms}
         self._many = _census(knowledge, self._hidden_places)
         self._targets = {(need.thing, need.id) for need in knowledge.needs}
-        self.unopened = [each for each in knowledge.containers if each.checked is None and not each.is_open]
-        self.unexplored = [each for each in knowledge.rooms if each.seen is None]
+        self._unopened = [each for each in knowledge.containers if each.checked is None and not each.is_open]
+        self._unexplored = [each for each in knowledge.rooms if each.seen is None]
         self.unfound = _unfound(knowledge)
-        self._whole = {name: self._mass(name) for name in self.unfound}
+        self.shares = {name: self._shares(name) for name in self.unfound}
 
-    def inside(self, container: Container) -> float:
-        """Return how many of the things still to be found are expected in an unopened container."""
-        return self._expected(lambda name: self._inside_of(name, container))
+    def gains(self) -> dict[int, float]:
+        """Return for each place how many of the things still to be found are expected there."""
+        gains: dict[int, float] = {}
+        for name, shares in self.shares.items():
+            for place, share in shares.items():
+                gains[place] = gains.get(place, 0.0) + self.unfound[name] * share
+        return gains
 
-    def lying_in(self, room: Room) -> float:
-        """Return how many are expected to lie about in an unexplored room."""
-        return self._expected(lambda name: self._lying(name, room.name))
+    def crowd(self, place: int) -> int:
+        """Return how many containers a place is expected to have beyond those that are known."""
+        return sum(self._hidden_places.get(place, {}).values())
 
-    def hidden_in(self, room: Room) -> float:
-        """Return how many are expected in the containers of an unexplored room."""
-        return self._expected(lambda name: self._hidden(name, room))
-
-    def _expected(self, weight: Weight) -> float:
-        return sum(
-            count * min(1.0, weight(name) / self._whole[name])
-            for name, count in self.unfound.items()
-            if self._whole[name]
-        )
-
-    def _mass(self, name: str) -> float:
-        places = sum(self._inside_of(name, each) for each in self.unopened)
-        rooms = sum(self._lying(name, each.name) + self._hidden(name, each) for each in self.unexplored)
-        return places + rooms
+    def _shares(self, name: str) -> dict[int, float]:
+        """Return the chances of all places to have one thing of a class; together 1."""
+        weights = {each.id: self._inside_of(name, each) for each in self._unopened}
+        weights |= {
+            each.id: self._lying(name, each.name) + self._hidden(name, each) for each in self._unexplored
+        }
+        whole = sum(weights.values())
+        return {place: weight / whole for place, weight in weights.items() if weight}
 
     def _inside_of(self, name: str, container: Container) -> float:
         """Weigh a container; what lies in the target already would have been counted as placed."""
@@ -150,9 +133,7 @@ class Whereabouts:
         return float(self._knowledge.found_before.get(name, []).count(place))
 
     def _hidden(self, name: str, room: Room) -> float:
-        return sum(
-            count * self._inside(name, place) for place, count in self._hidden_places[room.id].items()
-        )
+        return sum(count * self._inside(name, place) for place, count in self._hidden_places[room.id].items())
 
 
 def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
