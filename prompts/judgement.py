@@ -39,7 +39,7 @@ def best(view: View) -> int:
 def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     """Weigh each stop by the expected end if it came first, and a delivery by whether it is on the way."""
     routes = Routes(errands, [me])
-    values = {errands.aim(stop): 1 / (1 + routes.beginning_with(0, stop)) for stop in routes.stops}
+    values = {aim: 1 / (1 + cost) for aim, cost in routes.openings(0).items()}
     first = routes.first(0)
     for target in errands.targets_of(me):
         on_the_way = first is None or is_on_the_way(errands, me, target, first.target)

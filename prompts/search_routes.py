@@ -11,6 +11,7 @@ that hands may be full when something turns up.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import mul
 from typing import NamedTuple
 
 from prompts.errands import HANDS, Aim, Errands
@@ -39,17 +40,27 @@ class Start(NamedTuple):
 
 
 class Routes:
-    """Plan routes for these workers over what is to be fetched and where is to be looked."""
+    """Plan routes for these workers over what is to be fetched and where is to be looked.
+
+    Inside, stops go by their place in `stops`, and distances stand in a table: a plan weighs some thousand
+    routes.
+    """
 
     def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
         self.errands = errands
-        self.starts = [self._start(worker) for worker in workers]
-        self.fetched = {item.id for item in errands.needed(workers)}
-        self.stops = [*self.fetched, *errands.gains]
-        self._tails = {stop: self._tail(stop) for stop in self.stops}
-        self._stays = {stop: LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops}
-        self._chances = errands.chances()
-        self.routes: list[Route] = [[] for _ in workers]
+        self._starts = [self._start(worker) for worker in workers]
+        fetched = [item.id for item in errands.needed(workers)]
+        self.stops = [*fetched, *errands.gains]
+        self._fetched = len(fetched)
+        self._homes = [errands.home(stop) for stop in self.stops]
+        self._tails = [self._tail(stop, n < self._fetched) for n, stop in enumerate(self.stops)]
+        self._stays = [LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops]
+        self._gains = [errands.gains.get(stop, 1.0) for stop in self.stops]
+        self._chances = _chances(errands, self.stops)
+        self._from_starts = [self._row(start.corner) for start in self._starts]
+        self._between = [self._row(errands.spots[stop].corner) for stop in self.stops]
+        self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
+        self._routes: list[Route] = [[] for _ in workers]
         self._build()
 
     def _start(self, worker: Worker) -> Start:
@@ -62,90 +73,106 @@ class Routes:
             corner = self.errands.spots[target].corner
         return Start(corner, time + 1, 0)
 
-    def _tail(self, stop: int) -> int:
+    def _tail(self, stop: int, is_known: bool) -> int:
         """Return the steps from finding something at a stop to its being home."""
-        here = self.errands.spots[stop].corner
-        to_target = self.errands.steps(here, self.errands.home(stop))
-        if stop in self.fetched:
+        to_target = self.errands.steps(self.errands.spots[stop].corner, self.errands.home(stop))
+        if is_known:
             return to_target
         return to_target + (AFTER_ENTRY if stop in self.errands.rooms else 1)
 
+    def _row(self, start: Corner) -> list[int]:
+        return [self.errands.steps(start, stop) for stop in self.stops]
+
     def first(self, number: int) -> Aim | None:
         """Return what a member does first, if anything."""
-        route = self.routes[number]
-        return self.errands.aim(route[0]) if route else None
+        route = self._routes[number]
+        return self.errands.aim(self.stops[route[0]]) if route else None
 
-    def cost(self, routes: Sequence[Route]) -> float:
+    def openings(self, number: int) -> dict[Aim, float]:
+        """Return the cost for each stop if a member made it first and all else stayed as planned."""
+        costs: dict[Aim, float] = {}
+        for place, stop in enumerate(self.stops):
+            routes = _without(self._routes, place)
+            routes[number].insert(0, place)
+            costs[self.errands.aim(stop)] = self._cost(routes)
+        return costs
+
+    def _cost(self, routes: Sequence[Route]) -> float:
         """Return the expected end, and a little of the mean."""
-        ends: dict[int, int] = {}
-        for start, route in zip(self.starts, routes, strict=True):
-            self._follow(start, route, ends)
-        certain = max((ends.get(stop, NEVER) for stop in self.fetched), default=0)
-        return self._expected_end(ends, certain)
+        ends = [NEVER] * len(self.stops)
+        for number, route in enumerate(routes):
+            self._follow(number, route, ends)
+        return self._expected_end(ends) + SOONER * float(sum(map(mul, ends, self._gains)))
 
-    def _follow(self, start: Start, route: Route, ends: dict[int, int]) -> None:
+    def _follow(self, number: int, route: Route, ends: list[int]) -> None:
         """Note for each stop of a route when what is there would be home."""
-        errands, (here, time, load) = self.errands, start
+        steps = self._from_starts[number]
+        _, time, load = self._starts[number]
         for stop in route:
-            time += errands.steps(here, stop)
+            time += steps[stop]
             ends[stop] = time + self._tails[stop]
             time += self._stays[stop]
-            here = errands.spots[stop].corner
-            load += stop in self.fetched
-            if load >= HANDS:
-                home = errands.home(stop)
-                time += errands.steps(here, home) + 1
-                here, load = errands.spots[home].corner, 0
+            steps = self._between[stop]
+            if stop < self._fetched:
+                load += 1
+                if load >= HANDS:
+                    time += self._tails[stop] + 1
+                    steps, load = self._from_homes[self._homes[stop]], 0
 
-    def _expected_end(self, ends: dict[int, int], certain: int) -> float:
-        order = sorted(self.errands.gains, key=lambda stop: ends.get(stop, NEVER))
+    def _expected_end(self, ends: Sequence[int]) -> float:
+        """Return when the last missing thing is home: the expected maximum over independent finds."""
+        certain = max(ends[: self._fetched], default=0)
+        order = sorted(range(self._fetched, len(ends)), key=ends.__getitem__)
         below = [0.0] * len(self._chances)
-        before, expected, total = 0.0, 0.0, 0.0
+        before = expected = 0.0
         for stop in order:
-            end = max(ends.get(stop, NEVER), certain)
             reached = 1.0
             for number, (units, shares) in enumerate(self._chances):
-                below[number] += shares.get(stop, 0.0)
+                below[number] += shares[stop]
                 reached *= below[number] ** units
-            expected += end * (reached - before)
+            expected += max(ends[stop], certain) * (reached - before)
             before = reached
-            total += end * self.errands.gains[stop]
-        expected += certain * (1.0 - before)
-        return expected + SOONER * (total + sum(ends.get(stop, NEVER) for stop in self.fetched))
+        return expected + certain * (1.0 - before)
 
     def _build(self) -> None:
         """Insert every stop where it costs least, the most pressing first; then improve."""
-        left = sorted(self.stops, key=lambda stop: (stop not in self.fetched, -self._press(stop)))
-        for stop in left:
-            self.routes = min(self._insertions(self.routes, stop), key=self.cost)
-        best = self.cost(self.routes)
+        order = sorted(range(len(self.stops)), key=lambda stop: (stop >= self._fetched, -self._press(stop)))
+        for stop in order:
+            self._routes = min(_insertions(self._routes, stop), key=self._cost)
+        best = self._cost(self._routes)
         for _ in range(PASSES):
             before = best
-            for stop in left:
+            for stop in order:
                 best = self._move(stop, best)
             if best >= before:
-                break
+                return
 
     def _press(self, stop: int) -> float:
-        return self.errands.gains.get(stop, 1.0) * (1 + self._tails[stop])
+        return self._gains[stop] * (1 + self._tails[stop])
 
     def _move(self, stop: int, best: float) -> float:
         """Put one stop where it costs least, if that gains something."""
-        without = [[each for each in route if each != stop] for route in self.routes]
-        found = min(self._insertions(without, stop), key=self.cost)
-        cost = self.cost(found)
+        found = min(_insertions(_without(self._routes, stop), stop), key=self._cost)
+        cost = self._cost(found)
         if cost < best - 1e-9:
-            self.routes, best = found, cost
+            self._routes, best = found, cost
         return best
 
-    def _insertions(self, routes: Sequence[Route], stop: int) -> Iterator[list[Route]]:
-        for number, route in enumerate(routes):
-            for place in range(len(route) + 1):
-                changed = [*route[:place], stop, *route[place:]]
-                yield [*routes[:number], changed, *routes[number + 1 :]]
 
-    def beginning_with(self, number: int, stop: int) -> float:
-        """Return the cost if a member made this stop first and left the routes else as they are."""
-        without = [[each for each in route if each != stop] for route in self.routes]
-        without[number].insert(0, stop)
-        return self.cost(without)
+def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
+    """Return how many things have which chances at the stops; classes alike are taken together."""
+    together: dict[tuple[float, ...], int] = {}
+    for units, shares in errands.chances():
+        key = tuple(shares.get(stop, 0.0) for stop in stops)
+        together[key] = together.get(key, 0) + units
+    return [(units, list(shares)) for shares, units in together.items()]
+
+
+def _without(routes: Sequence[Route], stop: int) -> list[Route]:
+    return [[each for each in route if each != stop] for route in routes]
+
+
+def _insertions(routes: Sequence[Route], stop: int) -> Iterator[list[Route]]:
+    for number, route in enumerate(routes):
+        for place in range(len(route) + 1):
+            yield [*routes[:number], [*route[:place], stop, *route[place:]], *routes[number + 1 :]]
