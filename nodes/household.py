@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from environments.household.beliefs import Beliefs, Known
@@ -28,7 +28,7 @@ from environments.household.macro import Macro, Plan
 from environments.household.play import Event, Frame, advance
 from environments.household.world import World
 from models.asking import Answered
-from nodes.context import RESPONDER
+from nodes.context import RESPONDER, OwnedByTeam
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
@@ -37,14 +37,9 @@ HISTORY = 40
 """Entries of its history that a member keeps; a view shows the latest of them."""
 
 
-class HouseholdContext(BaseModel):
+class HouseholdContext(OwnedByTeam):
     """Who plays, who answers, and what of the architecture is switched on."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    team: str = Field(
-        "local", description="Whose episodes are remembered. Where the server authenticates, the caller's."
-    )
     member: str = Field("auto", description=f"The members' model. {RESPONDER}")
     manager: str = Field("auto", description=f"The manager's model. {RESPONDER}")
     allocation: bool = Field(

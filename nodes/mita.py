@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import add
 from typing import Annotated, Any, Literal
+from uuid import uuid4
 
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
@@ -26,6 +27,7 @@ from environments.household.macro import Plan
 from mneme.errors import BadAnswer
 from models.asking import ask
 from nodes import household
+from nodes.context import ledger_of, team_of
 from nodes.household import Context, Counters, HouseholdState, Update, answered, beliefs_of, episode_of, lapse
 from nodes.household_views import NAMES, knowledge_of, macro_of, options_of, worker_of
 from prompts.household import Knowledge, Option, Worker
@@ -39,6 +41,8 @@ from prompts.mita import (
     propose_action,
     summarise_passage,
 )
+from stores.episodic_memory import EpisodicMemory, Remembered, finds_of, furniture_of
+from stores.records import Change, Source
 
 
 class Progress(TypedDict):
@@ -78,6 +82,7 @@ class State(HouseholdState, total=False):
 
     assessed: Progress
     last: Progress
+    run: str
     last_step: int
     actions: list[str]
     synopses: list[Told]
@@ -100,7 +105,28 @@ async def begin(state: State, runtime: Context) -> Update:
     """Set the episode up; the collaborative summary is empty (algorithm 1, line 3)."""
     update = await household.begin(state, runtime)
     nothing = Progress(placed=update["progress"], held={}, found={})
-    return update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
+    started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
+    if runtime.context.remember:
+        started |= await _remembered(update, runtime)
+    return started | {"run": uuid4().hex}
+
+
+async def _remembered(update: Update, runtime: Context) -> Update:
+    """Start from what the team learned in this apartment: where furniture stands, where things turned up."""
+    episodes = await _memory(update["episode"], runtime).recall()
+    furniture = {piece["id"]: Known.model_validate(piece) for piece in furniture_of(episodes)}
+    told = Beliefs(agent=-1, things=furniture)
+    members = []
+    for member in update["members"]:
+        known = Beliefs.model_validate(member["beliefs"])
+        known.merge(told)
+        members.append({**member, "beliefs": known.model_dump(mode="json")})
+    runtime.stream_writer({"step": "remember", "episodes": [each.text for each in episodes]})
+    return {"members": members, "found_before": finds_of(episodes)}
+
+
+def _memory(episode: dict[str, Any], runtime: Context) -> EpisodicMemory:
+    return EpisodicMemory(ledger_of(runtime), team_of(runtime), episode["apartment"])
 
 
 async def perceive(state: State, runtime: Context) -> Update:
@@ -492,6 +518,35 @@ def _named(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
 
 
 async def finish(state: State, runtime: Context) -> Update:
-    """Say how the episode ended."""
+    """Say how the episode ended; where that is wanted, keep what it taught for the next in this apartment."""
+    if runtime.context.remember:
+        remembered = _taught(state)
+        source = Source(tasks=[remembered.episode])
+        change = Change(reason=f"played in {state['steps']} steps", actor="manager", source=source)
+        await _memory(state["episode"], runtime).keep(remembered, change=change)
     runtime.stream_writer({"step": "finish", "success": state["success"], "steps": state["steps"]})
     return {}
+
+
+def _taught(state: State) -> Remembered:
+    """Put together what the episode taught; how containers were left is no news of the next episode."""
+    team, episode = together(beliefs_of(state)), episode_of(state)
+    names = {str(thing.id): thing.name for thing in episode.things}
+    finds: dict[str, list[str]] = {}
+    for thing, place in state["finds"].items():
+        finds.setdefault(names[thing], []).append(place)
+    return Remembered(
+        run=state["run"],
+        episode=episode.id,
+        category=episode.category,
+        success=state["success"],
+        steps=state["steps"],
+        synopses=[Synopsis.model_validate(told["synopsis"]).narrative for told in state["synopses"]],
+        finds=finds,
+        furniture=[_as_at_first(each) for each in team.things.values() if each.category != "object"],
+    )
+
+
+def _as_at_first(known: Known) -> dict[str, Any]:
+    closed = None if known.is_open is None else False
+    return known.model_copy(update={"is_open": closed, "step": 0}).model_dump(mode="json")
