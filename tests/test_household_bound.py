@@ -175,13 +175,13 @@ class TestPlayedEpisodes:
         episode = generate(5, agents=1)
         (goal, *others) = episode.goals
         bottle = next(thing for thing in episode.things if thing.name == goal.name)
-        surfaces = [thing.id for thing in episode.things if thing.category == "surface"]
+        shut = next(thing.id for thing in episode.things if thing.category == "container")
         more = [bottle.model_copy(update={"id": 9000 + number}) for number in range(18)]
         large = episode.model_copy(
             update={
-                "goals": [goal.model_copy(update={"count": 9}), *others],
+                "goals": [goal.model_copy(update={"count": 14}), *others],
                 "things": [*episode.things, *more],
-                "places": {**episode.places, **{each.id: ("on", surfaces[0]) for each in more}},
+                "places": {**episode.places, **{each.id: ("inside", shut) for each in more}},
             }
         )
         assert "left out" in lower_bound(large).how

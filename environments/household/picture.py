@@ -1,5 +1,6 @@
 """Pictures of a household: the floor plan with everything that matters, at a step or as an animation."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,14 +18,16 @@ from PIL import Image
 from environments.household.episode import Episode, Thing
 from environments.household.layout import Point, flat
 from environments.household.play import Frame
-from environments.household.scene import Scene, scenes
+from environments.household.scene import NAMES, Scene, scenes
 from mneme.errors import BadInput
 
-NAMES = ("Alice", "Bob", "Charlie", "Dana")
 COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
 INK, DIM, WALL, GOLD = "#2b2b2b", "#8a8a8a", "#6b6259", "#c98a00"
-INCHES, DOTS = (12.0, 6.4), 80
+INCHES, DOTS, SHARP = (12.0, 6.4), 80, 130
+"""The size of a picture, and dots an inch of an animation and of a single picture."""
+MOST_SHOTS = 130
+LEGEND = "grey: shut   dashed: open   gold: where it is to be put\n◆ wanted thing   ○ door   thick line: the latest steps"
 TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
 BLINK, LAST = 220, 2500
@@ -40,18 +43,19 @@ def draw_step(
 
     Raises BadInput for a step that was not played.
     """
-    played = scenes(episode, frames)
-    if not 0 <= step < len(played):
-        raise BadInput(f"There is no step {step}.", f"Steps 0 to {len(played) - 1} were played.")
-    _Stage(episode, told or {}).shot(played[step]).save(file)
+    played = {scene.step: scene for scene in scenes(episode, frames)}
+    if step not in played:
+        raise BadInput(f"There is no step {step}.", f"Steps 0 to {max(played)} were played.")
+    _Stage(episode, told or {}, SHARP).shot(played[step]).save(file)
 
 
 def animate(
     episode: Episode, frames: Sequence[Frame], file: Path, told: Mapping[int, str] | None = None
 ) -> None:
-    """Draw a whole episode as an animated GIF, a frame a step."""
-    stage = _Stage(episode, told or {})
-    shots = [stage.shot(scene) for scene in scenes(episode, frames)]
+    """Draw a whole episode as an animated GIF: a shot a step, or every so many steps of a long one."""
+    stage, played = _Stage(episode, told or {}, DOTS), scenes(episode, frames)
+    stride = math.ceil(len(played) / MOST_SHOTS)
+    shots = [stage.shot(scene) for scene in [*played[:-1:stride], played[-1]]]
     palette = shots[-1].quantize(PALETTE)
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [BLINK] * len(others) + [LAST]
@@ -61,18 +65,19 @@ def animate(
 class _Stage:
     """The floor plan, drawn once, and what changes on it, drawn for each step."""
 
-    def __init__(self, episode: Episode, told: Mapping[int, str]) -> None:
+    def __init__(self, episode: Episode, told: Mapping[int, str], dots: int) -> None:
         self._episode, self._told = episode, told
         self._things = episode.by_id()
         names = episode.goal_names()
         self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
         self._targets = {goal.target for goal in episode.goals}
-        figure = Figure(figsize=INCHES, dpi=DOTS, facecolor="white")
-        self._canvas = FigureCanvasAgg(figure)
+        figure = Figure(figsize=INCHES, dpi=dots, facecolor="white")
+        self._canvas: Any = FigureCanvasAgg(figure)  # its methods carry no types
         self._plan: Axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
         self._panel: Axes = figure.add_axes((0.70, 0.02, 0.29, 0.96))
         self._draw_plan()
         self._panel.set(xlim=(0, 1), ylim=(0, 1))
+        self._panel.text(0, 0.005, LEGEND, va="bottom", fontsize=7.5, color=DIM)
         for axes in (self._plan, self._panel):
             axes.set_axis_off()
         self._canvas.draw()
@@ -107,6 +112,10 @@ class _Stage:
         for thing in self._episode.things:
             if thing.category == "surface" and thing.id not in self._targets:
                 self._plan.add_patch(_box(thing, facecolor="#ddd3c4", edgecolor="none", zorder=1))
+            if thing.category == "container" and thing.id not in self._targets:
+                x, z = thing.center[0], thing.center[2] - max(thing.size[2], 0.3) / 2 - 0.06
+                small: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 5.5, "color": DIM}
+                self._plan.text(x, z, thing.name, zorder=3, **small)
         low, high = _bounds(rooms)
         self._plan.set(xlim=(low[0] - 0.4, high[0] + 0.4), ylim=(low[1] - 0.4, high[1] + 0.4), aspect="equal")
 
@@ -166,7 +175,13 @@ class _Stage:
             )
             body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
             artists.append(self._plan.add_patch(body))
-            letter = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold", "color": "white"}
+            letter: dict[str, Any] = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": 10,
+                "weight": "bold",
+                "color": "white",
+            }
             artists.append(self._plan.text(x, z, NAMES[agent][0], zorder=9, **letter))
             if held := self._held(scene, agent):
                 artists.append(_label(self._plan, (x, z - 0.45), held, colour, va="top", weight="bold"))
@@ -215,9 +230,11 @@ class _Page:
         colour = "#3a9d5d" if done >= of else INK
         self.write(f"{words}: {done} of {of}", colour=colour)
         for part in range(of):
-            shape = (part * 0.085, self._y - 0.008), 0.075, 0.012
-            look = {"facecolor": "#3a9d5d" if part < done else "#e2e2e2", "edgecolor": "none"}
-            self.artists.append(self._axes.add_patch(Rectangle(*shape, **look)))
+            colour = "#3a9d5d" if part < done else "#e2e2e2"
+            part_of = Rectangle(
+                (part * 0.085, self._y - 0.008), 0.075, 0.012, facecolor=colour, edgecolor="none"
+            )
+            self.artists.append(self._axes.add_patch(part_of))
         self._y -= 0.026
 
 

@@ -8,6 +8,8 @@ from environments.household.play import Frame
 from mneme.errors import BadInput
 
 Point = tuple[float, float]
+NAMES = ("Alice", "Bob", "Charlie", "Dana")
+"""What the agents are called, in order."""
 
 
 @dataclass(frozen=True)
