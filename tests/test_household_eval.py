@@ -1,0 +1,136 @@
+"""The household evaluation: its figures by hand, and a small run from the command line, resumed."""
+
+import json
+import subprocess
+import sys
+from os import environ
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals import household
+from evals.household import Options
+from evals.household_arms import Arm, Lineup, table_arms
+from evals.household_figures import AVERAGE, Played, mean_of
+from evals.household_paper import CATEGORIES, paper_steps
+from evals.report import Report
+from mneme.errors import BadInput
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(environ.get("MNEME_DATA", ROOT.parent / "shared" / "data")) / "cwah"
+MITA, COELA = Arm("MiTa", 2), Arm("CoELA", 2)
+
+
+def row(arm: Arm, episode: str, steps: int, category: str = "Prepare Tea") -> dict[str, Any]:
+    figures = {"steps": steps, "bound": 10, "success": True, "messages": 1}
+    return {"arm": arm.key, "agents": arm.agents, "episode": episode, "category": category, **figures}
+
+
+def test_an_interval_is_students() -> None:
+    mean = mean_of([10, 12, 14])
+    assert mean.value == 12
+    assert mean.half == pytest.approx(4.303 * 2 / 3**0.5, abs=0.01)
+    assert mean_of([7]).half == 0
+
+
+def test_efficiency_improvement_is_over_the_greater_value() -> None:
+    alone = Arm("MHP", 1)
+    played = Played([row(alone, "a", 100), row(MITA, "a", 40), row(COELA, "a", 125)])
+    assert played.improvement(MITA, alone) == pytest.approx(0.6)
+    assert played.improvement(COELA, alone) == pytest.approx(-0.2)
+
+
+def test_a_pair_is_compared_over_the_episodes_that_both_played() -> None:
+    mine = [row(MITA, "a", 20), row(MITA, "b", 30), row(MITA, "c", 40), row(MITA, "only mine", 1)]
+    theirs = [row(COELA, "a", 25), row(COELA, "b", 30), row(COELA, "c", 38)]
+    gap = Played([*mine, *theirs]).difference(MITA, COELA)
+    assert gap is not None
+    assert gap.mean.value == pytest.approx(-1)
+    assert (gap.ahead, gap.level, gap.behind) == (1, 1, 1)
+
+
+def test_the_average_is_over_all_episodes() -> None:
+    rows = [row(MITA, "a", 20), row(MITA, "b", 40, "Wash Dishes")]
+    steps = Played(rows).steps(MITA, AVERAGE)
+    assert steps is not None
+    assert steps.value == 30
+    assert Played(rows).steps(MITA, "Set up Table") is None
+
+
+def test_the_papers_cells_average_to_its_last_column() -> None:
+    for method, agents in (("MHP", 1), ("LLM", 1), ("CoELA", 3), ("ProAgent", 2), ("MiTa", 3)):
+        cells = [paper_steps(method, agents, category) for category in CATEGORIES]
+        assert sum(each or 0 for each in cells) / 5 == pytest.approx(
+            paper_steps(method, agents, AVERAGE), abs=0.15
+        )
+    assert paper_steps("LLM", 2, AVERAGE) is None
+
+
+def test_the_lineup_is_that_of_the_papers_tables() -> None:
+    arms = table_arms([3, 1], ["MHP", "CoELA", "MiTa", "LLM"], "rules", "rules")
+    lineup = Lineup(arms, [], [])
+    assert [(arm.agents, arm.name) for arm in lineup.main] == [
+        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa")
+    ]  # fmt: skip
+    assert [arm.name for arm in lineup.ablations] == ["w/o allocation", "w/o summary"]
+    assert len({arm.key for arm in lineup.every}) == len(lineup.every)
+    assert lineup.mita == Arm("MiTa", 3)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+def command(runs: Path, *more: str) -> dict[str, Any]:
+    """Run the evaluation from the command line, as a user does."""
+    call = [sys.executable, "-m", "mneme", "eval", "household", "--json", "--out", str(runs), *more]
+    small = ["--model", "rules", "--episodes", "1", "--agents", "2", "--method", "CoELA", "--method", "MiTa"]
+    done = subprocess.run([*call, *small], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
+
+
+def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(runs: Path) -> None:
+    first = command(runs)
+    arms = first["summary"]["arms"]
+    assert arms["CoELA, 2, rules"]["cells"]["Average"]["episodes"] == 5
+    assert arms["MiTa, 2, rules"]["over_bound"] >= 1
+    assert all(Path(plot).stat().st_size > 10_000 for plot in first["plots"])
+    assert any("Answered by rules" in note for note in first["notes"])
+
+    raw = Path(first["raw"])
+    lines = raw.read_text().splitlines(keepends=True)
+    raw.write_text("".join(lines[:-3]) + lines[-3][:40])  # as a kill would leave it
+    again = command(runs)
+    assert again["raw"] == first["raw"]
+    assert again["summary"] == first["summary"]
+    assert sorted(_case(line) for line in raw.read_text().splitlines()[1:]) == sorted(
+        _case(line) for line in lines[1:]
+    )
+
+
+def _case(line: str) -> str:
+    return str(json.loads(line)["case"])
+
+
+async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> None:
+    if not DATA.is_dir():
+        pytest.skip(f"no C-WAH episodes in {DATA}: set MNEME_DATA")
+    (tmp_path / "some").mkdir()
+    for path in sorted(DATA.glob("*.json"))[:2]:
+        (tmp_path / "some" / path.name).write_bytes(path.read_bytes())
+    report = await _played(tmp_path, data=tmp_path / "some", agents=[3], methods=["ProAgent"])
+    assert {tuple(row["placed"]) for row in report.rows} == {("recorded", "recorded", "seeded rule")}
+    assert any("2 of 6 starts" in note for note in report.notes)
+
+
+async def test_a_folder_without_episodes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no episode files"):
+        await _played(tmp_path, data=tmp_path)
+
+
+async def _played(out: Path, **options: Any) -> Report:
+    return await household.run(Options(models=["rules"], out=out / "runs", jobs=1, **options))
