@@ -23,11 +23,14 @@ from mneme.errors import BadInput
 
 COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
-INK, DIM, WALL, GOLD = "#2b2b2b", "#8a8a8a", "#6b6259", "#c98a00"
+INK, DIM, WALL, GOLD, MET = "#2b2b2b", "#8a8a8a", "#6b6259", "#c98a00", "#3a9d5d"
 INCHES, DOTS, SHARP = (12.0, 6.4), 80, 130
 """The size of a picture, and dots an inch of an animation and of a single picture."""
 MOST_SHOTS = 130
-LEGEND = "grey: shut   dashed: open   gold: where it is to be put\n◆ wanted thing   ○ door   thick line: the latest steps"
+LEGEND = (
+    "grey: shut   dashed: open   gold: where it is to be put\n"
+    "◆ wanted thing   ○ door   thick line: the latest steps"
+)
 TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
 BLINK, LAST = 220, 2500
@@ -80,8 +83,11 @@ class _Stage:
         self._panel.text(0, 0.005, LEGEND, va="bottom", fontsize=7.5, color=DIM)
         for axes in (self._plan, self._panel):
             axes.set_axis_off()
+        self._background = self._drawn()
+
+    def _drawn(self) -> Any:
         self._canvas.draw()
-        self._background: Any = self._canvas.copy_from_bbox(figure.bbox)
+        return self._canvas.copy_from_bbox(self._canvas.figure.bbox)
 
     def shot(self, scene: Scene) -> Image.Image:
         """Draw a scene on the plan."""
@@ -113,11 +119,19 @@ class _Stage:
             if thing.category == "surface" and thing.id not in self._targets:
                 self._plan.add_patch(_box(thing, facecolor="#ddd3c4", edgecolor="none", zorder=1))
             if thing.category == "container" and thing.id not in self._targets:
-                x, z = thing.center[0], thing.center[2] - max(thing.size[2], 0.3) / 2 - 0.06
-                small: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 5.5, "color": DIM}
-                self._plan.text(x, z, thing.name, zorder=3, **small)
+                self._name(thing)
         low, high = _bounds(rooms)
         self._plan.set(xlim=(low[0] - 0.4, high[0] + 0.4), ylim=(low[1] - 0.4, high[1] + 0.4), aspect="equal")
+
+    def _name(self, container: Thing) -> None:
+        """Write a container's name beside it, on the side of the room's middle."""
+        room = self._things[self._episode.room_of(container.id)]
+        below = container.center[2] > room.center[2]
+        z = container.center[2] + (-1 if below else 1) * (max(container.size[2], 0.3) / 2 + 0.06)
+        left = container.center[0] < room.center[0]
+        x = container.center[0] + (-1 if left else 1) * max(container.size[0], 0.3) / 2
+        look: dict[str, Any] = {"ha": "left" if left else "right", "va": "top" if below else "bottom"}
+        self._plan.text(x, z, container.name, fontsize=5.5, zorder=3, color=DIM, **look)
 
     # ---------------------------------------------------------------- what changes
 
@@ -167,24 +181,23 @@ class _Stage:
     def _team(self, scene: Scene) -> list[Artist]:
         artists: list[Artist] = []
         for agent, path in enumerate(scene.paths):
-            colour, (x, z) = COLOURS[agent], _apart(agent, scene)
             xs, zs = zip(*path, strict=True)
-            artists += self._plan.plot(xs, zs, color=colour, linewidth=1, alpha=0.35, zorder=4)
-            artists += self._plan.plot(
-                xs[-TRAIL:], zs[-TRAIL:], color=colour, linewidth=3, alpha=0.8, zorder=5
-            )
-            body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
-            artists.append(self._plan.add_patch(body))
-            letter: dict[str, Any] = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": 10,
-                "weight": "bold",
-                "color": "white",
-            }
-            artists.append(self._plan.text(x, z, NAMES[agent][0], zorder=9, **letter))
-            if held := self._held(scene, agent):
-                artists.append(_label(self._plan, (x, z - 0.45), held, colour, va="top", weight="bold"))
+            look: dict[str, Any] = {"color": COLOURS[agent], "zorder": 4}
+            artists += self._plan.plot(xs, zs, linewidth=1, alpha=0.35, **look)
+            artists += self._plan.plot(xs[-TRAIL:], zs[-TRAIL:], linewidth=3, alpha=0.8, **look)
+        for agent in range(len(scene.paths)):
+            artists += self._member(scene, agent)
+        return artists
+
+    def _member(self, scene: Scene, agent: int) -> list[Artist]:
+        """Draw an agent by its initial, and what it holds."""
+        colour, (x, z) = COLOURS[agent], _apart(agent, scene)
+        body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
+        letter: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold"}
+        artists: list[Artist] = [self._plan.add_patch(body)]
+        artists.append(self._plan.text(x, z, NAMES[agent][0], color="white", zorder=9, **letter))
+        if held := self._held(scene, agent):
+            artists.append(_label(self._plan, (x, z - 0.45), held, colour, va="top", weight="bold"))
         return artists
 
     def _held(self, scene: Scene, agent: int) -> str:
@@ -206,7 +219,8 @@ class _Stage:
             page.write(shorten(doing, 44, placeholder=" …") or "is about to begin")
             page.gap()
         if said := [self._told[step] for step in sorted(self._told) if step <= scene.step]:
-            page.write(fill(shorten(said[-1], 320, placeholder=" …"), 46), size=8.5, colour="#555555")
+            page.write("synopsis", weight="bold", size=8.5)
+            page.write(fill(shorten(said[-1], 260, placeholder=" …"), 48), size=8.5, colour="#555555")
         return page.artists
 
 
@@ -226,16 +240,12 @@ class _Page:
         self._y -= 0.018
 
     def bar(self, words: str, done: int, of: int) -> None:
-        """Draw how much of a goal is met."""
-        colour = "#3a9d5d" if done >= of else INK
-        self.write(f"{words}: {done} of {of}", colour=colour)
+        """Write a goal, with a square for each thing that it asks for."""
         for part in range(of):
-            colour = "#3a9d5d" if part < done else "#e2e2e2"
-            part_of = Rectangle(
-                (part * 0.085, self._y - 0.008), 0.075, 0.012, facecolor=colour, edgecolor="none"
-            )
-            self.artists.append(self._axes.add_patch(part_of))
-        self._y -= 0.026
+            colour = MET if part < done else "#d9d9d9"
+            square = Rectangle((0.72 + 0.055 * part, self._y - 0.026), 0.04, 0.024, facecolor=colour)
+            self.artists.append(self._axes.add_patch(square))
+        self.write(words, colour=MET if done >= of else INK)
 
 
 def _apart(agent: int, scene: Scene) -> Point:

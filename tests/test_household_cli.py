@@ -1,0 +1,169 @@
+"""`mneme household`: run, go on with a killed run, replay, list; what cannot be played is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from environments.household import generate, save_episode
+
+RULES = ("--model", "rules")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+def mneme(home: Path, *words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+    told = subprocess.run(
+        [sys.executable, "-m", "mneme", "household", *words],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == status, told.stdout + told.stderr
+    assert "Traceback" not in told.stderr
+    return told
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "MNEME_HOME": str(home), "LANGSMITH_TRACING": "false", "COLUMNS": "200"}
+
+
+def ended(told: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    last: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
+    return last
+
+
+@pytest.fixture(scope="module")
+def tea(home: Path) -> dict[str, Any]:
+    """Play one run that the tests look at."""
+    return ended(
+        mneme(home, "run", "--task", "Prepare Tea", "--seed", "5", "--name", "tea", *RULES, "--json")
+    )
+
+
+class TestRuns:
+    """One run, seen from all sides."""
+
+    def test_a_run_says_how_it_ended_and_what_it_was_worth(self, home: Path, tea: dict[str, Any]) -> None:
+        assert tea["success"] and tea["bound"] <= tea["steps"] <= 250
+        assert all("rules" in who for who in tea["answered_by"])
+        steps = [line for line in lines(Path(tea["trace"])) if line["kind"] == "step"]
+        assert [line["step"] for line in steps] == list(range(1, tea["steps"] + 1))
+
+    def test_it_is_listed(self, home: Path, tea: dict[str, Any]) -> None:
+        (listed,) = [json.loads(line) for line in mneme(home, "list", "--json").stdout.splitlines()]
+        assert (listed["run"], listed["outcome"], listed["steps"]) == ("tea", "done", tea["steps"])
+        assert "Prepare Tea" in mneme(home, "list").stdout
+
+    def test_it_is_told_again_up_to_a_step(self, home: Path, tea: dict[str, Any]) -> None:
+        whole, part = mneme(home, "replay", "tea").stdout, mneme(home, "replay", "tea", "--step", "6").stdout
+        assert len(part.splitlines()) < len(whole.splitlines())
+        assert "After step 6" in part and f"After step {tea['steps']}" in whole
+        assert mneme(home, "replay", "tea", "--step", "999", status=1).stderr.startswith("mneme: --step")
+
+    def test_it_is_drawn_and_animated(self, home: Path, tea: dict[str, Any], tmp_path: Path) -> None:
+        png, gif = tmp_path / "plan.png", tmp_path / "run.gif"
+        mneme(home, "replay", "tea", "--step", "9", "--png", str(png), "--gif", str(gif))
+        with Image.open(png) as plan, Image.open(gif) as run:
+            assert plan.size > (900, 400)
+            assert getattr(run, "n_frames", 1) > 20 < tea["steps"]
+            assert run.size == (960, 512)
+        assert gif.stat().st_size < 3_000_000
+        wrong = mneme(home, "replay", "tea", "--png", str(tmp_path / "plan.jpg"), status=1)
+        assert ".png" in wrong.stderr
+
+    def test_a_name_that_is_over_is_not_played_again(self, home: Path, tea: dict[str, Any]) -> None:
+        again = mneme(home, "run", "--name", "tea", *RULES, status=1)
+        assert "is over" in again.stderr
+
+    def test_a_run_that_does_not_exist_is_named(self, home: Path, tea: dict[str, Any]) -> None:
+        assert "'supper'" in mneme(home, "replay", "supper", status=1).stderr
+
+    def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
+        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "--agents", "2", *RULES, "--watch")
+        for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
+            assert words in shown.stdout
+        assert "done in" in shown.stdout
+
+
+def lines(trace: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in trace.read_text().splitlines()]
+
+
+class TestKilled:
+    """A run that is killed goes on under the same name, to the same end."""
+
+    def test_a_killed_run_goes_on_to_the_same_end(
+        self, home: Path, tea: dict[str, Any], tmp_path: Path
+    ) -> None:
+        play = ("run", "--task", "Prepare Tea", "--seed", "5", "--name", "killed", *RULES, "--json")
+        trace = home / "household" / "killed.jsonl"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mneme", "household", *play],
+            env=environment(home),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while not (trace.exists() and trace.read_text().count('"step"') > 12):
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert '"end"' not in trace.read_text()
+        again = ended(mneme(home, *play))
+        assert {**again, "name": "tea", "trace": tea["trace"]} == tea
+        steps = {line["step"] for line in lines(trace) if line["kind"] == "step"}
+        assert steps == set(range(1, tea["steps"] + 1))
+
+
+class TestBadInput:
+    """What cannot be played is refused in a line that names the field."""
+
+    @pytest.mark.parametrize(
+        ("words", "field"),
+        [
+            (("--agents", "0"), "agents"),
+            (("--agents", "50"), "agents"),
+            (("--task", "Fly a kite"), "--task"),
+            (("--name", "../up"), "--name"),
+            (("--episode", "nowhere.json"), "nowhere.json"),
+            (("--watch", "--json"), "--watch"),
+            (("--model", "nobody"), "nobody"),
+        ],
+    )
+    def test_options_are_refused(self, home: Path, words: tuple[str, ...], field: str) -> None:
+        told = mneme(home, "run", *RULES, *words, status=1)
+        assert field in told.stderr
+
+    @pytest.mark.parametrize(
+        ("change", "field"),
+        [
+            (lambda given: given["starts"][0].update(room=999), "starts.0.room"),
+            (lambda given: given["goals"][0].update(target=999), "target"),
+            (lambda given: given["goals"][0].update(relation="under"), "relation"),
+            (lambda given: given.update(doors=[]), "doors"),
+        ],
+    )
+    def test_episodes_are_refused(self, home: Path, tmp_path: Path, change: Any, field: str) -> None:
+        file = tmp_path / "episode.json"
+        save_episode(generate(3), file)
+        given = json.loads(file.read_text())
+        change(given)
+        file.write_text(json.dumps(given))
+        assert field in mneme(home, "run", "--episode", str(file), *RULES, status=1).stderr
+
+    def test_a_sound_episode_is_played_from_its_file(self, home: Path, tmp_path: Path) -> None:
+        file = tmp_path / "mine.json"
+        save_episode(generate(4, "Wash Dishes"), file)
+        assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--agents", "2", *RULES).stdout

@@ -1,0 +1,86 @@
+"""MiTa through a real `langgraph dev`: an episode that its death interrupts goes on to the same end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from test_server import Server, eventually, serving
+
+CONTEXT: dict[str, Any] = {"member": "rules", "manager": "rules", "seed": 4}
+TASK: dict[str, Any] = {"category": "Prepare Tea", "agents": 3, "seed": 4}
+LIMIT: Any = {"recursion_limit": 2000}
+ROUNDS = 4
+"""Rounds after which the server is killed."""
+SAME = ("success", "steps", "progress", "world", "members", "synopses", "counters", "episode")
+
+
+async def new_thread(client: LangGraphClient) -> str:
+    return str((await client.threads.create())["thread_id"])
+
+
+async def values(client: LangGraphClient, thread: str) -> dict[str, Any]:
+    return dict((await client.threads.get_state(thread))["values"])  # type: ignore[arg-type]
+
+
+async def play_whole(client: LangGraphClient) -> dict[str, Any]:
+    thread = await new_thread(client)
+    await client.runs.wait(thread, "mita", input=TASK, context=CONTEXT, config=LIMIT)
+    return await values(client, thread)
+
+
+async def kill_in_the_middle(server: Server, client: LangGraphClient, thread: str) -> None:
+    """Play until some rounds have been executed, and kill the server at that moment."""
+    executed = 0
+    try:
+        async for part in client.runs.stream(
+            thread, "mita", input=TASK, context=CONTEXT, config=LIMIT, stream_mode="custom"
+        ):
+            executed += part.event == "custom" and part.data["step"] == "execute"
+            if executed == ROUNDS:
+                server.process.kill()
+    except httpx.TransportError:
+        server.process.wait()
+    assert executed >= ROUNDS
+
+
+async def go_on(client: LangGraphClient, thread: str) -> dict[str, Any]:
+    """Go on from the checkpoint; where the server has taken the run up by itself, wait for that."""
+    await client.threads.create(thread_id=thread, graph_id="mita", if_exists="do_nothing")
+    state = await client.threads.get_state(thread)
+    assert state["next"], "the episode was over before the server died"
+    left = dict(state["values"])  # type: ignore[arg-type]
+    assert 0 < left["steps"] < 250
+    if not await client.runs.list(thread, status="running") + await client.runs.list(
+        thread, status="pending"
+    ):
+        await client.runs.wait(thread, "mita", input=None, context=CONTEXT, config=LIMIT)
+
+    async def over() -> bool:
+        return not (await client.threads.get_state(thread))["next"]
+
+    await eventually(over)
+    return await values(client, thread)
+
+
+@pytest.mark.xdist_group("server")
+async def test_an_episode_goes_on_from_its_checkpoint_after_the_server_was_killed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with serving(home) as server:
+        async with server.client() as client:
+            whole, thread = await play_whole(client), await new_thread(client)
+            await kill_in_the_middle(server, client, thread)
+    with serving(home) as server:
+        async with server.client() as client:
+            resumed = await go_on(client, thread)
+        told = server.mneme(
+            *("household", "run", "--task", TASK["category"], "--agents", "3", "--seed", "4"),
+            *("--model", "rules", "--json"),
+        )
+    assert {name: resumed[name] for name in SAME} == {name: whole[name] for name in SAME}
+    assert whole["success"]
+    ended = json.loads(told.stdout.splitlines()[-1])
+    assert (ended["steps"], ended["progress"]) == (whole["steps"], whole["progress"]), told.stderr
+    assert "BlockingError" not in server.log.read_text()
