@@ -28,6 +28,7 @@ from environments.household.macro import Macro, Plan
 from environments.household.play import Event, Frame, advance
 from environments.household.world import World
 from models.asking import Answered
+from models.attempts import REPAIRS
 from nodes.context import RESPONDER, OwnedByTeam
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
@@ -344,6 +345,11 @@ def answered(*each: Answered[Any]) -> Counters:
         reply_tokens=sum(one.reply_tokens for one in each),
         repaired=sum(one.attempts - 1 for one in each),
     )
+
+
+def unusable(decisions: int = 1) -> Counters:
+    """Count an answer that stayed unusable after every repair; its tokens are not known any more."""
+    return Counters(calls=REPAIRS + 1, repaired=REPAIRS, fallbacks=decisions)
 
 
 def lapse(share: float, options: int, *marks: Any) -> int | None:

@@ -28,7 +28,17 @@ from mneme.errors import BadAnswer
 from models.asking import ask
 from nodes import household
 from nodes.context import ledger_of, team_of
-from nodes.household import Context, Counters, HouseholdState, Update, answered, beliefs_of, episode_of, lapse
+from nodes.household import (
+    Context,
+    Counters,
+    HouseholdState,
+    Update,
+    answered,
+    beliefs_of,
+    episode_of,
+    lapse,
+    unusable,
+)
 from nodes.household_views import NAMES, knowledge_of, macro_of, options_of, worker_of
 from prompts.household import Knowledge, Option, Worker
 from prompts.mita import (
@@ -272,7 +282,7 @@ def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
         key=lambda each: (not each.under_way, each.kind == "wait", each.steps),
     )
     proposal = Proposed(member=situation.me, reason=f"fallback: {bad}", option=option.model_dump())
-    return {"proposals": [proposal], "counters": Counters(fallbacks=1)}
+    return {"proposals": [proposal], "counters": unusable()}
 
 
 def who_decides(state: State, runtime: Context) -> Literal["allocate", "follow_proposals"]:
@@ -320,7 +330,7 @@ async def allocate(state: State, runtime: Context) -> Update:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
         runtime.stream_writer({"step": "allocate", "fallback": str(bad), "proposals": _told(state)})
-        return _decided(state, proposed, f"fallback: {bad}") | {"counters": Counters(fallbacks=len(proposed))}
+        return _decided(state, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
     chosen = [_chosen(state, runtime, report, asked.value.of(n)) for n, report in enumerate(given.members)]
     runtime.stream_writer(
         {
@@ -447,7 +457,7 @@ async def summarise(state: State, runtime: Context) -> Update:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
         runtime.stream_writer({"step": "summarise", "fallback": str(bad)})
-        return {"counters": Counters(fallbacks=1)}  # the record stays, and the next synopsis covers it
+        return {"counters": unusable()}  # the record stays, and the next synopsis covers it
     told = Told(
         step=state["steps"],
         change=given.change,
