@@ -79,13 +79,12 @@ async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int
         raise BadInput("--watch and --json: one or the other.", "Leave one out.")
     episode = given.made()
     found = to_play(given.name, given.described())
-    begun = found.first("run")
-    if begun is None:
-        found.trace.append("run", name=found.name, context=context)
-        found.trace.append("episode", episode=episode.model_dump(mode="json"))
-    else:
+    begun = found.first("episode")
+    if begun is not None:
         episode, context = found.episode(), dict(begun["context"])
     await show_notice(context["member"], context["manager"])
+    if begun is None:
+        found.trace.append("episode", episode=episode.model_dump(mode="json"), context=context)
     if not as_json:
         console.print(
             f"[bold]{escape(found.name)}[/] {'begins' if begun is None else 'goes on'}", soft_wrap=True
@@ -116,6 +115,7 @@ class _Played:
         due, values = await self.flows.left_at(GRAPH, config)
         if due or not values:
             given = None if due else {"episode": episode.model_dump(mode="json")}
+            self.run.trace.append("resumed", at=values.get("steps", 0))
             async for told in self.flows.stream(GRAPH, given, config, self.context, "custom"):
                 await self._keep(told, shown)
             due, values = await self.flows.left_at(GRAPH, config)

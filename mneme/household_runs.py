@@ -27,11 +27,17 @@ class Run:
         return Trace(folder() / f"{self.name}.jsonl")
 
     def lines(self) -> list[Line]:
-        """Read what the run did; nothing where it has not begun."""
-        return list(self.trace.read()) if self.trace.path.exists() else []
+        """Read what the run did, less what was played again after a kill; nothing where it has not begun."""
+        lines: dict[tuple[Any, ...], Line] = {}
+        for line in self.trace.read() if self.trace.path.exists() else ():
+            if line["kind"] == "resumed":
+                lines = {key: each for key, each in lines.items() if _at(each) <= line["at"]}
+            else:
+                lines[line["kind"], _at(line), line["kind"] == "decision" and line["step"]] = line
+        return list(lines.values())
 
     def first(self, kind: str) -> Line | None:
-        """Give the first line of a kind: `run`, `episode`, `end`."""
+        """Give the first line of a kind: `episode`, `end`."""
         return next((line for line in self.lines() if line["kind"] == kind), None)
 
     @property
@@ -46,7 +52,14 @@ class Run:
         return parse_episode(told["episode"], self.name)
 
     def frames(self) -> list[Frame]:
-        return self.trace.frames()
+        """Give the steps in order."""
+        steps = sorted((line for line in self.lines() if line["kind"] == "step"), key=_at)
+        return [Frame.model_validate({k: v for k, v in line.items() if k != "kind"}) for line in steps]
+
+
+def _at(line: Line) -> int:
+    """Give the step of the world that a line tells of; 0 for what is no step."""
+    return int(line["step"] if line["kind"] == "step" else line.get("at", 0))
 
 
 def folder() -> Path:

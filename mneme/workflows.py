@@ -57,12 +57,16 @@ class Workflows:
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
     async def left_at(self, graph: str, config: RunnableConfig) -> tuple[tuple[str, ...], Values]:
-        """Return the steps that a thread has still to do, and its values."""
+        """Return the steps that a thread has still to do, and its values.
+
+        Read from the tasks, since `next` leaves out those that had finished when their process was killed
+        before the next checkpoint: where all had, it is empty, as at the end.
+        """
         if self.server is not None:  # RemoteGraph cannot read a thread that has not run yet
             on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
-            return tuple(on_server["next"]), cast(Values, on_server["values"] or {})
+            return tuple(task["name"] for task in on_server["tasks"]), cast(Values, on_server["values"] or {})
         state = await self.graphs[graph].aget_state(config)
-        return state.next, state.values
+        return tuple(task.name for task in state.tasks), state.values
 
     async def invoke(self, graph: str, given: Any, config: RunnableConfig, context: Values) -> Values:
         """Run a graph on a thread to its end, or to its next interrupt."""
