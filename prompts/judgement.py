@@ -9,7 +9,7 @@ decide (`prompts/rounds.py`).
 from prompts.errands import HANDS, Aim, Errands
 from prompts.household import Option, View, Worker
 from prompts.rounds import Rounds
-from prompts.search_routes import Routes
+from prompts.search_routes import KEEPING, Routes
 
 WAITING = 1e-9
 DETOUR = 3
@@ -39,7 +39,7 @@ def best(view: View) -> int:
 def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     """Weigh each stop by the expected end if it came first, and a delivery by whether it is on the way."""
     routes = Routes(errands, [me])
-    values = {aim: 1 / (1 + cost) for aim, cost in routes.openings(0).items()}
+    values = {aim: 1 / (1 + KEEPING + cost) for aim, cost in routes.openings(0).items()}
     first = routes.first(0)
     for target in errands.targets_of(me):
         on_the_way = first is None or is_on_the_way(errands, me, target, first.target)

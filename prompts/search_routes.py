@@ -23,6 +23,8 @@ SOONER = 0.05
 """What the mean over the places counts against the end."""
 PASSES = 3
 """How often every stop is tried elsewhere."""
+KEEPING = 2.0
+"""Steps that must be gained before a member is turned round on its way."""
 LOOKING_AROUND = 2
 """Steps for each container that a room is expected to have."""
 AFTER_ENTRY = 3
@@ -60,6 +62,7 @@ class Routes:
         self._from_starts = [self._row(start.corner) for start in self._starts]
         self._between = [self._row(errands.spots[stop].corner) for stop in self.stops]
         self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
+        self._promised = [_place_of(worker.promised, self.stops) for worker in workers]
         self._routes: list[Route] = [[] for _ in workers]
         self._build()
 
@@ -100,9 +103,11 @@ class Routes:
     def _cost(self, routes: Sequence[Route]) -> float:
         """Return the expected end, and a little of the mean."""
         ends = [NEVER] * len(self.stops)
+        kept = 0
         for number, route in enumerate(routes):
             self._follow(number, route, ends)
-        return self._expected_end(ends) + SOONER * float(sum(map(mul, ends, self._gains)))
+            kept += bool(route) and route[0] == self._promised[number]
+        return self._expected_end(ends) + SOONER * float(sum(map(mul, ends, self._gains))) - KEEPING * kept
 
     def _follow(self, number: int, route: Route, ends: list[int]) -> None:
         """Note for each stop of a route when what is there would be home."""
@@ -166,6 +171,10 @@ def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[flo
         key = tuple(shares.get(stop, 0.0) for stop in stops)
         together[key] = together.get(key, 0) + units
     return [(units, list(shares)) for shares, units in together.items()]
+
+
+def _place_of(promised: int | None, stops: Sequence[int]) -> int | None:
+    return stops.index(promised) if promised in stops else None
 
 
 def _without(routes: Sequence[Route], stop: int) -> list[Route]:

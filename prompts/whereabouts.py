@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
-from prompts.household import Container, Knowledge, Room
+from prompts.household import Container, Knowledge, Need, Room
 
 Sort = Literal["food", "dish", "other"]
 
@@ -92,6 +92,9 @@ class Whereabouts:
         self._unexplored = [each for each in knowledge.rooms if each.seen is None]
         self.unfound = _unfound(knowledge)
         self.shares = {name: self._shares(name) for name in self.unfound}
+        for need in knowledge.needs:
+            if need.room not in self._hidden_places and self._unexplored:
+                self.unfound[need.label], self.shares[need.label] = 1, self._shares_of_target(need)
 
     def gains(self) -> dict[int, float]:
         """Return for each place how many of the things still to be found are expected there."""
@@ -113,6 +116,12 @@ class Whereabouts:
         }
         whole = sum(weights.values())
         return {place: weight / whole for place, weight in weights.items() if weight}
+
+    def _shares_of_target(self, need: Need) -> dict[int, float]:
+        """Return the chances of the unexplored rooms to be where a target stands that nobody has seen."""
+        usual = home_of(need.name)
+        weights = {each.id: LIKELY if each.name == usual else POSSIBLE for each in self._unexplored}
+        return {room: weight / sum(weights.values()) for room, weight in weights.items()}
 
     def _inside_of(self, name: str, container: Container) -> float:
         """Weigh a container; what lies in the target already would have been counted as placed."""
