@@ -207,9 +207,21 @@ def _notes(played: Played, lineup: Lineup, has_model: bool) -> list[str]:
             f"Figure 3b under rules: of a weaker role's decisions {LAPSES:.0%} go to a possible action drawn "
             "at random; name a model with --weak-model to have it instead."
         )
+        notes += _members_note(played, lineup)
     if not has_model:
         notes.append("Answered by rules: the figures show the mechanisms, not a language model.")
     return notes
+
+
+def _members_note(played: Played, lineup: Lineup) -> list[str]:
+    """Say why weaker members cost nothing, where they do."""
+    gap = played.difference(lineup.weaker[1], lineup.weaker[0])
+    if gap is None or gap.ahead or gap.behind:
+        return []
+    return [
+        "Weaker members change nothing under rules: the manager's rule weighs every possible action of every "
+        "member itself, so that a proposal tells it nothing that the reports do not."
+    ]
 
 
 def _placed_note(played: Played) -> str:

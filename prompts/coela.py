@@ -29,7 +29,7 @@ PROMISE = 15
 """Steps after which what a teammate said it would do binds nobody any more."""
 NEWS = 3.0
 """Steps that a message must promise to save: it costs one, and what is told is not always of use."""
-WORTH: dict[str, float] = {"found": 4.0, "bring": 1.0, "explored": 0.7, "checked": 0.3}
+WORTH: dict[str, float] = {"found": 2.0, "bring": 1.0, "explored": 2.0, "checked": 1.0}
 """Steps that the teammates may save by hearing of one more thing or place; what one intends comes with it."""
 
 
