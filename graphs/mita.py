@@ -4,9 +4,6 @@ from langgraph.graph import END, START, StateGraph
 
 from nodes.household import HouseholdContext, Task
 from nodes.mita import (
-    Asked,
-    Result,
-    State,
     after_perceiving,
     allocate,
     begin,
@@ -19,6 +16,7 @@ from nodes.mita import (
     summarise,
     who_decides,
 )
+from nodes.mita_state import Asked, Result, State
 
 builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
 builder.add_node(begin)
