@@ -17,7 +17,7 @@ from models.asking import ask
 from nodes.household import HouseholdContext, Update, answered, lapse
 from nodes.household_alone import AloneState, Minds, teammates
 from nodes.household_views import NAMES
-from prompts.coela import Planning, Situation, choose_action, draft_message, ids_in
+from prompts.coela import Planning, Situation, choose_action, draft_message, news_in
 from prompts.household import Option
 
 DIALOGUE = 3
@@ -38,9 +38,11 @@ async def remember(state: State, runtime: Runtime[HouseholdContext]) -> Update:
     minds = Minds(state, runtime.context.window)
     dialogues = state.get("dialogues") or [[] for _ in minds.members]
     heard = [[_line(who, text, minds.world.steps) for who, text in each["heard"]] for each in minds.members]
+    told = state.get("told") or [[] for _ in minds.members]
+    news = [[number for line in lines for number in news_in(line)] for lines in heard]
     return {
         "dialogues": [before + now for before, now in zip(dialogues, heard, strict=True)],
-        "told": state.get("told") or [[] for _ in minds.members],
+        "told": [sorted({*before, *now}) for before, now in zip(told, news, strict=True)],
         "deciding": minds.deciding(),
     }
 
@@ -127,6 +129,6 @@ def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:
     told, dialogues = list(state["told"]), list(state["dialogues"])
     for number, option in choices.items():
         if option.kind == "send_message":
-            told[number] = sorted({*told[number], *ids_in(option.text)})
+            told[number] = sorted({*told[number], *news_in(option.text)})
             dialogues[number] = [*dialogues[number], _line(number, option.text, minds.world.steps)]
     return {"told": told, "dialogues": dialogues}

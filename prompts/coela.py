@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from prompts.household import Container, Item, Option, Room, View
+from prompts.household import Container, Item, Need, Option, Room, View
 from prompts.judgement import best
 from prompts.prompt import prompt
 
@@ -29,7 +29,7 @@ PROMISE = 15
 """Steps after which what a teammate said it would do binds nobody any more."""
 NEWS = 3.0
 """Steps that a message must promise to save: it costs one, and what is told is not always of use."""
-WORTH: dict[str, float] = {"found": 2.0, "bring": 1.0, "explored": 2.0, "checked": 1.0}
+WORTH: dict[str, float] = {"found": 4.0, "bring": 1.0, "explored": 0.7, "checked": 0.3}
 """Steps that the teammates may save by hearing of one more thing or place; what one intends comes with it."""
 
 
@@ -41,7 +41,7 @@ class Situation(View):
     dialogue: list[str] = Field(
         [], description='The latest messages, oldest first, each "Name at step N: text".'
     )
-    told: list[int] = Field([], description="Ids of places and things that it has spoken of already.")
+    told: list[int] = Field([], description="Ids of places and things of which all have heard.")
 
 
 class Planning(Situation):
@@ -165,14 +165,14 @@ def choose_action(given: Planning) -> Choice:
 
 
 def _best_after(given: Planning) -> int:
-    """Return the best option; a thing that one only heard of is fetched by going to its room first."""
+    """Return the best option; to what one only heard of, one goes by way of its room."""
     heard = {item.id: item.room for item in given.items if _is_elsewhere(item, given)}
     unseen = [Option(kind="gograb", target=number) for number in heard]
     wider = given.model_copy(update={"options": [*given.options, *unseen]})
-    chosen = best(wider)
-    if chosen < len(given.options):
-        return chosen
-    room = heard[unseen[chosen - len(given.options)].target or ELSEWHERE]
+    chosen = wider.options[best(wider)]
+    if chosen.kind == "goput":
+        heard = {need.id: need.room for need in given.needs if chosen.steps == 0}
+    room = heard.get(chosen.target or ELSEWHERE, ELSEWHERE)
     ways = [n for n, each in enumerate(given.options) if (each.kind, each.target) == ("goexplore", room)]
     return ways[0] if ways else best(given)
 
@@ -209,8 +209,22 @@ def heed(given: Planning) -> Planning:
             "containers": [_after(each, checked, given.step) for each in given.containers],
             "rooms": [_entered(each, explored, given.step) for each in given.rooms],
             "items": _heard_of(given, said),
+            "needs": [_located(need, given, said) for need in given.needs],
         }
     )
+
+
+def _located(need: Need, given: Situation, said: Sequence["Said"]) -> Need:
+    """Return a need whose target one only heard of as standing in the middle of that room."""
+    rooms = {room.id: room for room in given.rooms}
+    if need.room in rooms:
+        return need
+    for each in said:
+        place = each.sentence.place
+        if place and place[1] in rooms and any(number == need.id for _, number in each.sentence.about):
+            room = rooms[place[1]]
+            return need.model_copy(update={"room": room.id, "x": room.x, "z": room.z})
+    return need
 
 
 def _spoken_for(given: Planning, said: Sequence["Said"]) -> list[int]:
@@ -228,9 +242,10 @@ def _spoken_for(given: Planning, said: Sequence["Said"]) -> list[int]:
     ]
 
 
-def ids_in(text: str) -> list[int]:
-    """Return the ids that a message speaks of."""
-    return [int(number) for _, number in _THING.findall(text)]
+def news_in(text: str) -> list[int]:
+    """Return the ids of the things and places that a message brings news of, in the rules' plain form."""
+    news = [each for each in sentences_of(text) if each.act not in CLAIMS]
+    return [number for each in news for _, number in each.about]
 
 
 def sentences_of(text: str) -> Iterator[Sentence]:
@@ -256,25 +271,23 @@ def _brought(given: Situation) -> list[Sentence]:
 
 
 def _found(given: Situation) -> list[Sentence]:
-    """Tell of wanted things that lie about, room by room."""
+    """Tell room by room of wanted things that lie about, and of the target they belong to."""
     missing = given.missing()
-    names = {room.id: room.name for room in given.rooms}
-    fresh = [
+    loose = [
         item
         for item in given.items
-        if missing.get(item.name, 0) > 0
-        and item.held_by is None
-        and not item.placed
-        and item.id not in given.told
+        if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
     ]
+    targets = {need.id: need for need in given.needs}.values()
+    fresh = [each for each in (*targets, *loose) if each.id not in given.told]
     return [
         Sentence(
             act="found",
-            about=[(item.name, item.id) for item in fresh if item.room == room],
-            place=(names[room], room),
+            about=[(each.name, each.id) for each in fresh if each.room == room.id],
+            place=(room.name, room.id),
         )
-        for room in dict.fromkeys(item.room for item in fresh)
-        if room in names
+        for room in given.rooms
+        if any(each.room == room.id for each in fresh)
     ]
 
 

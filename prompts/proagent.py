@@ -122,14 +122,21 @@ def plan_skill(given: Scene) -> Plan:
 
 
 def _is_nearer(given: Scene, intention: Intention) -> bool:
-    """Say whether a teammate has no farther to go to what it intends than one has oneself."""
-    workers = {worker.number: worker for worker in given.workers}
+    """Say whether a teammate has a shorter way to what it intends, or as long a one and a lower number.
+
+    Both ways are measured from the middle of a room, since only the teammate's room is known: so two agents
+    that see one another judge alike, and one of them goes.
+    """
+    middle = {room.id: room.corner for room in given.rooms}
+    rooms = {worker.number: worker.room for worker in given.workers}
     spots: list[Spot] = [*given.rooms, *given.needs, *given.containers, *given.items]
     spot = next((each for each in spots if each.id == intention.target), None)
-    if spot is None or intention.teammate not in workers:
+    if spot is None or spot.room not in middle or intention.teammate not in rooms:
         return False
-    mine, theirs = (steps_if_known(given, workers[who], spot) for who in (given.me, intention.teammate))
-    return theirs <= mine
+    mine, theirs = (
+        (steps_to_act(given, middle[rooms[who]], spot), who) for who in (given.me, intention.teammate)
+    )
+    return theirs < mine
 
 
 @plan_skill.check

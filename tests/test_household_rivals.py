@@ -113,8 +113,8 @@ def test_tells_what_it_found_and_not_what_it_told() -> None:
     wine = Item(id=WINE, name="wine", room=KITCHEN, x=5, z=5, seen=5)
     known = view(items=[wine])
     told = draft_message.rule(planning_of(known)).message
-    assert f"I found <wine> ({WINE}) in <kitchen> ({KITCHEN})." in told
-    again = draft_message.rule(planning_of(known, told=[WINE, KITCHEN])).message
+    assert f"I found <kitchentable> ({TABLE}), <wine> ({WINE}) in <kitchen> ({KITCHEN})." in told
+    again = draft_message.rule(planning_of(known, told=[TABLE, WINE, KITCHEN])).message
     assert "found" not in again
     assert len(told) <= 500
 
@@ -157,6 +157,17 @@ def test_goes_where_it_heard_that_a_wanted_thing_lies() -> None:
     assert given.options[choose_action.rule(given).option].target in (HALL, STUDY)
 
 
+def test_brings_what_it_holds_to_where_it_heard_that_the_target_stands() -> None:
+    nowhere = [need.model_copy(update={"room": -1}) for need in view()["needs"]]
+    wine = Item(id=WINE, name="wine", room=KITCHEN, x=3, z=3, held_by=0, seen=5)
+    alice = Worker(number=0, name="Alice", room=KITCHEN, x=3, z=3, hands=[WINE])
+    options = [Option(kind="goput", target=TABLE, name="kitchentable"), *view()["options"][1:3]]
+    known = view(needs=nowhere[1:], items=[wine], workers=[alice], options=options, containers=[])
+    heard = f"Bob at step 4: I found <kitchentable> ({TABLE}) in <livingroom> ({HALL})."
+    given = planning_of(known, dialogue=[heard])
+    assert given.options[choose_action.rule(given).option].target == HALL
+
+
 def test_leaves_a_teammate_what_it_said_it_would_do_until_that_is_long_ago() -> None:
     line = f"Bob at step 4: I will check <fridge> ({FRIDGE})."
     given = planning_of(view(), dialogue=[line])
@@ -194,11 +205,28 @@ def scene(**more: Any) -> Scene:
 
 def test_leaves_what_a_nearer_teammate_seems_to_intend() -> None:
     watched = Observed(teammate=1, name="Bob", seen=5, room=KITCHEN)
-    alone = plan_skill.rule(scene())
-    beside = plan_skill.rule(scene(observed=[watched]))
-    assert scene().options[alone.option].target == FRIDGE
-    assert [each.target for each in beside.intentions] == [FRIDGE]
-    assert scene().options[beside.option].target != FRIDGE
+    away = Worker(number=0, name="Alice", room=HALL, x=9, z=3)
+    rooms = [room.model_copy(update={"seen": 1}) for room in view()["rooms"]]
+    cupboard = Container(id=CUPBOARD, name="cabinet", room=STUDY, x=17.5, z=5.5, width=1, depth=1)
+    options = [
+        Option(kind="gocheck", target=FRIDGE, name="fridge", room="kitchen", steps=8),
+        Option(kind="gocheck", target=CUPBOARD, name="cabinet", room="bedroom", steps=9),
+    ]
+    known = {"rooms": rooms, "options": options, "containers": [*view()["containers"], cupboard]}
+    alone = scene(workers=[away], **known)
+    beside = scene(workers=[away, scene().workers[1]], observed=[watched], **known)
+    assert alone.options[plan_skill.rule(alone).option].target == FRIDGE
+    assert [each.target for each in plan_skill.rule(beside).intentions] == [FRIDGE]
+    assert beside.options[plan_skill.rule(beside).option].target != FRIDGE
+
+
+def test_of_two_as_near_the_lower_number_goes() -> None:
+    watched = Observed(teammate=1, name="Bob", seen=5, room=KITCHEN)
+    alice = scene(observed=[watched])
+    assert alice.options[plan_skill.rule(alice).option].target == FRIDGE
+    watched = Observed(teammate=0, name="Alice", seen=5, room=KITCHEN)
+    bob = scene(observed=[watched]).model_copy(update={"me": 1, "name": "Bob"})
+    assert bob.options[plan_skill.rule(bob).option].target != FRIDGE
 
 
 def test_does_not_infer_again_what_behaviour_contradicted() -> None:
