@@ -1,7 +1,6 @@
 """`mneme household run`: a team plays an episode, in lines, on a screen to watch, or as JSON."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from environments.household.play import Frame
 from environments.household.scene import NAMES
 from environments.household.world import World
 from mneme.errors import BadInput
-from mneme.household_runs import Line, Run, to_play
+from mneme.household_runs import Line, Run, brief, to_play
 from mneme.household_screen import Screen
 from mneme.show import console, print_json
 from mneme.talk import show_notice
@@ -180,11 +179,6 @@ def _assigned(line: Line, number: int) -> str:
         return f"[dim]{NAMES[number]} goes on[/]"
     instead = "" if brief(told) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
     return f"[bold]{NAMES[number]}[/] {escape(brief(told))}{instead}"
-
-
-def brief(action: str) -> str:
-    """Leave the action itself of how it was offered: `gograb <wine> (72)`."""
-    return re.split(r" in the |, about |; ", action)[0]
 
 
 def _print_result(found: Run, episode: Episode, ended: Line, as_json: bool) -> None:

@@ -100,3 +100,8 @@ def to_play(wanted: str, described: str) -> Run:
         return run
     numbered = (Run(described if number == 1 else f"{described}-{number}") for number in range(1, 10**6))
     return next(run for run in numbered if not run.is_over)
+
+
+def brief(action: str) -> str:
+    """Leave the action itself of how it was offered: `gograb <wine> (72)`."""
+    return re.split(r" in the |, about |; ", action)[0]

@@ -7,7 +7,6 @@ from typing import Self
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -16,7 +15,7 @@ from rich.text import Text
 from environments.household.episode import Episode
 from environments.household.play import Frame
 from environments.household.scene import NAMES, Scene, scenes
-from mneme.household_runs import Line
+from mneme.household_runs import Line, brief
 
 COLOURS = ("red", "blue", "green", "magenta")
 ROOM_WIDTH = 30
@@ -110,9 +109,9 @@ class Screen:
             table.add_row(
                 Text(NAMES[number], style=f"bold {COLOURS[number]}"),
                 " + ".join(self._names[thing] for thing in held),
-                escape(proposals[number]["action"]) if proposals else "",
-                escape(allocation[number]) if allocation else "",
-                escape(scene.doing[number]),
+                brief(proposals[number]["action"]) if proposals else "",
+                brief(allocation[number]) if allocation else "",
+                Text(scene.doing[number]),
             )
         return table
 

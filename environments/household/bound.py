@@ -22,8 +22,8 @@ which walked with it to some target and put it down there. Of one agent and its 
 
 `lower_bound` is the least T for which things and openings can be shared among the agents so that nobody's
 steps exceed T: the best instances, the best trips and the best sharing, all searched to the end. What it
-leaves out only makes it smaller: waiting for one another, conflicts, turning aside to open for another, that a
-thing must come to its own target where the goals name several (it counts with the first it is put on), and
+leaves out only makes it smaller: waiting for one another, conflicts, turning aside to open for another, that
+a thing must come to its own target where the goals name several (it counts with the first it is put on), and
 that goals of one name need different things. It is not what a team can reach but what none can beat: a real
 walk ends its stages on whole steps, passes rooms at 1.05 steps a metre and stops nearer than it must. The
 shortest play of one informed agent, searched to the end over 16 generated episodes, took 1.07 to 1.26 times

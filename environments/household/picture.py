@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 from PIL import Image
@@ -24,6 +25,8 @@ from mneme.errors import BadInput
 COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
 INK, DIM, WALL, GOLD, MET = "#2b2b2b", "#8a8a8a", "#6b6259", "#c98a00", "#3a9d5d"
+FILLS = ("#fbe7b2", "#a9a49d", "#ddd3c4")
+"""Targets, shut containers, other furniture."""
 INCHES, DOTS, SHARP = (12.0, 6.4), 80, 130
 """The size of a picture, and dots an inch of an animation and of a single picture."""
 MOST_SHOTS = 130
@@ -35,8 +38,8 @@ TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
 BLINK, LAST = 220, 2500
 """Milliseconds that a frame, and the last one, are shown."""
-PALETTE = 96
-"""Colours of an animation."""
+SHADES = 80
+"""Colours of an animation besides those that are drawn with."""
 
 
 def draw_step(
@@ -59,10 +62,19 @@ def animate(
     stage, played = _Stage(episode, told or {}, DOTS), scenes(episode, frames)
     stride = math.ceil(len(played) / MOST_SHOTS)
     shots = [stage.shot(scene) for scene in [*played[:-1:stride], played[-1]]]
-    palette = shots[-1].quantize(PALETTE)
+    palette = _palette(shots[-1])
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [BLINK] * len(others) + [LAST]
     first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
+
+
+def _palette(shot: Image.Image) -> Image.Image:
+    """Choose the colours of an animation: those that are drawn with, and shades that a shot has."""
+    drawn = [to_rgb(colour) for colour in (*COLOURS, *FLOORS, INK, DIM, WALL, GOLD, MET, "white", *FILLS)]
+    exact = [round(255 * part) for colour in drawn for part in colour]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*exact, *(shot.quantize(SHADES).getpalette() or [])])
+    return palette
 
 
 class _Stage:
@@ -117,7 +129,7 @@ class _Stage:
             )
         for thing in self._episode.things:
             if thing.category == "surface" and thing.id not in self._targets:
-                self._plan.add_patch(_box(thing, facecolor="#ddd3c4", edgecolor="none", zorder=1))
+                self._plan.add_patch(_box(thing, facecolor=FILLS[2], edgecolor="none", zorder=1))
             if thing.category == "container" and thing.id not in self._targets:
                 self._name(thing)
         low, high = _bounds(rooms)
@@ -153,9 +165,9 @@ class _Stage:
             else {"edgecolor": INK, "linewidth": 1}
         )
         if thing.category == "surface":
-            return {"facecolor": "#fbe7b2", **edge}
+            return {"facecolor": FILLS[0], **edge}
         is_open = thing.id in scene.open
-        return {"facecolor": "white" if is_open else "#a9a49d", "linestyle": "--" if is_open else "-", **edge}
+        return {"facecolor": "white" if is_open else FILLS[1], "linestyle": "--" if is_open else "-", **edge}
 
     def _items(self, scene: Scene) -> list[Artist]:
         """Draw the wanted things where they lie; what lies together is named together."""
@@ -263,7 +275,9 @@ def _box(thing: Thing, **look: Any) -> Rectangle:
 
 def _label(axes: Axes, at: Point, text: str, colour: str, **look: Any) -> Artist:
     pad = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
-    return axes.text(*at, text, ha="center", fontsize=7.5, color=colour, bbox=pad, zorder=7, **look)
+    low, high = axes.get_xlim()
+    side = "right" if at[0] > high - 2 else "left" if at[0] < low + 2 else "center"
+    return axes.text(*at, text, ha=side, fontsize=7.5, color=colour, bbox=pad, zorder=7, **look)
 
 
 def _bounds(rooms: Sequence[Thing]) -> tuple[Point, Point]:
