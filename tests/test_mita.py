@@ -1,7 +1,9 @@
 """MiTa: its questions and rules, its graph in the household, and what a model's nonsense does to it."""
 
 import json
+import os
 from collections.abc import Sequence
+from glob import glob
 from itertools import permutations, product
 from pathlib import Path
 from statistics import mean
@@ -19,13 +21,26 @@ from evals.ollama_double import Answer, Json, Model, Reply
 from graphs.mita import builder
 from mneme.errors import BadInput
 from nodes.household import HouseholdContext
-from nodes.mita import assess, known_to_the_manager, together
+from nodes.mita_state import assess, together
+from nodes.mita_views import known_to_the_manager
 from prompts.errands import Errands
 from prompts.household import Container, Door, Item, Knowledge, Need, Option, Room, View, Worker
 from prompts.judgement import best, merits
-from prompts.mita import Allocation, Choice, CrossContext, Report, allocate_actions
-from prompts.mita import Found, Passage, Promise, Proposal, Situation, Synopsis, propose_action
-from prompts.mita import summarise_passage
+from prompts.mita import (
+    Allocation,
+    Choice,
+    CrossContext,
+    Found,
+    Passage,
+    Promise,
+    Proposal,
+    Report,
+    Situation,
+    Synopsis,
+    allocate_actions,
+    propose_action,
+    summarise_passage,
+)
 from prompts.rounds import Rounds
 from prompts.teamwork import Hand, share_out
 from prompts.whereabouts import Whereabouts
@@ -57,14 +72,13 @@ async def events(episode: Episode, **more: Any) -> list[dict[str, Any]]:
 # ------------------------------------------------------------------ the graph, under rules
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
-async def test_a_team_finishes_every_kind_of_task(category: str) -> None:
-    for agents in (1, 2, 3, 4):
-        result = await play(generate(31, category, agents))
-        assert result["success"] and result["steps"] < 250
-        assert result["counters"]["conflicts"] == 0
-        assert result["counters"]["rounds"] > 0 and result["counters"]["calls"] > 0
-        assert result["answered_by"] == ["manager: rules", "member: rules"]
+@pytest.mark.parametrize(("category", "agents"), list(zip(CATEGORIES, (1, 2, 3, 4, 3), strict=True)))
+async def test_a_team_finishes_every_kind_of_task(category: str, agents: int) -> None:
+    result = await play(generate(31, category, agents))
+    assert result["success"] and result["steps"] < 250
+    assert result["counters"]["conflicts"] == 0
+    assert result["counters"]["rounds"] > 0 and result["counters"]["calls"] > 0
+    assert result["answered_by"] == ["manager: rules", "member: rules"]
 
 
 async def test_the_same_seed_plays_the_same_episode() -> None:
@@ -87,13 +101,13 @@ async def test_a_broken_episode_is_refused_by_the_name_of_its_field() -> None:
 
 
 async def test_allocation_and_synopses_save_steps() -> None:
-    episodes = [generate(seed, category, 3) for category in CATEGORIES for seed in (11, 12, 13)]
+    episodes = [generate(seed, category, 3) for category in CATEGORIES for seed in (11, 12)]
     whole = [await play(episode) for episode in episodes]
     alone = [await play(episode, allocation=False) for episode in episodes]
     forgetful = [await play(episode, summary=False) for episode in episodes]
 
     def steps(results: Sequence[Any]) -> float:
-        return mean(result["steps"] for result in results)
+        return mean([float(result["steps"]) for result in results])
 
     def count(results: Sequence[Any], what: str) -> int:
         return sum(result["counters"][what] for result in results)
@@ -119,12 +133,12 @@ async def test_there_is_a_synopsis_whenever_progress_changed_and_only_then() -> 
 
 async def test_the_manager_knows_what_is_in_the_window_or_in_a_synopsis_and_nothing_else() -> None:
     episode = generate(9, "Prepare Tea", 3)
+    forgotten = {True: 0, False: 0}
     for summary in (True, False):
         graph = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["allocate"])
         config: Any = {"configurable": {"thread_id": "t"}}
         chosen = context(window=2, summary=summary)
         await graph.ainvoke(given(episode), config, context=chosen)
-        forgotten = 0
         while (await graph.aget_state(config)).next:
             state: Any = (await graph.aget_state(config)).values
             known = known_to_the_manager(state, Runtime(context=chosen))
@@ -132,10 +146,11 @@ async def test_the_manager_knows_what_is_in_the_window_or_in_a_synopsis_and_noth
             named = {piece["id"] for told in state["synopses"] for piece in told["named"]}
             for thing, seen in everything.things.items():
                 in_window = seen.step >= state["steps"] - 2
-                assert (thing in known.things) == (in_window or thing in named)
-                forgotten += thing not in known.things
+                told = thing in named and thing not in known.lost
+                assert (thing in known.things) == (in_window or told)
+                forgotten[summary] += thing not in known.things
             await graph.ainvoke(None, config, context=chosen)
-        assert forgotten > 0
+    assert forgotten[True] < forgotten[False]
 
 
 async def test_an_interrupted_episode_ends_as_one_that_was_not(tmp_path: Path) -> None:
@@ -160,12 +175,12 @@ async def test_checkpoints_of_a_whole_episode_stay_small(tmp_path: Path) -> None
         result = await graph.ainvoke(
             given(generate(5, "Prepare Tea", 3)), config, context=context(manager_lapses=1.0)
         )
-    size = sum(each.stat().st_size for each in tmp_path.iterdir())
+    size = sum(os.stat(each).st_size for each in glob(f"{path}*"))  # noqa: PTH116, PTH207
     assert size / result["counters"]["rounds"] < 600_000
 
 
 async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
-    episodes = [generate(seed, category, 3) for category in CATEGORIES for seed in (11, 12)]
+    episodes = [generate(11, category, 3) for category in CATEGORIES]
     steps = {}
     for share in (0.0, 0.5):
         steps[share] = [(await play(each, manager_lapses=share))["steps"] for each in episodes]
@@ -264,7 +279,11 @@ async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatc
             told.append(str(body["messages"][-1]["content"]))
             return answer
         lines = str(body["messages"][1]["content"]).splitlines()
-        numbers = [line.split("]")[0].strip()[1:] for line in lines if "goexplore <kitchen>" in line]
+        numbers = [
+            line.split("]")[0].strip()[1:]
+            for line in lines
+            if line.strip().startswith("[") and "goexplore <kitchen>" in line
+        ]
         picks = [{"member": n, "option": int(number)} for n, number in enumerate(numbers)]
         return {"reason": "All there.", "choices": picks}
 
@@ -392,7 +411,7 @@ def test_what_the_target_holds_would_have_been_counted() -> None:
 
 
 def options_for(*chosen: tuple[str, int]) -> list[Option]:
-    made = [Option(kind=kind, target=target, name="x") for kind, target in chosen]  # type: ignore[arg-type]
+    made = [Option(kind=kind, target=target, name="x") for kind, target in chosen]
     return [*made, Option(kind="wait")]
 
 
