@@ -101,6 +101,8 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
         **dict(minds.view(number)),
         name=NAMES[number],
         teammates=[NAMES[other] for other in others],
+        belief=minds.beliefs[number].words(),
+        team=minds.team(number),
         dialogue=[line for line in state["dialogues"][number] if line in latest],
         told=state["told"][number],
     )

@@ -55,6 +55,16 @@ class Minds:
         history = self.members[number]["history"][-self.window :]
         return view_of(knowledge, number, options, history=history)
 
+    def team(self, number: int) -> str:
+        """Say in words where a member last saw its teammates, and with what in their hands."""
+        beliefs, things = self.beliefs[number], self.world.things
+        lines = [
+            f"{NAMES[other]} in the {beliefs.rooms[met.room]} at step {met.step}, holding "
+            + (" and ".join(f"<{things[held].name}> ({held})" for held in met.hands) or "nothing")
+            for other, met in beliefs.others.items()
+        ]
+        return "\n".join(lines) or "Nobody was seen yet."
+
     def may_send(self, number: int) -> bool:
         """Say whether a member may send a message: it has not just sent one."""
         return self.world.observe(number).may_send

@@ -121,7 +121,8 @@ async def plan(state: State, runtime: Runtime[HouseholdContext]) -> Update:
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:
     observed = [Observed.model_validate(each) for each in state["minds"][number].values()]
-    return Scene(**dict(minds.view(number)), name=NAMES[number], observed=observed)
+    words = minds.beliefs[number].words()
+    return Scene(**dict(minds.view(number)), name=NAMES[number], belief=words, observed=observed)
 
 
 async def _verified(scene: Scene, context: HouseholdContext) -> tuple[Option, list[Answered[Plan]]]:

@@ -55,6 +55,7 @@ class Scene(View):
     """What a ProAgent agent plans with."""
 
     name: str
+    belief: str = Field("", description="What it knows of the household, in words.")
     observed: list[Observed] = Field([])
     refused: list[str] = Field([], description="Plans that the verificator refused, with the reason.")
 
@@ -79,7 +80,9 @@ class Plan(BaseModel):
     system="""You are a member of a team that does housework together. You cannot talk with your teammates.
 First analyse the scene, then infer what each teammate intends from what it was seen to do (correct what you
 had thought of it where its behaviour contradicts that), then plan one skill for yourself that fits theirs:
-do not go for what a teammate goes for. Two things can be carried at once.
+do not go for what a teammate goes for. Skills: goexplore a room: walk into it and see what lies there.
+gocheck a container: open it and see what is inside. gograb a thing: take it; you have two hands. goput:
+carry what you hold to where it belongs. wait.
 Reply with one JSON object, e.g. {"analysis": "The wine and one plate are missing.",
 "intentions": [{"teammate": 1, "reason": "It stands before the fridge.", "target": 103}], "option": 2}""",
     user="""You are $name (member $me).
@@ -87,14 +90,8 @@ Reply with one JSON object, e.g. {"analysis": "The wine and one plate are missin
 The task:
 $needs
 
-Rooms:
-$rooms
-
-Containers:
-$containers
-
-Things of the task that you have seen:
-$items
+What you know:
+$belief
 
 The teammates, as you saw them:
 $observed
