@@ -24,7 +24,12 @@ class Mean:
     n: int
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} ±{self.half:.1f}"
+        return f"{self.value:.1f} ±{self.half:.1f}" if self.n > 1 else f"{self.value:.1f}"
+
+    @property
+    def is_clear(self) -> bool:
+        """Say whether the interval leaves 0 out; a single value has none."""
+        return self.n > 1 and abs(self.value) > self.half
 
 
 def mean_of(values: Sequence[float]) -> Mean:

@@ -109,8 +109,8 @@ def _gap(played: Played, mita: Arm, rival: Arm, column: str) -> str:
     gap = played.difference(mita, rival, column)
     if gap is None:
         return "–"
-    star = "*" if abs(gap.mean.value) > gap.mean.half else ""
-    return f"{gap.mean.value:+.1f}{star}\n±{gap.mean.half:.1f}"
+    star = "*" if gap.mean.is_clear else ""
+    return f"{gap.mean.value:+.1f}{star}" + (f"\n±{gap.mean.half:.1f}" if gap.mean.n > 1 else "")
 
 
 def _record(played: Played, mita: Arm, rival: Arm) -> str:

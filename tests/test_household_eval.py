@@ -31,7 +31,9 @@ def test_an_interval_is_students() -> None:
     mean = mean_of([10, 12, 14])
     assert mean.value == 12
     assert mean.half == pytest.approx(4.303 * 2 / 3**0.5, abs=0.01)
-    assert mean_of([7]).half == 0
+    assert mean.is_clear
+    assert str(mean_of([7])) == "7.0"
+    assert not mean_of([7]).is_clear
 
 
 def test_efficiency_improvement_is_over_the_greater_value() -> None:
