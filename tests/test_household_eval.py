@@ -88,7 +88,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(runs: Path, *more: str) -> dict[str, Any]:
     """Run the evaluation from the command line, as a user does."""
     call = [sys.executable, "-m", "mneme", "eval", "household", "--json", "--out", str(runs), *more]
-    small = ["--model", "rules", "--episodes", "1", "--agents", "2", "--method", "CoELA", "--method", "MiTa"]
+    small = [
+        "--model",
+        "rules",
+        "--jobs",
+        "1",
+        "--episodes",
+        "1",
+        "--agents",
+        "2",
+        "--method",
+        "CoELA",
+        "--method",
+        "MiTa",
+    ]
     done = subprocess.run([*call, *small], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
