@@ -81,7 +81,7 @@ class Routes:
         return Start(corner, time + 1, 0)
 
     def _way_home(self, worker: Worker) -> int:
-        """Return how far home a worker is with one thing in hand; 0 where it goes home anyway, or need not."""
+        """Return how far home a worker with one thing in hand is; 0 for any other."""
         targets = self.errands.targets_of(worker)
         return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
 
