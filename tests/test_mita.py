@@ -180,13 +180,13 @@ async def test_checkpoints_of_a_whole_episode_stay_small(tmp_path: Path) -> None
 
 
 async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
-    episodes = [generate(11, category, 3) for category in CATEGORIES]
+    episodes = [generate(11, category, 3) for category in CATEGORIES[:3]]
     steps = {}
     for share in (0.0, 0.5):
         steps[share] = [(await play(each, manager_lapses=share))["steps"] for each in episodes]
     assert mean(steps[0.5]) > mean(steps[0.0])
-    again = [(await play(each, manager_lapses=0.5))["steps"] for each in episodes[:3]]
-    assert again == steps[0.5][:3]
+    again = [(await play(each, manager_lapses=0.5))["steps"] for each in episodes[:1]]
+    assert again == steps[0.5][:1]
 
 
 # ------------------------------------------------------------------ memory across episodes
