@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from prompts.household import Container, Item, Need, Option, Room, View
-from prompts.judgement import best
+from prompts.household_rules.judgement import best
 from prompts.prompt import prompt
 
 Act = Literal["go to explore", "will check", "will take", "bring", "found", "checked", "explored"]

@@ -23,9 +23,12 @@ from mneme.errors import BadInput
 from nodes.household import HouseholdContext
 from nodes.mita_state import assess, together
 from nodes.mita_views import known_to_the_manager
-from prompts.errands import Errands
 from prompts.household import Container, Door, Item, Knowledge, Need, Option, Room, View, Worker
-from prompts.judgement import best, merits
+from prompts.household_rules.errands import Errands
+from prompts.household_rules.judgement import best, merits
+from prompts.household_rules.rounds import Rounds
+from prompts.household_rules.teamwork import Hand, share_out
+from prompts.household_rules.whereabouts import Whereabouts
 from prompts.mita import (
     Allocation,
     Choice,
@@ -41,9 +44,6 @@ from prompts.mita import (
     propose_action,
     summarise_passage,
 )
-from prompts.rounds import Rounds
-from prompts.teamwork import Hand, share_out
-from prompts.whereabouts import Whereabouts
 from stores.base_store import LedgerStore
 from stores.checkpoints import open_checkpointer
 from stores.episodic_memory import EpisodicMemory

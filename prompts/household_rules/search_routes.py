@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from operator import mul
 from typing import NamedTuple
 
-from prompts.errands import HANDS, Aim, Errands
 from prompts.household import Corner, Worker
+from prompts.household_rules.errands import HANDS, Aim, Errands
 
 NEVER = 400
 """The step at which a place on no route counts as reached."""
