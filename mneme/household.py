@@ -1,11 +1,12 @@
 """`mneme household run`: a team plays an episode, in lines, on a screen to watch, or as JSON."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, cast
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
@@ -18,17 +19,21 @@ from environments.household.play import Frame
 from environments.household.scene import NAMES
 from environments.household.world import World
 from mneme.errors import BadInput
-from mneme.household_runs import Line, Run, brief, to_play
+from mneme.household_missed import rebuild
+from mneme.household_runs import Asked, Line, Run, brief, checked, to_play
 from mneme.household_screen import Screen
 from mneme.show import console, print_json
 from mneme.talk import show_notice
-from mneme.workflows import Workflows, open_workflows
+from mneme.workflows import Workflows, open_workflows, server_errors
 
 GRAPH = "mita"
 STEPS = 6 * World.LIMIT + 20
 """The graph's steps that an episode can take: at most six a round, and a round is a step of the world."""
 PACE = 0.1
 """Seconds that each step is shown where somebody watches."""
+DECISIONS = ("allocate", "follow_proposals", "summarise")
+"""The graph's steps that are told as decisions."""
+BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
 Context = dict[str, Any]
 
 
@@ -40,10 +45,12 @@ class Given:
     agents: int
     episode: Path | None
     seed: int
-    name: str
+    name: str | None
 
     def made(self) -> Episode:
         """Load or generate the episode. Raises BadInput naming the field."""
+        if self.name is not None:
+            checked(self.name)
         if self.episode is None:
             return generate(self.seed, self._category(), self.agents)
         if self.task:
@@ -77,22 +84,16 @@ async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int
     if watch and as_json:
         raise BadInput("--watch and --json: one or the other.", "Leave one out.")
     episode = given.made()
-    found = to_play(given.name, given.described())
-    begun = found.first("episode")
-    if begun is not None:
-        episode, context = found.episode(), dict(begun["context"])
     await show_notice(context["member"], context["manager"])
-    if begun is None:
-        found.trace.append("episode", episode=episode.model_dump(mode="json"), context=context)
-    if not as_json:
-        console.print(
-            f"[bold]{escape(found.name)}[/] {'begins' if begun is None else 'goes on'}", soft_wrap=True
-        )
     async with open_workflows(GRAPH) as flows:
-        played = _Played(found, flows, context)
+        found = to_play(given.name, given.described(), Asked(episode, context))
+        if not as_json:
+            how = "goes on" if found.began() else "begins"
+            console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
         with _screen(episode, found, watch) as screen:
-            ended = await played.to_the_end(episode, _Lines(as_json) if screen is None else screen)
-    _print_result(found, episode, ended, as_json)
+            played = _Played(found, flows, episode, context, screen or _Lines(as_json))
+            ended = await played.to_the_end()
+    _print_result(found, ended, as_json)
     return 0 if ended["success"] else 1
 
 
@@ -106,39 +107,75 @@ class _Played:
 
     run: Run
     flows: Workflows
+    episode: Episode
     context: Context
+    shown: Shown
 
-    async def to_the_end(self, episode: Episode, shown: Shown) -> Line:
+    async def to_the_end(self) -> Line:
         """Play from the checkpoint, where there is one, and keep how it ended."""
-        config = await self._thread()
+        thread = self._thread()
+        config: RunnableConfig = {**await self.flows.thread(thread, GRAPH), "recursion_limit": STEPS}
+        await self._catch_up(config)
+        async for told in self._under_way(config):
+            await self._keep(told, thread)
         due, values = await self.flows.left_at(GRAPH, config)
         if due or not values:
-            given = None if due else {"episode": episode.model_dump(mode="json")}
-            self.run.trace.append("resumed", at=values.get("steps", 0))
+            given = None if values else {"episode": self.episode.model_dump(mode="json")}
             async for told in self.flows.stream(GRAPH, given, config, self.context, "custom"):
-                await self._keep(told, shown)
-            due, values = await self.flows.left_at(GRAPH, config)
+                await self._keep(told, thread)
+        return await self._end(config)
+
+    def _thread(self) -> str:
+        """Name the thread: a new one for each run that begins, whatever was once played under its name."""
+        begun = self.run.began()
+        fresh = f"household/{self.run.name}/{uuid4().hex}"
+        return fresh if begun is None else str(begun.get("thread", f"household/{self.run.name}"))
+
+    async def _catch_up(self, config: RunnableConfig) -> None:
+        """Leave out what is behind the checkpoint, and rebuild what nobody wrote before it."""
+        _, values = await self.flows.left_at(GRAPH, config)
+        if values and self.run.began():
+            self.run.trace.append("resumed", at=values.get("steps", 0))
+            await rebuild(self.run, self.flows.graphs[GRAPH], config, values)
+
+    async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield what a server tells that plays the run already, since its client was killed."""
+        if self.flows.server is None:
+            return
+        runs, thread = self.flows.server.runs, config["configurable"]["thread_id"]
+        with server_errors():
+            for status in BUSY:
+                for each in await runs.list(thread, status=status):
+                    async for part in runs.join_stream(thread, each["run_id"], stream_mode="custom"):
+                        if part.event == "custom":
+                            yield cast(Mapping[str, Any], part.data)
+
+    async def _end(self, config: RunnableConfig) -> Line:
+        _, values = await self.flows.left_at(GRAPH, config)
+        await rebuild(self.run, self.flows.graphs[GRAPH], config, values)
         ended = {name: values[name] for name in ("success", "steps", "progress", "counters", "answered_by")}
-        self.run.trace.append("end", bound=lower_bound(episode).steps, **ended)
+        self.run.trace.append("end", bound=lower_bound(self.episode).steps, **ended)
         told_end = self.run.first("end")
         assert told_end is not None
         return told_end
 
-    async def _thread(self) -> RunnableConfig:
-        config = await self.flows.thread(f"household/{self.run.name}", GRAPH)
-        return {**config, "recursion_limit": STEPS}
-
-    async def _keep(self, told: Mapping[str, Any], shown: Shown) -> None:
-        """Write down what was told, then show it."""
+    async def _keep(self, told: Mapping[str, Any], thread: str) -> None:
+        """Write down what was told, then show it; a run begins with the first that was decided or done."""
+        if told["step"] not in (*DECISIONS, "execute"):
+            return
+        if self.run.began() is None:
+            episode = self.episode.model_dump(mode="json")
+            self.run.trace.append("episode", episode=episode, context=self.context, thread=thread)
         if told["step"] == "execute":
             for each in told["frames"]:
                 frame = Frame.model_validate(each)
                 self.run.trace.frame(frame)
-                shown.stepped(frame)
-                await asyncio.sleep(PACE if isinstance(shown, Screen) else 0)
-        elif told["step"] in ("allocate", "follow_proposals", "summarise"):
-            self.run.trace.append("decision", at=self._step(), **told)
-            shown.decided(self.run.lines()[-1])
+                self.shown.stepped(frame)
+                await asyncio.sleep(PACE if isinstance(self.shown, Screen) else 0)
+        else:
+            line = {"at": self._step(), **told}
+            self.run.trace.append("decision", **line)
+            self.shown.decided({"kind": "decision", **line})
 
     def _step(self) -> int:
         frames = self.run.frames()
@@ -181,7 +218,7 @@ def _assigned(line: Line, number: int) -> str:
     return f"[bold]{NAMES[number]}[/] {escape(brief(told))}{instead}"
 
 
-def _print_result(found: Run, episode: Episode, ended: Line, as_json: bool) -> None:
+def _print_result(found: Run, ended: Line, as_json: bool) -> None:
     if as_json:
         print_json({**ended, "name": found.name, "trace": str(found.trace.path)})
         return
@@ -195,6 +232,5 @@ def _print_result(found: Run, episode: Episode, ended: Line, as_json: bool) -> N
     console.print(
         f"See it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif", soft_wrap=True
     )
-    if len(found.frames()) < ended["steps"]:
-        lost = ended["steps"] - len(found.frames())
-        console.print(f"[yellow]{lost} steps are not in the trace: the run went on while nobody wrote.[/]")
+    if missing := found.missing():
+        console.print(f"[yellow]{len(missing)} steps are not in the trace, nor in the checkpoints.[/]")

@@ -1,20 +1,29 @@
 """`mneme household replay` and `list`: what a run did, told again or drawn."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
 
 from environments.household.scene import NAMES, Scene, scenes
 from mneme.errors import BadInput, MnemeError
 from mneme.household import print_decision
 from mneme.household_runs import Run, run_named, runs
-from mneme.show import console, print_json, print_table
+from mneme.show import console, errors, print_json, print_table
+
+WIDEST = 1000
+"""Columns of a terminal that no table fills."""
 
 
 def replay(name: str, step: int | None, png: Path | None, gif: Path | None, as_json: bool) -> None:
     """Draw a run, or tell its decisions up to a step and what they led to."""
     run = run_named(name)
     last = _last(run, step)
+    if gap := _gap(run):
+        errors.print(f"[yellow]{escape(gap)}[/]", soft_wrap=True)
     if png is not None:
         _draw_step(run, last, png)
     if gif is not None:
@@ -27,6 +36,15 @@ def replay(name: str, step: int | None, png: Path | None, gif: Path | None, as_j
             print_json(line)
     else:
         _tell(run, last)
+
+
+def _gap(run: Run) -> str:
+    """Say what of the run cannot be told or drawn; nothing where all can."""
+    if missing := run.missing():
+        return f"{len(missing)} steps are not in the trace, from step {missing[0]} to {missing[-1]}."
+    if run.first("end") is None:
+        return "The run was interrupted: the command that began it goes on with it, and tells the rest."
+    return ""
 
 
 def _last(run: Run, step: int | None) -> int:
@@ -107,20 +125,46 @@ def list_runs(as_json: bool) -> None:
     if not described:
         console.print("No runs yet: mneme household run")
         return
+    _print_runs(described)
+
+
+def _print_runs(described: Sequence[Mapping[str, str | int | None]]) -> None:
+    """Print a table that breaks no word, however narrow the terminal is."""
     columns = ("run", "task", "agents", "steps", "at least", "outcome", "answered by")
-    print_table("Runs", columns, ([str(value) for value in each.values()] for each in described))
+    rows = [["" if value is None else str(value) for value in each.values()] for each in described]
+    table = Table(title="Runs", title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        words = [word for row in rows for word in row[number].split()]
+        table.add_column(column, min_width=max(map(len, [*words, *column.split()])))
+    for row in rows:
+        table.add_row(*map(escape, row))
+    least = Measurement.get(console, console.options.update(max_width=WIDEST), table).minimum
+    console.print(table, width=max(console.width, least), crop=False)
 
 
-def _described(run: Run) -> dict[str, str | int]:
+def _described(run: Run) -> dict[str, str | int | None]:
     """Say what a run played and how it stands; one that was killed can go on."""
-    end, episode, frames = run.first("end"), run.episode(), run.frames()
+    try:
+        return _standing(run)
+    except BadInput:
+        return _row(run, "unreadable" if run.began() else "never began")
+
+
+def _standing(run: Run) -> dict[str, str | int | None]:
+    if run.began() is None:
+        return _row(run, "never began")
+    end, episode = run.first("end"), run.episode()
     outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
-    return {
-        "run": run.name,
+    return _row(run, outcome) | {
         "task": episode.category,
         "agents": len(episode.starts),
-        "steps": end["steps"] if end else len(frames),
-        "at_least": end["bound"] if end else "",
-        "outcome": outcome,
-        "answered_by": "; ".join(end["answered_by"]) if end else "",
+        "steps": end["steps"] if end else len(run.frames()),
+        "at_least": end["bound"] if end else None,
+        "answered_by": "; ".join(end["answered_by"]) if end else None,
     }
+
+
+def _row(run: Run, outcome: str) -> dict[str, str | int | None]:
+    """Make the row of a run of which no more is known."""
+    nothing = dict.fromkeys(("task", "agents", "steps", "at_least"))
+    return {"run": run.name, **nothing, "outcome": outcome, "answered_by": None}

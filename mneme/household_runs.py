@@ -27,22 +27,32 @@ class Run:
         return Trace(folder() / f"{self.name}.jsonl")
 
     def lines(self) -> list[Line]:
-        """Read what the run did, less what was played again after a kill; nothing where it has not begun."""
+        """Read what the run did in the order of its steps, less what was played again after a kill."""
         lines: dict[tuple[Any, ...], Line] = {}
         for line in self.trace.read() if self.trace.path.exists() else ():
             if line["kind"] == "resumed":
                 lines = {key: each for key, each in lines.items() if _at(each) <= line["at"]}
             else:
                 lines[line["kind"], _at(line), line["kind"] == "decision" and line["step"]] = line
-        return list(lines.values())
+        return sorted(lines.values(), key=_place)
 
     def first(self, kind: str) -> Line | None:
         """Give the first line of a kind: `episode`, `end`."""
         return next((line for line in self.lines() if line["kind"] == kind), None)
 
-    @property
-    def is_over(self) -> bool:
-        return self.first("end") is not None
+    def began(self) -> Line | None:
+        """Give the line that says what is played; None where the first line is not whole."""
+        try:
+            first = next(self.trace.read(), None)
+        except BadInput:
+            return None
+        return first if first and first["kind"] == "episode" else None
+
+    def missing(self) -> list[int]:
+        """Give the steps that were played and are not in the trace."""
+        end, written = self.first("end"), {_at(line) for line in self.lines() if line["kind"] == "step"}
+        played = end["steps"] if end else max(written, default=0)
+        return [step for step in range(1, played + 1) if step not in written]
 
     def episode(self) -> Episode:
         """Give the episode that was played. Raises BadInput where the run was killed before it began."""
@@ -60,6 +70,13 @@ class Run:
 def _at(line: Line) -> int:
     """Give the step of the world that a line tells of; 0 for what is no step."""
     return int(line["step"] if line["kind"] == "step" else line.get("at", 0))
+
+
+def _place(line: Line) -> tuple[int, int, int]:
+    """Give a line's place: the episode, then by step what happened, was told and decided, then the end."""
+    part = ("episode", "step", "decision", "end").index(line["kind"])
+    told = line["kind"] == "decision" and 1 + (line["step"] != "summarise")
+    return (0 if part == 0 else 2 if part == 3 else 1), _at(line), told
 
 
 def folder() -> Path:
@@ -88,18 +105,68 @@ def checked(name: str) -> str:
     return name
 
 
-def to_play(wanted: str, described: str) -> Run:
-    """Return the run to begin or to go on with: of the wanted name, or the next free one that describes it.
+@dataclass(frozen=True)
+class Asked:
+    """What is to be played, and in which context."""
 
-    Raises BadInput where a run of the wanted name is over.
+    episode: Episode
+    context: Mapping[str, Any]
+
+    def differs(self, run: Run, begun: Line) -> list[str]:
+        """Name the options by which a run was begun otherwise."""
+        played, context = run.episode(), begun["context"]
+        named = [option for field, option in OPTIONS.items() if context.get(field) != self.context.get(field)]
+        if len(played.starts) != len(self.episode.starts):
+            named.append("--agents")
+        if played.category != self.episode.category:
+            named.append("--task")
+        return named or ([] if played == self.episode else ["--episode"])
+
+
+OPTIONS = {
+    "member": "--model",
+    "manager": "--manager-model",
+    "allocation": "--allocation",
+    "summary": "--summary",
+    "remember": "--remember",
+    "team": "--team",
+    "seed": "--seed",
+}
+"""The options of the fields of a context."""
+
+
+def to_play(wanted: str | None, described: str, asked: Asked) -> Run:
+    """Return the run to begin, or that to go on with: it was begun with just what is asked and is not over.
+
+    That is the run of the wanted name, or the first such or free one of those named by what they play.
+    Raises BadInput where the run of the wanted name is over, or was begun otherwise.
     """
-    if wanted:
-        run = Run(checked(wanted))
-        if run.is_over:
-            raise BadInput(f"The run {wanted!r} is over.", f"See `mneme household replay {wanted}`.")
-        return run
+    if wanted is not None:
+        return _named(wanted, asked)
     numbered = (Run(described if number == 1 else f"{described}-{number}") for number in range(1, 10**6))
-    return next(run for run in numbered if not run.is_over)
+    return next(run for run in numbered if _suits(run, asked))
+
+
+def _named(wanted: str, asked: Asked) -> Run:
+    run = Run(checked(wanted))
+    if run.first("end") is not None:
+        raise BadInput(f"The run {wanted!r} is over.", f"See `mneme household replay {wanted}`.")
+    begun = run.began()
+    if begun is not None and (others := asked.differs(run, begun)):
+        raise BadInput(
+            f"{', '.join(others)}: the run {wanted!r} was begun otherwise.",
+            "Go on with it by the command that began it, or give another --name.",
+        )
+    return run
+
+
+def _suits(run: Run, asked: Asked) -> bool:
+    """Tell whether a run can be begun, or gone on with; one that cannot be read keeps its name."""
+    try:
+        begun, is_over = run.began(), run.first("end") is not None
+        return not is_over and (begun is None or not asked.differs(run, begun))
+    except BadInput:
+        return False
 
 
 def brief(action: str) -> str:

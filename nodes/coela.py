@@ -7,17 +7,20 @@ possible actions, of which sending that message is one. A message costs its send
 Two deviations, both in its favour: an agent also decides anew when it is told something or comes to see a
 thing of the task (the published one goes on with its plan), as MiTa's members may; and it is shown the
 latest `DIALOGUE` messages of each teammate, where the published prompt holds 3 in all, of two agents.
+
+An answer that stays unusable costs no episode: without a usable draft the agent says nothing, without a
+usable choice it goes on with what is under way or does what is nearest; both are counted as fallbacks.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
-from models.asking import ask
-from nodes.household import HouseholdContext, Update, answered, lapse
-from nodes.household_alone import AloneState, Minds, teammates
-from nodes.household_views import NAMES
-from prompts.coela import Planning, Situation, choose_action, draft_message, news_in
+from environments.household.scene import NAMES
+from nodes.household import HouseholdContext, Update, lapse
+from nodes.household_alone import AloneState, Answers, Minds, fallback, teammates
+from prompts.coela import Choice, Planning, Situation, choose_action, draft_message, news_in
 from prompts.household import Option
 
 DIALOGUE = 3
@@ -49,40 +52,39 @@ async def remember(state: State, runtime: Runtime[HouseholdContext]) -> Update:
 
 async def communicate(state: State, runtime: Runtime[HouseholdContext]) -> Update:
     """Let each that decides draft a message, if it may send one and has a real choice."""
-    minds = Minds(state, runtime.context.window)
+    minds, answers = Minds(state, runtime.context.window), Answers()
     drafting = [number for number in state["deciding"] if _may_speak(minds, number)]
     asked = [
-        ask(draft_message, _situation(state, minds, number), runtime.context.member) for number in drafting
+        answers.ask(draft_message, _situation(state, minds, number), runtime.context.member)
+        for number in drafting
     ]
-    answers = await asyncio.gather(*asked)
+    drafts = zip(drafting, await asyncio.gather(*asked), strict=True)
+    if answers.lost:
+        runtime.stream_writer({"step": "communicate", **answers.told})
     return {
-        "drafts": {
-            str(number): each.value.message.strip() for number, each in zip(drafting, answers, strict=True)
-        },
-        "counters": answered(*answers),
-        "answered_by": [each.responder for each in answers],
+        "drafts": {str(number): each.message.strip() for number, each in drafts if each is not None},
+        **answers.update,
     }
 
 
 async def plan(state: State, runtime: Runtime[HouseholdContext]) -> Update:
     """Let each that decides choose its next action, sending its message included."""
-    minds = Minds(state, runtime.context.window)
+    minds, answers = Minds(state, runtime.context.window), Answers()
     given = {number: _planning(state, minds, number) for number in state["deciding"]}
     open_ones = {number: each for number, each in given.items() if len(each.options) > 1}
-    asked = [ask(choose_action, each, runtime.context.member) for each in open_ones.values()]
-    answers = await asyncio.gather(*asked)
+    asked = [answers.ask(choose_action, each, runtime.context.member) for each in open_ones.values()]
     numbers = dict.fromkeys(given, 0) | {
-        number: _chosen(runtime.context, minds, number, len(each.options), answer.value.option)
-        for (number, each), answer in zip(open_ones.items(), answers, strict=True)
+        number: _chosen(runtime.context, minds, number, each.options, choice)
+        for (number, each), choice in zip(open_ones.items(), await asyncio.gather(*asked), strict=True)
     }
     choices = {number: given[number].options[option] for number, option in numbers.items()}
-    runtime.stream_writer({"step": "plan", "choices": {NAMES[n]: str(each) for n, each in choices.items()}})
+    shown = {NAMES[n]: str(each) for n, each in choices.items()}
+    runtime.stream_writer({"step": "plan", "choices": shown, **answers.told})
     return {
         "decided": minds.decided(choices),
         "known": minds.known,
         **_spoken(state, minds, choices),
-        "counters": answered(*answers),
-        "answered_by": [each.responder for each in answers],
+        **answers.update,
     }
 
 
@@ -121,9 +123,13 @@ def _planning(state: State, minds: Minds, number: int) -> Planning:
     return Planning(**dict(situation) | {"options": options}, message=message)
 
 
-def _chosen(context: HouseholdContext, minds: Minds, number: int, options: int, choice: int) -> int:
-    at_random = lapse(context.member_lapses, options, context.seed, minds.world.steps, number, "member")
-    return choice if at_random is None else at_random
+def _chosen(
+    context: HouseholdContext, minds: Minds, number: int, options: Sequence[Option], choice: Choice | None
+) -> int:
+    if choice is None:
+        return fallback(options)
+    at_random = lapse(context.member_lapses, len(options), context.seed, minds.world.steps, number, "member")
+    return choice.option if at_random is None else at_random
 
 
 def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:

@@ -18,11 +18,11 @@ from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from environments.household.beliefs import Beliefs, Known
-from environments.household.episode import Episode, parse_episode
+from environments.household.episode import Episode, parse_episode, read_fields
 from environments.household.generator import generate
 from environments.household.macro import Macro, Plan
 from environments.household.play import Event, Frame, advance
@@ -76,6 +76,8 @@ class Counters(TypedDict, total=False):
     rounds: int
     conflicts: int
     redundant: int
+    lost_steps: int
+    forestalled: int
     messages: int
     calls: int
     prompt_tokens: int
@@ -195,10 +197,22 @@ async def begin(state: HouseholdState, runtime: Context) -> Update:
     }
 
 
+class _Asked(BaseModel):
+    """What an episode is made from, checked: a graph's input may hold anything."""
+
+    model_config = ConfigDict(strict=True)
+
+    episode: dict[str, Any] | None = None
+    category: str | None = None
+    agents: int = 2
+    seed: int = Field(0, ge=0)
+
+
 def _episode(state: HouseholdState) -> Episode:
-    if state.get("episode"):
-        return parse_episode(state["episode"])
-    return generate(state.get("seed", 0), state.get("category") or None, state.get("agents", 2))
+    asked = read_fields(_Asked, state, "input")
+    if asked.episode:
+        return parse_episode(asked.episode)
+    return generate(asked.seed, asked.category or None, asked.agents)
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:
@@ -247,7 +261,7 @@ async def execute(state: HouseholdState, runtime: Context) -> Update:
     plans = _plans(state, world)
     counted = _duplication(state, plans, beliefs, world)
     events, frames = await asyncio.to_thread(_run, world, plans, beliefs)
-    counted["messages"] = sum(action.kind == "send" for frame in frames for action in frame.actions)
+    counted = added(counted, _measured(events, frames))
     runtime.stream_writer(
         {
             "step": "execute",
@@ -308,6 +322,15 @@ def _after(member: Member, plan: Plan, known: Beliefs, events: Sequence[Event], 
         plan=None if ended else _plain(plan),
         history=history[-HISTORY:],
         heard=[list(message) for message in world.observe(known.agent).messages],
+    )
+
+
+def _measured(events: Sequence[Event], frames: Sequence[Frame]) -> Counters:
+    """Count what the world saw: messages, steps that another agent's haste cost, plans for what was gone."""
+    return Counters(
+        messages=sum(action.kind == "send" for frame in frames for action in frame.actions),
+        lost_steps=sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
+        forestalled=sum(event.forestalled for event in events),
     )
 
 

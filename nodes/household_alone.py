@@ -5,14 +5,30 @@ it did not know; else it goes on. Where only one action is possible (both hands 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from environments.household.beliefs import Beliefs
 from environments.household.macro import Plan
+from environments.household.scene import NAMES
 from environments.household.world import World
-from nodes.household import HouseholdState, beliefs_of, world_of
-from nodes.household_views import NAMES, knowledge_of, macro_of, options_of, view_of, worker_of
+from mneme.errors import BadAnswer
+from models.asking import Answered, ask
+from nodes.household import (
+    Counters,
+    HouseholdState,
+    Update,
+    added,
+    answered,
+    beliefs_of,
+    unusable,
+    world_of,
+)
+from nodes.household_views import knowledge_of, macro_of, options_of, view_of, worker_of
 from prompts.household import Option, View, Worker
+from prompts.prompt import Prompt
 
 
 class AloneState(HouseholdState, total=False):
@@ -89,6 +105,55 @@ class Minds:
             )
             for number, met in beliefs.others.items()
         ]
+
+
+Given = TypeVar("Given", bound=BaseModel)
+Value = TypeVar("Value", bound=BaseModel)
+
+
+@dataclass
+class Answers:
+    """What the members answered in one step of the graph, and what of it stayed unusable."""
+
+    usable: list[Answered[Any]] = field(default_factory=list)
+    lost: list[BadAnswer] = field(default_factory=list)
+
+    async def ask(self, question: Prompt[Given, Value], given: Given, who: str) -> Value | None:
+        """Ask, and keep account; nothing, where the answer stayed unusable after every repair."""
+        try:
+            got = await ask(question, given, who)
+        except BadAnswer as bad:
+            self.lost.append(bad)
+            return None
+        self.usable.append(got)
+        return got.value
+
+    @property
+    def counters(self) -> Counters:
+        """Count calls, tokens, repairs, and one fallback for each answer that stayed unusable."""
+        counted = answered(*self.usable)
+        for _ in self.lost:
+            counted = added(counted, unusable())
+        return counted
+
+    @property
+    def update(self) -> Update:
+        """Return the counters and who answered, for the state."""
+        return {"counters": self.counters, "answered_by": [each.responder for each in self.usable]}
+
+    @property
+    def told(self) -> dict[str, list[str]]:
+        """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
+        return {"fallback": [str(bad) for bad in self.lost]} if self.lost else {}
+
+
+def fallback(options: Sequence[Option]) -> int:
+    """Choose without an answer: go on with what is under way, else do what is nearest."""
+    return min(range(len(options)), key=lambda number: _reluctance(options[number]))
+
+
+def _reluctance(option: Option) -> tuple[bool, bool, int]:
+    return not option.under_way, option.kind in ("wait", "send_message"), option.steps
 
 
 def teammates(number: int, members: Sequence[Any]) -> list[int]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from environments.household.beliefs import Beliefs, Known, satisfies
 from environments.household.episode import Episode, Goal, Thing
 from environments.household.macro import Macro, Plan, possible
+from environments.household.scene import NAMES
 from environments.household.world import Observation
 from prompts.household import (
     Container,
@@ -22,7 +23,6 @@ from prompts.household import (
     steps_to_act,
 )
 
-NAMES = ("Alice", "Bob", "Charlie", "Dana")
 NOWHERE = -1
 
 

@@ -19,12 +19,12 @@ from random import Random
 
 from langgraph.runtime import Runtime
 
+from environments.household.scene import NAMES
 from nodes.household import HouseholdContext, Update
 from nodes.household_alone import AloneState, Minds
-from nodes.household_views import NAMES
 from nodes.mhp_search import Item, Need, Situation, Steps, Subgoal, search, subgoals
-from prompts.errands import Errands
 from prompts.household import Corner, Option, View
+from prompts.household_rules.errands import Errands
 
 HERE = 0
 """The spot where the agent stands; no thing of the world has this id."""

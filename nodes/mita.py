@@ -19,6 +19,7 @@ from uuid import uuid4
 from langgraph.types import Overwrite, Send
 
 from environments.household.beliefs import Beliefs
+from environments.household.scene import NAMES
 from mneme.errors import BadAnswer
 from models.asking import ask
 from nodes import household
@@ -31,7 +32,7 @@ from nodes.household import (
     lapse,
     unusable,
 )
-from nodes.household_views import NAMES, macro_of
+from nodes.household_views import macro_of
 from nodes.mita_memory import memory_of, named_in, passage_of, remembered, taught_by
 from nodes.mita_state import Asked, Progress, Proposed, State, Told, assess, in_order, since, together
 from nodes.mita_views import cross_context_of, known_to_the_manager, situation_of

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from environments.household.beliefs import Beliefs, Known
+from environments.household.scene import NAMES
 from nodes.context import ledger_of, team_of
 from nodes.household import (
     Context,
@@ -11,7 +12,7 @@ from nodes.household import (
     beliefs_of,
     episode_of,
 )
-from nodes.household_views import NAMES, knowledge_of, worker_of
+from nodes.household_views import knowledge_of, worker_of
 from nodes.mita_state import State, change_of, plans_of, together
 from nodes.mita_views import progress_in_words, seen_since, task_of
 from prompts.mita import (

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from environments.household.beliefs import Beliefs, Known
+from environments.household.scene import NAMES
 from nodes import household
 from nodes.household import (
     Context,
     beliefs_of,
     episode_of,
 )
-from nodes.household_views import NAMES, knowledge_of, options_of, worker_of
+from nodes.household_views import knowledge_of, options_of, worker_of
 from nodes.mita_state import Progress, Proposed, State, Told, in_order, plans_of, since
 from prompts.household import Knowledge, Option, Worker
 from prompts.mita import (

@@ -8,6 +8,9 @@ now, and a refused plan is shown with the reason, at most `ATTEMPTS` times in al
 Simplified: the verificator's explanation is the world's own words for the unmet precondition; the published
 one asks a language model to put it in words. In the agent's favour, it also decides anew when it comes to see
 a thing of the task, as MiTa's members may.
+
+An answer that stays unusable costs no episode: the agent goes on with what is under way or does what is
+nearest, and that is counted as a fallback.
 """
 
 import asyncio
@@ -17,10 +20,9 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from environments.household.beliefs import Met
-from models.asking import Answered, ask
-from nodes.household import Counters, HouseholdContext, Update, answered, lapse
-from nodes.household_alone import AloneState, Minds, teammates
-from nodes.household_views import NAMES
+from environments.household.scene import NAMES
+from nodes.household import Counters, HouseholdContext, Update, added, lapse
+from nodes.household_alone import AloneState, Answers, Minds, fallback, teammates
 from prompts.household import Item, Option, Spot, View
 from prompts.proagent import UNKNOWN, Observed, Plan, Scene, is_done, plan_skill, steps_if_known
 
@@ -106,16 +108,17 @@ async def plan(state: State, runtime: Runtime[HouseholdContext]) -> Update:
     """Let each that decides analyse, infer intentions and choose a skill that the verificator accepts."""
     minds = Minds(state, runtime.context.window)
     scenes = {number: _scene(state, minds, number) for number in state["deciding"]}
-    planned = await asyncio.gather(*(_verified(scene, runtime.context) for scene in scenes.values()))
+    answers = Answers()
+    planned = await asyncio.gather(*(_verified(scene, runtime.context, answers) for scene in scenes.values()))
     choices = {number: option for number, (option, _) in zip(scenes, planned, strict=True)}
-    answers = [answer for _, each in planned for answer in each]
-    runtime.stream_writer({"step": "plan", "choices": {NAMES[n]: str(each) for n, each in choices.items()}})
+    shown = {NAMES[n]: str(each) for n, each in choices.items()}
+    runtime.stream_writer({"step": "plan", "choices": shown, **answers.told})
     return {
         "decided": minds.decided(choices),
         "known": minds.known,
         "minds": _thought(state, scenes, {n: each for n, (_, each) in zip(scenes, planned, strict=True)}),
-        "counters": _counted(answers, planned),
-        "answered_by": [each.responder for each in answers],
+        **answers.update,
+        "counters": _counted(answers, [plans for _, plans in planned]),
     }
 
 
@@ -125,20 +128,23 @@ def _scene(state: State, minds: Minds, number: int) -> Scene:
     return Scene(**dict(minds.view(number)), name=NAMES[number], belief=words, observed=observed)
 
 
-async def _verified(scene: Scene, context: HouseholdContext) -> tuple[Option, list[Answered[Plan]]]:
+async def _verified(scene: Scene, context: HouseholdContext, answers: Answers) -> tuple[Option, list[Plan]]:
     """Ask until the verificator accepts the plan; after `ATTEMPTS` refusals wait, or put what is held."""
-    answers: list[Answered[Plan]] = []
+    plans: list[Plan] = []
     for attempt in range(ATTEMPTS if len(scene.options) > 1 else 0):
-        answers.append(await ask(plan_skill, scene, context.member))
+        plan = await answers.ask(plan_skill, scene, context.member)
+        if plan is None:
+            return scene.options[fallback(scene.options)], plans
+        plans.append(plan)
         at_random = lapse(
             context.member_lapses, len(scene.options), context.seed, scene.step, scene.me, attempt
         )
-        option = scene.options[answers[-1].value.option if at_random is None else at_random]
+        option = scene.options[plan.option if at_random is None else at_random]
         refusal = unmet(scene, option)
         if not refusal:
-            return option, answers
+            return option, plans
         scene = _refused(scene, option, refusal)
-    return scene.options[-1], answers
+    return scene.options[-1], plans
 
 
 def unmet(view: View, option: Option) -> str:
@@ -170,12 +176,12 @@ def _refused(scene: Scene, option: Option, why: str) -> Scene:
 
 
 def _thought(
-    state: State, scenes: Mapping[int, Scene], answers: Mapping[int, Sequence[Answered[Plan]]]
+    state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Sequence[Plan]]
 ) -> list[dict[str, dict[str, Any]]]:
     """Keep what each now thinks that its teammates intend, and by when that should be done."""
     minds = [dict(each) for each in state["minds"]]
     for number, scene in scenes.items():
-        for intention in answers[number][-1].value.intentions if answers[number] else []:
+        for intention in plans[number][-1].intentions if plans[number] else []:
             old = Observed.model_validate(minds[number][str(intention.teammate)])
             if old.intended != intention.target:
                 new = _intending(scene, old, intention.target)
@@ -197,8 +203,6 @@ def _spot(view: View, target: int) -> Spot | None:
     return next((each for each in spots if each.id == target), None)
 
 
-def _counted(answers: Sequence[Answered[Plan]], planned: Sequence[tuple[Option, Sequence[Any]]]) -> Counters:
+def _counted(answers: Answers, planned: Sequence[Sequence[Plan]]) -> Counters:
     """Count the calls, and each plan that the verificator refused as repaired."""
-    counted = answered(*answers)
-    counted["repaired"] += sum(max(0, len(each) - 1) for _, each in planned)
-    return counted
+    return added(answers.counters, Counters(repaired=sum(max(0, len(each) - 1) for each in planned)))

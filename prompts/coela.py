@@ -7,6 +7,10 @@ form of it, `Sentence`, and weigh sending by what the news may save a teammate.
 
 Simplified: the published zero-shot chain of thought is the reason field; the semantic map holds the room
 and the place of a thing instead of a voxel map, since observation is symbolic.
+
+`NEWS` and `WORTH` are set by hand: the rules weigh a message by them, a language model does not see them.
+Under rules messages buy nothing that 30 episodes can measure: 36.7 steps with these values against 37.3 when
+nobody ever sends (paired +0.5 ± 2.9); what a message saves its step costs.
 """
 
 import re
@@ -16,7 +20,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from prompts.household import Container, Item, Need, Option, Room, View
-from prompts.judgement import best
+from prompts.household_rules.judgement import best
 from prompts.prompt import prompt
 
 Act = Literal["go to explore", "will check", "will take", "bring", "found", "checked", "explored"]

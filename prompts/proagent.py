@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from prompts.household import Item, Option, Spot, View, Worker, steps_into, steps_to_act
-from prompts.judgement import best
+from prompts.household_rules.judgement import best
 from prompts.prompt import prompt
 
 UNKNOWN = -1

@@ -155,6 +155,12 @@ def without_node(node: int) -> dict[str, Any]:
     }
 
 
+def doubled_node() -> dict[str, Any]:
+    given = cwah()
+    graph = given["graph"]
+    return given | {"graph": {**graph, "nodes": [*graph["nodes"], graph["nodes"][3]]}}
+
+
 def unmeasured() -> dict[str, Any]:
     given = cwah()
     del given["graph"]["nodes"][3]["center"]
@@ -163,7 +169,17 @@ def unmeasured() -> dict[str, Any]:
 
 BAD_FILES: dict[str, tuple[Any, str]] = {
     "broken": ('{"goal": ', "not JSON"),
-    "list": ([1, 2], "graph: this field is missing"),
+    "list": ([], "the file holds no JSON object"),
+    "string": ('"graph"', "the file holds no JSON object"),
+    "node twice": (doubled_node(), "graph.nodes: the id 4 is there twice"),
+    "agent far away": (
+        cwah(agents=[{"room": "kitchen", "position": [1e9, 0, 1e9]}]),
+        "agents.0.position: this is",
+    ),
+    "agent at no number": (
+        cwah(agents=[{"room": "kitchen", "position": [float("nan"), 0, 1]}]),
+        "agents.0.position: not a finite number",
+    ),
     "no graph": ({"goal": {}}, "graph: this field is missing"),
     "no goal": ({key: value for key, value in cwah().items() if key != "goal"}, "goal: Field required"),
     "nothing asked": (cwah(goal={}), "goal: "),
@@ -222,6 +238,10 @@ BAD_VALUES: dict[str, tuple[dict[str, Any], str]] = {
     "start nowhere": (
         {"starts": [{"room": 77, "position": (0, 0), "placed": "recorded"}]},
         "starts.0.room: there is no room 77",
+    ),
+    "start far away": (
+        {"starts": [{"room": KITCHEN, "position": (3, 40), "placed": "recorded"}]},
+        r"starts.0.position: this is 34.0 m outside its room",
     ),
     "nobody": ({"starts": []}, "agents: 0"),
     "crowd": ({"starts": values()["starts"] * 25}, "agents: 50"),

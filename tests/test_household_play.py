@@ -139,6 +139,7 @@ def test_of_two_that_grab_one_thing_one_fails() -> None:
     assert sorted(event.kind for event in events) == ["failed", "finished"]
     [failed] = [event for event in events if event.kind == "failed"]
     assert failed.why == f"agent {1 - failed.agent} holds it"
+    assert failed.forestalled
 
 
 def test_what_was_taken_meanwhile_ends_the_plan_on_arrival() -> None:

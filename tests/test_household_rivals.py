@@ -11,9 +11,10 @@ from apartment import APPLE, CUPBOARD, FRIDGE, HALL, KITCHEN, PEAR, STUDY, TABLE
 from environments.household import CATEGORIES, Episode, generate
 from environments.household.bound import lower_bound
 from graphs import coela, mhp, proagent
-from mneme.errors import BadAnswer
+from mneme.errors import BadInput
 from models.asking import script
 from nodes.household import HouseholdContext
+from nodes.household_alone import fallback
 from nodes.mhp import resample, situation_of
 from nodes.mhp_search import Item as Fetch
 from nodes.mhp_search import Need as Wanted
@@ -87,6 +88,33 @@ async def test_plays_generated_episodes_to_their_end(rival: ModuleType) -> None:
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda module: module.__name__)
 async def test_plays_the_same_episode_the_same_way(rival: ModuleType) -> None:
     assert await play(rival, EPISODE) == await play(rival, EPISODE)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"agents": "two"}, "input: agents: "),
+        ({"seed": "a"}, "input: seed: "),
+        ({"seed": -1}, "input: seed: "),
+        ({"category": 3}, "input: category: "),
+        ({"category": "Iron"}, "category: there is none called Iron"),
+        ({"agents": 50}, "agents: 50 is not possible"),
+        ({"episode": "here"}, "input: episode: "),
+    ],
+)
+async def test_a_bad_input_is_refused_by_field(given: Any, message: str) -> None:
+    context = HouseholdContext(member="rules", manager="rules")
+    with pytest.raises(BadInput, match=message):
+        await coela.builder.compile().ainvoke(given, context=context)
+
+
+async def test_what_the_world_measured_of_teammates_in_the_way_is_counted() -> None:
+    # two who stand alike, know alike and decide alike go for the same things at the same steps
+    ended = await play(mhp, standing((STUDY, 15.0, 3.0), (STUDY, 15.0, 3.0)))
+    assert ended["counters"]["lost_steps"] > 0
+    assert ended["counters"]["forestalled"] > 0
+    alone = await play(mhp, standing((STUDY, 15.0, 3.0)))
+    assert (alone["counters"]["lost_steps"], alone["counters"]["forestalled"]) == (0, 0)
 
 
 async def test_finishes_what_two_rooms_hold() -> None:
@@ -183,17 +211,36 @@ def test_of_two_who_claim_the_same_the_first_by_name_keeps_it() -> None:
     assert FRIDGE in heed(bob).taken
 
 
-async def test_a_choice_that_was_not_offered_is_refused() -> None:
-    replies = {
-        "draft_message": ['{"reason": "Nothing new.", "message": ""}'] * 2,
-        "choose_action": ['{"reason": "Why not.", "option": 99}'] * 2,
-    }
-    script("strays", replies)
-    with pytest.raises(BadAnswer, match="no action 99"):
-        await play(coela, EPISODE, member="scripted:strays")
+async def test_without_a_usable_answer_it_is_silent_and_does_what_is_nearest() -> None:
+    asked = ("draft_message", "choose_action")
+    script("strays", {name: ['{"reason": "Why not.", "option": 99}'] * 3000 for name in asked})
+    ended = await play(coela, EPISODE, member="scripted:strays")
+    counted = ended["counters"]
+    assert ended["success"] or ended["steps"] == 250
+    assert ended["answered_by"] == []
+    assert counted["messages"] == 0
+    assert counted["fallbacks"] > 2
+    assert counted["calls"] == 3 * counted["fallbacks"]
+
+
+async def test_one_unusable_choice_costs_no_episode() -> None:
+    situation = planning_of(view())
+    assert situation.options[fallback(situation.options)].target == FRIDGE, "the nearest"
+    going = situation.options[1].model_copy(update={"under_way": True})
+    assert fallback([situation.options[0], going]) == 1, "what is under way"
+    sending = [Option(kind="send_message", steps=1), Option(kind="wait"), situation.options[2]]
+    assert fallback(sending) == 2
 
 
 # ---------------------------------------------------------------- ProAgent
+
+
+async def test_proagent_goes_on_without_a_usable_plan() -> None:
+    script("babble", {"plan_skill": ["I would rather not."] * 3000})
+    ended = await play(proagent, EPISODE, member="scripted:babble")
+    assert ended["success"] or ended["steps"] == 250
+    assert ended["counters"]["fallbacks"] > 2
+    assert ended["counters"]["calls"] == 3 * ended["counters"]["fallbacks"]
 
 
 def scene(**more: Any) -> Scene:

@@ -1,12 +1,17 @@
 """MiTa through a real `langgraph dev`: an episode that its death interrupts goes on to the same end."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from test_server import Server, eventually, serving
+from test_server import PATIENCE, Server, eventually, serving
+
+from nodes.background import thread_id
 
 CONTEXT: dict[str, Any] = {"member": "rules", "manager": "rules", "seed": 4}
 TASK: dict[str, Any] = {"category": "Prepare Tea", "agents": 3, "seed": 4}
@@ -81,3 +86,49 @@ async def test_an_episode_goes_on_from_its_checkpoint_after_the_server_was_kille
     ended = json.loads(told.stdout.splitlines()[-1])
     assert (ended["steps"], ended["progress"]) == (whole["steps"], whole["progress"]), told.stderr
     assert "BlockingError" not in server.log.read_text()
+
+
+PLAY = ("household", "run", "--task", "Wash Dishes", "--seed", "3", "--model", "rules")
+
+
+def steps_of(trace: Path) -> list[dict[str, Any]]:
+    """Read the steps of a trace in their order."""
+    told = [json.loads(line) for line in trace.read_text().splitlines()]
+    return sorted((line for line in told if line["kind"] == "step"), key=lambda line: int(line["step"]))
+
+
+def kill_the_client(server: Server, trace: Path, *words: str) -> str:
+    """Begin a run, kill its client after a few steps, and return the thread that the server plays on."""
+    command = [sys.executable, "-m", "mneme", *words]
+    client = subprocess.Popen(command, env=server.environment, stdout=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while not (trace.exists() and '"step", ' in trace.read_text()):
+        assert client.poll() is None and time.monotonic() < end
+        time.sleep(0.002)
+    client.kill()
+    client.wait()
+    return thread_id(json.loads(trace.read_text().splitlines()[0])["thread"])
+
+
+@pytest.mark.xdist_group("server")
+async def test_what_the_server_played_without_its_client_is_told_all_the_same(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    killed, whole = (home / "household" / f"{name}.jsonl" for name in ("killed", "whole"))
+    with serving(home) as server:
+        assert server.mneme(*PLAY, "--name", "whole").returncode == 0
+        thread = kill_the_client(server, killed, *PLAY, "--name", "killed")
+        async with server.client() as client:
+
+            async def is_over() -> bool:
+                return not (await client.threads.get_state(thread))["tasks"]
+
+            await eventually(is_over)
+        assert len(steps_of(killed)) < len(steps_of(whole)), "the client was killed too late"
+        cut_short = server.mneme("household", "replay", "killed")
+        assert "was interrupted" in cut_short.stderr, cut_short.stderr
+        again = server.mneme(*PLAY, "--name", "killed")
+        assert again.returncode == 0, again.stderr
+        told = [server.mneme("household", "replay", name) for name in ("killed", "whole")]
+    assert steps_of(killed) == steps_of(whole)
+    assert told[0].stdout == told[1].stdout
+    assert not told[0].stderr

@@ -40,6 +40,8 @@ class Outcome(BaseModel):
 
     ok: bool
     why: str = ""
+    forestalled: bool = False
+    """Whether another agent laid hands on the thing at this very step and was first."""
 
 
 DONE = Outcome(ok=True)

@@ -6,7 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from environments.household.episode import CONTAINERS, Kind, Relation, read_fields
+from environments.household.episode import (
+    CONTAINERS,
+    Kind,
+    Relation,
+    check_ids,
+    check_position,
+    read_fields,
+)
 from environments.household.layout import distance
 from mneme.errors import BadInput
 
@@ -73,6 +80,7 @@ class File(BaseModel):
 def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
     """Turn the values of a C-WAH file into those of an episode; `BadInput` names the field at fault."""
     file = read_fields(File, given, name)
+    check_ids("graph.nodes", [node.id for node in file.graph.nodes])
     wanted = [_predicate(key, count) for key, count in file.goal.items() if count]
     kept = _Kept(file.graph, {goal["target"] for goal in wanted})
     names = {node.id: node.class_name for node in file.graph.nodes}
@@ -114,6 +122,7 @@ def _start(agent: Recorded, field: str, kept: "_Kept") -> dict[str, Any]:
     if not rooms:
         raise BadInput(f"{field}.room: there is no room {agent.room}.", "Name a room of the graph.")
     room = min(rooms, key=lambda each: distance(position, each))
+    check_position(f"{field}.position", position, room)
     return {"room": room.id, "position": position, "placed": "recorded"}
 
 

@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import networkx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
@@ -18,6 +18,18 @@ CONTAINERS = frozenset(
     ("bathroomcabinet", "kitchencabinet", "cabinet", "fridge", "stove", "dishwasher", "microwave")
 )
 MOST_AGENTS = 4
+MARGIN = 2.0
+"""Metres beside its room's box within which an agent may start: boxes of rooms need not meet at the doors."""
+
+
+class Measured(Protocol):
+    """What has a box in the apartment: its centre and size in metres, y is up."""
+
+    @property
+    def center(self) -> tuple[float, float, float]: ...
+
+    @property
+    def size(self) -> tuple[float, float, float]: ...
 
 
 class Thing(BaseModel):
@@ -144,12 +156,31 @@ def check_agents(agents: int) -> None:
         raise BadInput(f"agents: {agents} is not possible.", f"Give 1 to {MOST_AGENTS} agents.")
 
 
+def check_ids(field: str, ids: Sequence[int]) -> None:
+    """Refuse an id that is there twice."""
+    twice = [key for key, times in Counter(ids).items() if times > 1]
+    if twice:
+        raise BadInput(f"{field}: the id {twice[0]} is there twice.", "Give every thing an id of its own.")
+
+
+def check_position(field: str, position: tuple[float, float], room: Measured) -> None:
+    """Refuse a start (x, z) that is no finite number, or more than `MARGIN` metres outside its room's box."""
+    if not all(math.isfinite(value) for value in position):
+        raise BadInput(f"{field}: not a finite number.", "Give metres.")
+    beside = max(
+        abs(value - room.center[axis]) - room.size[axis] / 2
+        for value, axis in zip(position, (0, 2), strict=True)
+    )
+    if beside > MARGIN:
+        raise BadInput(
+            f"{field}: this is {beside:.1f} m outside its room.", "Give metres in the room's own coordinates."
+        )
+
+
 def _check_things(episode: Episode, by_id: Mapping[int, Thing]) -> None:
     if not any(thing.category == "room" for thing in episode.things):
         raise BadInput("things: there is no room.", "Give at least one thing of the category room.")
-    twice = [key for key, times in Counter(thing.id for thing in episode.things).items() if times > 1]
-    if twice:
-        raise BadInput(f"things: the id {twice[0]} is there twice.", "Give every thing an id of its own.")
+    check_ids("things", [thing.id for thing in episode.things])
     numbers = (number for thing in by_id.values() for number in (*thing.center, *thing.size))
     if not all(math.isfinite(number) for number in numbers):
         raise BadInput("things: a center or size is not a finite number.", "Give metres.")
@@ -207,8 +238,7 @@ def _check_starts(episode: Episode, by_id: Mapping[int, Thing]) -> None:
             raise BadInput(
                 f"starts.{number}.room: there is no room {start.room}.", "Name a room of this episode."
             )
-        if not all(math.isfinite(value) for value in start.position):
-            raise BadInput(f"starts.{number}.position: not a finite number.", "Give metres.")
+        check_position(f"starts.{number}.position", start.position, by_id[start.room])
 
 
 def _check_goals(episode: Episode, by_id: Mapping[int, Thing]) -> None:

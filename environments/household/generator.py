@@ -101,26 +101,8 @@ def generate(
     category = category or CATEGORIES[seed % len(CATEGORIES)]
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(WISHES[category], home, chance)
-    wanted = _supply(goals, chance)
-    for name in wanted:
-        home.put(name, (FOOD | TABLEWARE)[name], *_spot(home, goals[0].target, chance), chance)
-    clutter = chance.randint(*OBJECTS) - len(wanted)
-    for _ in range(clutter):
-        _strew(home, wanted, chance)
-    name = f"{category.lower().replace(' ', '-')}-{seed}-in-{home.name}"
-    return Episode(
-        id=name,
-        source="generated",
-        apartment=home.name,
-        category=category,
-        goals=goals,
-        starts=_starts(home, agents, name),
-        things=home.things,
-        places=home.places,
-        doors=home.doors,
-        open=[],
-        seed=seed,
-    )
+    _fill(home, goals, chance)
+    return _episode(home, category, goals, agents, seed)
 
 
 def _check(category: str | None, rooms: int | None) -> None:
@@ -184,6 +166,33 @@ class Home:
             relation,
             holder.id,
         )
+
+
+def _fill(home: Home, goals: Sequence[Goal], chance: Random) -> None:
+    """Lay down what the goals ask for, and then clutter."""
+    wanted = _supply(goals, chance)
+    for name in wanted:
+        home.put(name, (FOOD | TABLEWARE)[name], *_spot(home, goals[0].target, chance), chance)
+    clutter = chance.randint(*OBJECTS) - len(wanted)
+    for _ in range(clutter):
+        _strew(home, wanted, chance)
+
+
+def _episode(home: Home, category: str, goals: list[Goal], agents: int, seed: int) -> Episode:
+    name = f"{category.lower().replace(' ', '-')}-{seed}-in-{home.name}"
+    return Episode(
+        id=name,
+        source="generated",
+        apartment=home.name,
+        category=category,
+        goals=goals,
+        starts=_starts(home, agents, name),
+        things=home.things,
+        places=home.places,
+        doors=home.doors,
+        open=[],
+        seed=seed,
+    )
 
 
 def _goals(wish: Wish, home: Home, chance: Random) -> list[Goal]:

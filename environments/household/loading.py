@@ -55,6 +55,8 @@ def _read(path: Path) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise BadInput(f"{path.name}: not JSON: {error}.", "Give an episode file.") from error
-    if not isinstance(given, dict) or not ("graph" in given or "things" in given):
+    if not isinstance(given, dict):
+        raise BadInput(f"{path.name}: the file holds no JSON object.", "Give a C-WAH episode: {...}.")
+    if not ("graph" in given or "things" in given):
         raise BadInput(f"{path.name}: graph: this field is missing.", "Give a C-WAH episode.")
     return given

@@ -43,6 +43,8 @@ class Ended(BaseModel):
 
     ok: bool
     why: str = ""
+    forestalled: bool = False
+    """Whether another agent had taken or moved the thing."""
 
 
 def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) -> list[Macro]:
@@ -56,21 +58,22 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
     ]
     if len(observation.hands) >= HANDS and putting:
         return putting
-    checking, grabbing = [], []
-    if len(observation.hands) < HANDS:
-        checking = [c for c in beliefs.containers() if c.is_open is False]
-        grabbing = wanted(beliefs, goals)
+    free_handed = _free_handed(beliefs, goals) if len(observation.hands) < HANDS else []
+    exploring = [
+        Macro(kind="goexplore", target=room, name=name)
+        for room, name in observation.rooms.items()
+        if room != observation.room
+    ]
+    sending = [Macro(kind="send_message")] if observation.may_send else []
+    return [*putting, *free_handed, *exploring, *sending, Macro(kind="wait")]
+
+
+def _free_handed(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Macro]:
+    """List what needs a free hand: taking what is wanted, and opening what is closed."""
+    closed = [each for each in beliefs.containers() if each.is_open is False]
     return [
-        *putting,
-        *(Macro(kind="gograb", target=each.id, name=each.name) for each in grabbing),
-        *(Macro(kind="gocheck", target=each.id, name=each.name) for each in checking),
-        *(
-            Macro(kind="goexplore", target=room, name=name)
-            for room, name in observation.rooms.items()
-            if room != observation.room
-        ),
-        *([Macro(kind="send_message")] if observation.may_send else []),
-        Macro(kind="wait"),
+        *(Macro(kind="gograb", target=each.id, name=each.name) for each in wanted(beliefs, goals)),
+        *(Macro(kind="gocheck", target=each.id, name=each.name) for each in closed),
     ]
 
 
@@ -129,7 +132,7 @@ class Plan(BaseModel):
         Nothing is counted until `took` is told of the action.
         """
         if self.repeats >= MOST_REPEATS:
-            return Ended(ok=False, why="stuck")
+            return _failed("stuck")
         if self.macro.kind == "goput":
             return self._put(observation, beliefs, layout)
         return _NEXT[self.macro.kind](self, observation, beliefs)
@@ -148,17 +151,17 @@ class Plan(BaseModel):
 
     def _explore(self, observation: Observation, _: Beliefs) -> Action | Ended:
         if self.macro.target not in observation.rooms:
-            return Ended(ok=False, why="there is no such room")
+            return _failed("there is no such room")
         return Ended(ok=True) if observation.room == self.macro.target else walk(self.macro.target)
 
     def _check(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
         container = self._known(beliefs)
         if container is None or container.category != "container":
-            return Ended(ok=False, why="no such container is known")
+            return _failed("no such container is known")
         if container.is_open:
             return Ended(ok=True)
         if len(observation.hands) >= HANDS:
-            return Ended(ok=False, why="no hand is free")
+            return _failed("no hand is free")
         return _go(observation, container, beliefs) or Action(kind="open", target=container.id)
 
     def _grab(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
@@ -166,20 +169,20 @@ class Plan(BaseModel):
             return Ended(ok=True)
         thing = self._known(beliefs)
         if thing is None or thing.category != "object":
-            return Ended(ok=False, why="it is not where it was" if self.steps else "no such thing is known")
+            return _gone("it is not where it was") if self.steps else _failed("no such thing is known")
         if thing.relation == "held by":
-            return Ended(ok=False, why=f"agent {thing.holder} holds it")
+            return _gone(f"agent {thing.holder} holds it")
         if self.found is not None and self.found != _whereabouts(thing):
-            return Ended(ok=False, why="it was moved")
+            return _gone("it was moved")
         if len(observation.hands) >= HANDS:
-            return Ended(ok=False, why="no hand is free")
+            return _failed("no hand is free")
         return _go(observation, thing, beliefs) or Action(kind="grab", object=thing.id)
 
     def _put(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
         known = (beliefs.things.get(thing) for thing in observation.hands)
         load = [each.id for each in known if each is not None and each.name in self.belonging]
         if not load:
-            return Ended(ok=True) if self.steps else Ended(ok=False, why="nothing in hand belongs there")
+            return Ended(ok=True) if self.steps else _failed("nothing in hand belongs there")
         target = self._known(beliefs)
         if target is None:
             return _search(observation, beliefs, layout)
@@ -195,11 +198,19 @@ class Plan(BaseModel):
         if self.steps:
             return Ended(ok=True)
         if not observation.may_send:
-            return Ended(ok=False, why="a message was sent just now")
+            return _failed("a message was sent just now")
         return Action(kind="send", text=self.macro.text)
 
     def _wait(self, observation: Observation, _: Beliefs) -> Action | Ended:
         return Ended(ok=True) if self.steps >= LONGEST_WAIT else WAIT
+
+
+def _failed(why: str) -> Ended:
+    return Ended(ok=False, why=why)
+
+
+def _gone(why: str) -> Ended:
+    return Ended(ok=False, why=why, forestalled=True)
 
 
 _NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | Ended]] = {
@@ -229,7 +240,7 @@ def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Actio
     """Look for a target that was never seen, in the nearest room that was not either."""
     unseen = [room for room in observation.rooms if room not in beliefs.room_seen]
     if not unseen:
-        return Ended(ok=False, why="the target is nowhere")
+        return _failed("the target is nowhere")
     return walk(min(unseen, key=lambda room: layout.way(observation.room, observation.position, room)[0]))
 
 

@@ -17,6 +17,8 @@ class Event(BaseModel):
     kind: Literal["finished", "failed", "message", "done", "limit", "stopped"]
     agent: int
     why: str = ""
+    forestalled: bool = False
+    """Whether a plan failed since another agent had taken or moved its thing."""
 
 
 class Frame(BaseModel):
@@ -49,19 +51,35 @@ def advance(
     frames: list[Frame] = []
     while True:
         seen = _perceive(world, beliefs)
-        told = _told(seen) if frames else []
-        stopped = [Event(kind="stopped", agent=-1)] if frames and stop and stop(world) else []
         turns = [
             plan.next(view, known, world.layout)
             for plan, view, known in zip(plans, seen, beliefs, strict=True)
         ]
-        events = _over(world) or [*stopped, *told, *_ended(turns)]
+        news = _news(world, seen, stop) if frames else []
+        events = _over(world) or [*news, *_ended(turns)]
         if events or len(frames) >= most:
             return events, frames
-        actions = [turn for turn in turns if isinstance(turn, Action)]
-        for plan, action, observation, known in zip(plans, actions, seen, beliefs, strict=True):
-            plan.took(action, observation, known)
-        frames.append(_frame(world, actions, world.step(actions)))
+        frames.append(_stepped(world, plans, beliefs, seen, turns))
+
+
+def _news(world: World, seen: Sequence[Observation], stop: Stop | None) -> list[Event]:
+    """Say what a step brought that is not a plan's end: the caller's stop, and messages."""
+    stopped = [Event(kind="stopped", agent=-1)] if stop and stop(world) else []
+    return [*stopped, *_told(seen)]
+
+
+def _stepped(
+    world: World,
+    plans: Sequence[Plan],
+    beliefs: Sequence[Beliefs],
+    seen: Sequence[Observation],
+    turns: Sequence[Action | Ended],
+) -> Frame:
+    """Let everybody act once, each plan taking note; no plan may have ended."""
+    actions = [turn for turn in turns if isinstance(turn, Action)]
+    for plan, action, observation, known in zip(plans, actions, seen, beliefs, strict=True):
+        plan.took(action, observation, known)
+    return _frame(world, actions, world.step(actions))
 
 
 def _perceive(world: World, beliefs: Sequence[Beliefs]) -> list[Observation]:
@@ -89,7 +107,9 @@ def _told(seen: Sequence[Observation]) -> list[Event]:
 
 def _ended(turns: Sequence[Action | Ended]) -> list[Event]:
     return [
-        Event(kind="finished" if turn.ok else "failed", agent=agent, why=turn.why)
+        Event(
+            kind="finished" if turn.ok else "failed", agent=agent, why=turn.why, forestalled=turn.forestalled
+        )
         for agent, turn in enumerate(turns)
         if isinstance(turn, Ended)
     ]

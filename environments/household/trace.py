@@ -41,12 +41,16 @@ class Trace:
             raise BadInput(f"There is no trace at {self.path}.", "Name the file that a run wrote.")
         *lines, _ = self.path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, 1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise BadInput(
-                    f"{self.path}: line {number} is not JSON.", "Name a run's own file."
-                ) from error
+            yield self._line(number, line)
+
+    def _line(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            told = json.loads(line)
+        except ValueError as error:
+            raise BadInput(f"{self.path}: line {number} is not JSON.", "Name a run's own file.") from error
+        if not isinstance(told, dict) or "kind" not in told:
+            raise BadInput(f"{self.path}: line {number} has no kind.", "Name a run's own file.")
+        return told
 
     def frames(self) -> list[Frame]:
         """Read the steps in order; of a step written twice, as after a restart, the later."""

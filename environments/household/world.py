@@ -126,8 +126,8 @@ class World:
         for thing, agents in claims.items():
             if len(agents) > 1:
                 lucky = Random(f"{self.seed}:{self.steps}:{thing}").choice(agents)  # noqa: S311
-                lost |= {each: Outcome(ok=False, why=f"agent {lucky} was first") for each in agents}
-                del lost[lucky]
+                too_late = Outcome(ok=False, why=f"agent {lucky} was first", forestalled=True)
+                lost |= {each: too_late for each in agents if each != lucky}
                 for each in agents:
                     self.agents[each].sent = False
         return lost

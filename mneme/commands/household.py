@@ -23,8 +23,8 @@ def run(
         int, typer.Option("--seed", min=0, help="Which apartment, and who is first in a conflict.")
     ] = 0,
     name: Annotated[
-        str, typer.Option("--name", help="The run's name; that of a killed run resumes it.")
-    ] = "",
+        str | None, typer.Option("--name", help="The run's name (default: by what it plays).")
+    ] = None,
     model: Annotated[
         str, typer.Option("--model", envvar="MNEME_MEMBER", help="Who the members are: auto, rules, …")
     ] = "auto",

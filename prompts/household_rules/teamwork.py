@@ -3,7 +3,7 @@
 While something is to be found, fetching and looking are shared out so that together they bring most, no two
 members going for the same (an assignment problem, solved exactly by scipy). Once all is found, the things
 are shared out in whole rounds, next-but-one deliveries included, so that the last member is done as early
-as possible (`prompts/rounds.py`).
+as possible (`household_rules/rounds.py`).
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ import numpy
 from pydantic import BaseModel
 from scipy.optimize import linear_sum_assignment
 
-from prompts.errands import Aim, Errands
 from prompts.household import Knowledge, Option, Worker
-from prompts.judgement import WAITING, is_on_the_way
-from prompts.rounds import Rounds
-from prompts.search_routes import Routes
+from prompts.household_rules.errands import Aim, Errands
+from prompts.household_rules.judgement import WAITING, is_on_the_way
+from prompts.household_rules.rounds import Rounds
+from prompts.household_rules.search_routes import Routes
 
 IMPOSSIBLE = -1e3
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from prompts.household import Corner, Item, Knowledge, Need, Spot, Worker, steps_into, steps_to_act
-from prompts.whereabouts import Whereabouts, home_of
+from prompts.household_rules.whereabouts import Whereabouts, home_of
 
 HANDS = 2
 

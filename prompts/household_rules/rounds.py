@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from prompts.errands import HANDS, Aim, Errands
 from prompts.household import Corner, Worker
+from prompts.household_rules.errands import HANDS, Aim, Errands
 
 MOST_ITEMS = 6
 """Things whose rounds are searched exactly; of more, the nearest."""

@@ -24,8 +24,10 @@ DISHES = frozenset(
     """bowl coffeecup cookingpot cup cutleryfork cutleryknife cutleryspoon cuttingboard dishbowl fryingpan
     glass mug oventray pan plate spoon waterglass wineglass""".split()  # noqa: SIM905
 )
-LIKELY, POSSIBLE = 3.0, 1.0
-"""What a kind of place weighs where one would look first, and where one would look too."""
+LIKELY, POSSIBLE, UNLIKELY = 3.0, 1.0, 0.3
+"""What a kind of place weighs where one would look first, where one would look too, and where only last."""
+SELDOM = frozenset(("bathroom", "bathroomcabinet"))
+"""Where nobody keeps food or dishes on purpose."""
 INSIDE: dict[Sort, frozenset[str]] = {
     "food": frozenset(("fridge", "kitchencabinet")),
     "dish": frozenset(("kitchencabinet", "dishwasher")),
@@ -78,8 +80,8 @@ def home_of(furniture: str) -> str:
 class Whereabouts:
     """Expect what may be found in unopened containers and unexplored rooms.
 
-    One thinks of kinds of places first: what a kind weighs is shared by all places of that kind, so that
-    each of eight kitchen cabinets is less likely than the one fridge.
+    One thinks of kinds of places first: what a kind weighs is shared by all of that kind in a room, so that
+    each of a kitchen's eight cabinets is less likely than its one fridge.
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
@@ -127,22 +129,22 @@ class Whereabouts:
         """Weigh a container; what lies in the target already would have been counted as placed."""
         if (name, container.id) in self._targets:
             return 0.0
-        return self._inside(name, container.name)
+        return self._inside(name, container.name, container.room)
 
-    def _inside(self, name: str, place: str) -> float:
-        usual = LIKELY if place in INSIDE[sort_of(name)] else POSSIBLE
+    def _inside(self, name: str, place: str, room: int) -> float:
+        usual = _usual(name, place, INSIDE)
         learned = usual * self._lessons.get(place, 1.0) + self._remembered(name, place)
-        return learned / max(1, self._many[place])
+        return learned / max(1, self._many[room, place])
 
     def _lying(self, name: str, room: str) -> float:
-        usual = LIKELY if room in LYING[sort_of(name)] else POSSIBLE
-        return (usual + self._remembered(name, room)) / max(1, self._many[room])
+        return _usual(name, room, LYING) + self._remembered(name, room)
 
     def _remembered(self, name: str, place: str) -> float:
         return float(self._knowledge.found_before.get(name, []).count(place))
 
     def _hidden(self, name: str, room: Room) -> float:
-        return sum(count * self._inside(name, place) for place, count in self._hidden_places[room.id].items())
+        expected = self._hidden_places[room.id].items()
+        return sum(count * self._inside(name, place, room.id) for place, count in expected)
 
 
 def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
@@ -152,11 +154,19 @@ def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
     return FURNISHED.get(room.name, {})
 
 
-def _census(knowledge: Knowledge, hidden: Mapping[int, Mapping[str, int]]) -> Counter[str]:
-    """Count the places of each kind, known and expected."""
-    many = Counter(each.name for each in [*knowledge.containers, *knowledge.rooms])
-    for expected in hidden.values():
-        many.update(expected)
+def _usual(name: str, place: str, first: Mapping[Sort, frozenset[str]]) -> float:
+    """Return what common sense says of a class of thing and a kind of place."""
+    sort = sort_of(name)
+    if place in first[sort]:
+        return LIKELY
+    return UNLIKELY if sort != "other" and place in SELDOM else POSSIBLE
+
+
+def _census(knowledge: Knowledge, hidden: Mapping[int, Mapping[str, int]]) -> Counter[tuple[int, str]]:
+    """Count the containers of each kind in each room, known and expected."""
+    many = Counter((each.room, each.name) for each in knowledge.containers)
+    for room, expected in hidden.items():
+        many.update({(room, place): count for place, count in expected.items()})
     return many
 
 

@@ -10,12 +10,13 @@ What a plan cannot foresee is left to the next round, which plans again: that a 
 that hands may be full when something turns up.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from operator import mul
 from typing import NamedTuple
 
-from prompts.errands import HANDS, Aim, Errands
 from prompts.household import Corner, Worker
+from prompts.household_rules.errands import HANDS, Aim, Errands
 
 NEVER = 400
 """The step at which a place on no route counts as reached."""
@@ -31,6 +32,8 @@ AFTER_ENTRY = 3
 """Steps from a room's door to a thing that lies in it."""
 
 Route = list[int]
+Trail = list[tuple[int, int]]
+"""Times on a route, and how many steps home it is from there for what is held; 0 with empty hands."""
 
 
 class Start(NamedTuple):
@@ -62,6 +65,7 @@ class Routes:
         self._from_starts = [self._row(start.corner) for start in self._starts]
         self._between = [self._row(errands.spots[stop].corner) for stop in self.stops]
         self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
+        self._ways_home = [self._way_home(worker) for worker in workers]
         self._promised = [_place_of(worker.promised, self.stops) for worker in workers]
         self._routes: list[Route] = [[] for _ in workers]
         self._build()
@@ -75,6 +79,11 @@ class Routes:
             time += self.errands.steps(corner, target)
             corner = self.errands.spots[target].corner
         return Start(corner, time + 1, 0)
+
+    def _way_home(self, worker: Worker) -> int:
+        """Return how far home a worker with one thing in hand is; 0 for any other."""
+        targets = self.errands.targets_of(worker)
+        return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
 
     def _tail(self, stop: int, is_known: bool) -> int:
         """Return the steps from finding something at a stop to its being home."""
@@ -103,39 +112,54 @@ class Routes:
     def _cost(self, routes: Sequence[Route]) -> float:
         """Return the expected end, and a little of the mean."""
         ends = [NEVER] * len(self.stops)
+        trails: list[Trail] = []
         kept = 0
         for number, route in enumerate(routes):
-            self._follow(number, route, ends)
+            trail = self._follow(number, route, ends)
+            if any(way for _, way in trail):
+                trails.append(trail)
             kept += bool(route) and route[0] == self._promised[number]
-        return self._expected_end(ends) + SOONER * float(sum(map(mul, ends, self._gains))) - KEEPING * kept
+        mean = SOONER * float(sum(map(mul, ends, self._gains)))
+        return self._expected_end(ends, trails) + mean - KEEPING * kept
 
-    def _follow(self, number: int, route: Route, ends: list[int]) -> None:
-        """Note for each stop of a route when what is there would be home."""
+    def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
+        """Note for each stop when what is there would be home; return how far home it is for what is held."""
         steps = self._from_starts[number]
         _, time, load = self._starts[number]
+        trail = [(time, self._ways_home[number] if load else 0)]
         for stop in route:
             time += steps[stop]
-            ends[stop] = time + self._tails[stop]
-            time += self._stays[stop]
+            tail = self._tails[stop]
+            ends[stop] = time + tail
             steps = self._between[stop]
             if stop < self._fetched:
                 load += 1
-                if load >= HANDS:
-                    time += self._tails[stop] + 1
-                    steps, load = self._from_homes[self._homes[stop]], 0
+            trail.append((time, tail if load else 0))
+            time += self._stays[stop]
+            if load >= HANDS:
+                time += tail + 1
+                steps, load = self._from_homes[self._homes[stop]], 0
+                trail.append((time, 0))
+        return trail
 
-    def _expected_end(self, ends: Sequence[int]) -> float:
-        """Return when the last missing thing is home: the expected maximum over independent finds."""
+    def _expected_end(self, ends: Sequence[int], trails: Sequence[Trail]) -> float:
+        """Return when the last missing thing is home: the expected maximum over independent finds.
+
+        With the last find everybody who holds something goes home from where the route has led it by then.
+        """
         certain = max(ends[: self._fetched], default=0)
         order = sorted(range(self._fetched, len(ends)), key=ends.__getitem__)
         below = [0.0] * len(self._chances)
         before = expected = 0.0
+        end = certain
         for stop in order:
             reached = 1.0
             for number, (units, shares) in enumerate(self._chances):
                 below[number] += shares[stop]
                 reached *= below[number] ** units
-            expected += max(ends[stop], certain) * (reached - before)
+            found = ends[stop] - self._tails[stop]
+            end = max(end, ends[stop], *(found + _way_home_at(found, trail) for trail in trails))
+            expected += end * (reached - before)
             before = reached
         return expected + certain * (1.0 - before)
 
@@ -171,6 +195,12 @@ def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[flo
         key = tuple(shares.get(stop, 0.0) for stop in stops)
         together[key] = together.get(key, 0) + units
     return [(units, list(shares)) for shares, units in together.items()]
+
+
+def _way_home_at(time: int, trail: Trail) -> int:
+    """Return how far home it is for what is held, at a time on a route."""
+    number = bisect_right(trail, (time, NEVER)) - 1
+    return trail[max(0, number)][1]
 
 
 def _place_of(promised: int | None, stops: Sequence[int]) -> int | None:

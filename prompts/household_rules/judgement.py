@@ -1,15 +1,15 @@
 """One member's judgement, by rules: what each of its options is worth.
 
 While something is to be found, the member plans its route through the places that may have it
-(`prompts/search_routes.py`); an option is worth the more, the sooner all would be home if it came first. With
-one thing in hand it goes on, unless the target lies about on its way. Once all is found, the shortest rounds
-decide (`prompts/rounds.py`).
+(`household_rules/search_routes.py`); an option is worth the more, the sooner all would be home if it came
+first. With one thing in hand it goes on, unless the target lies about on its way. Once all is found, the
+shortest rounds decide (`household_rules/rounds.py`).
 """
 
-from prompts.errands import HANDS, Aim, Errands
 from prompts.household import Option, View, Worker
-from prompts.rounds import Rounds
-from prompts.search_routes import KEEPING, Routes
+from prompts.household_rules.errands import HANDS, Aim, Errands
+from prompts.household_rules.rounds import Rounds
+from prompts.household_rules.search_routes import KEEPING, Routes
 
 WAITING = 1e-9
 DETOUR = 3
