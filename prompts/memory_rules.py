@@ -1,0 +1,179 @@
+"""How rules update a structured memory: each statement into the slot whose words it shares.
+
+A line that begins with a label (`Risk: …`) is one statement; other lines are cut into sentences. A slot's
+words are its name's and its description's. A statement about the same subject as an entry of its slot takes
+that entry's place.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from prompts.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Path, content, size, slots
+
+LABELLED = re.compile(r"^\s*[-*•]?\s*([A-Za-z][\w '/-]{1,40}):\s+(\S.*)$")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
+SUBJECT = re.compile(r"^([^:(.;,]{3,60})\s*[:(]")
+WORD = re.compile(r"[a-z]{3,}")
+COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "the and for are was were has have had that this with from what which who whom whose each every any "
+        "all not but our your their its they them you she her his him one two into onto over under than then "
+        "when where while will would can could may might must should shall been being does did done how why",
+    )
+)
+CUES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = (
+    (re.compile(r"\?\s*$"), frozenset(("question", "questions", "open", "unclear", "ask"))),
+    (
+        re.compile(
+            r"\b(risk|fail|fails|failed|danger|problem|however|cannot|object|concern|not valid)", re.I
+        ),
+        frozenset(
+            ("risk", "risks", "concern", "concerns", "issue", "issues", "failure", "failed", "objection")
+        ),
+    ),
+    (
+        re.compile(r"\b(agree|accept|settled|decided|consensus|endorse)", re.I),
+        frozenset(("agreed", "agreement", "agreements", "decision", "decisions", "consensus", "accepted")),
+    ),
+    (
+        re.compile(r"\b(propose|proposal|suggest|recommend|let us use|should use)", re.I),
+        frozenset(("proposal", "proposals", "proposed", "solution", "plan", "component", "components")),
+    ),
+)
+"""What a statement looks like, and the words of slots that are for such statements."""
+LABEL, CUE, OVERLAP = 4.0, 2.0, 1.0
+ALIKE = 0.7
+SHORT = 60
+"""Characters below which an entry is not shortened any further."""
+
+
+def updated(
+    template: Mapping[str, Any], memory: Mapping[str, Any], output: str, limit: int
+) -> tuple[str, dict[str, Any]]:
+    """Return why, and the memory with the output's statements in their slots, within its bound."""
+    known = deepcopy(dict(memory))
+    changed = [_place(template, known, statement) for statement in statements(output)]
+    _bound(template, known, limit)
+    names = sorted({".".join(path) for path in changed if path})
+    return (f"New in {', '.join(names)}." if names else "Nothing new was said."), known
+
+
+def statements(output: str) -> list[str]:
+    """Cut an output into its statements."""
+    found: list[str] = []
+    for line in filter(None, (each.strip() for each in output.splitlines())):
+        found += [line] if LABELLED.match(line) else SENTENCE_END.split(line)
+    return [" ".join(each.lstrip("-*• ").split()) for each in found if WORD.search(each.lower())]
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text that mean something, without the plural's s."""
+    found = (word for word in WORD.findall(text.lower().replace("_", " ")) if word not in COMMON)
+    return frozenset(word.removesuffix("s") if len(word) > 4 else word for word in found)
+
+
+def _place(template: Mapping[str, Any], memory: dict[str, Any], statement: str) -> Path:
+    """Put a statement into the slot that it fits best; return the slot, or nothing where it was known."""
+    label, said = _label(statement)
+    path, _, is_list = max(slots(template), key=lambda slot: (_fit(slot[0], slot[1], label, said), slot[2]))
+    if not is_list:
+        _set(memory, path, said[:LONGEST_ENTRY])
+        return path
+    kept = content(memory, path)
+    assert isinstance(kept, list)
+    return path if _add(kept, said[:LONGEST_ENTRY]) else ()
+
+
+def _label(statement: str) -> tuple[str, str]:
+    found = LABELLED.match(statement)
+    return (found[1], found[2]) if found else ("", statement)
+
+
+def _fit(path: Path, purpose: str, label: str, said: str) -> float:
+    """Say how well a statement fits a slot: by its label, by what it looks like, by the words they share."""
+    name, all_words = words(" ".join(path)), words(f"{' '.join(path)} {purpose}")
+    labelled = LABEL * len(words(label) & name) + CUE * len(words(label) & all_words)
+    cued = sum(CUE for looks, fitting in CUES if looks.search(f"{label} {said}") and name & fitting)
+    shared = len(words(said) & all_words)
+    overlap: float = OVERLAP * shared / (1 + len(words(said))) ** 0.5
+    return labelled + cued + overlap
+
+
+def _set(memory: dict[str, Any], path: Path, value: Any) -> None:
+    for name in path[:-1]:
+        memory = memory[name]
+    memory[path[-1]] = value
+
+
+def _add(kept: list[str], said: str) -> bool:
+    """Add a statement, in the place of an older one about the same; return whether anything changed."""
+    if said in kept:
+        return False
+    older = next((number for number, each in enumerate(kept) if _same_subject(each, said)), None)
+    if older is not None:
+        kept.pop(older)
+    kept.append(said)
+    return True
+
+
+def _same_subject(one: str, other: str) -> bool:
+    subjects = [found[1].strip().lower() for found in map(SUBJECT.match, (one, other)) if found]
+    if len(subjects) == 2:
+        return subjects[0] == subjects[1]
+    left, right = words(one), words(other)
+    return bool(left | right) and len(left & right) / len(left | right) >= ALIKE
+
+
+def _bound(template: Mapping[str, Any], memory: dict[str, Any], limit: int) -> None:
+    """Shorten the longest entries until the memory fits; where all are short, drop the oldest ones."""
+    lists = [content(memory, path) for path, _, is_list in slots(template) if is_list]
+    for kept in lists:
+        assert isinstance(kept, list)
+        del kept[:-MOST_ENTRIES]
+    while (excess := size(memory) - limit) > 0:
+        path, at = max(_places(template, memory), key=lambda place: len(_entry(memory, *place)))
+        entry = _entry(memory, path, at)
+        if not entry:
+            return
+        if len(entry) > SHORT:
+            _put(memory, path, at, shortened(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
+        elif not _drop(lists):
+            _put(memory, path, at, entry[: max(0, len(entry) - excess)])
+
+
+def _places(template: Mapping[str, Any], memory: Mapping[str, Any]) -> Iterable[tuple[Path, int]]:
+    for path, _, is_list in slots(template):
+        yield from ((path, at) for at in range(len(content(memory, path)))) if is_list else [(path, -1)]
+
+
+def _entry(memory: Mapping[str, Any], path: Path, at: int) -> str:
+    held = content(memory, path)
+    return held[at] if isinstance(held, list) else held
+
+
+def _put(memory: dict[str, Any], path: Path, at: int, text: str) -> None:
+    held = content(memory, path)
+    if isinstance(held, list):
+        held[at] = text
+    else:
+        _set(memory, path, text)
+
+
+def _drop(lists: list[Any]) -> bool:
+    fullest: list[str] | None = max(lists, key=len, default=None)
+    if not fullest:
+        return False
+    fullest.pop(0)
+    return True
+
+
+def shortened(entry: str, room: int) -> str:
+    """Cut an entry at the end of a clause, or else of a word, within its room."""
+    head = entry[:room]
+    clause = max(head.rfind(". "), head.rfind("; "))
+    if clause >= room // 2:
+        return head[: clause + 1]
+    return head.rpartition(" ")[0].rstrip(",;:") or head
