@@ -42,18 +42,14 @@ class Schema:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A problem as tuples: objects by type, actions by name, where it starts and what is wanted."""
+    """A problem as tuples: each object's own type, all objects of a type, actions by name, start and goal."""
 
     domain: str
+    kinds: dict[str, str] = field(hash=False)
     objects: dict[str, frozenset[str]] = field(hash=False)
     schemas: dict[str, Schema] = field(hash=False)
     initial: frozenset[Literal]
     goal: tuple[Literal, ...]
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Return every object and constant."""
-        return frozenset().union(*self.objects.values()) if self.objects else frozenset()
 
 
 @lru_cache(maxsize=512)
@@ -80,11 +76,11 @@ def _domain_name(domain: str, problem: str) -> str:
 def _parse(domain: str, problem: str) -> Any:
     try:
         return _read(domain, problem)
-    except _Unreadable as error:
+    except UnreadableError as error:
         raise BadInput(f"{_culprit(domain)}: {error}", STRIPS) from error
 
 
-class _Unreadable(ValueError):
+class UnreadableError(ValueError):
     """What unified-planning found, in words, with the place where it says one."""
 
 
@@ -94,20 +90,20 @@ def _read(domain: str, problem: str | None) -> Any:
         try:
             return PDDLReader().parse_problem_string(domain, problem)
         except ParseBaseException as error:
-            raise _Unreadable(f"line {error.lineno}, column {error.column}: {error.msg}.") from error
+            raise UnreadableError(f"line {error.lineno}, column {error.column}: {error.msg}.") from error
         except KeyError as error:
-            raise _Unreadable(f"{error} is used and not declared.") from error
+            raise UnreadableError(f"{error} is used and not declared.") from error
         except (SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise _Unreadable(f"{' '.join(str(error).split())}") from error
+            raise UnreadableError(f"{' '.join(str(error).split())}") from error
         except AssertionError as error:
-            raise _Unreadable(f"{' '.join(str(error).split()) or 'it is no well-formed PDDL'}") from error
+            raise UnreadableError(f"{' '.join(str(error).split()) or 'it is no well-formed PDDL'}") from error
 
 
 def _culprit(domain: str) -> str:
     """Say which of two texts cannot be read: the domain where it fails alone."""
     try:
         _read(domain, None)
-    except _Unreadable:
+    except UnreadableError:
         return "The domain"
     return "The problem"
 
@@ -119,16 +115,20 @@ def _compiled(domain: str, parsed: Any) -> Compiled:
         raise BadInput("The problem: it has no goal.", "Say what is wanted: (:goal (and …)).")
     if not schemas:
         raise BadInput("The domain: it has no actions.", STRIPS)
-    types = {kind.name: kind for kind in parsed.user_types}
+    kinds = {thing.name: thing.type.name for thing in parsed.all_objects}
+    objects = {kind.name: _names(parsed.objects(kind)) for kind in parsed.user_types}
     return Compiled(
         domain=domain,
-        objects={
-            name: frozenset(thing.name for thing in parsed.objects(kind)) for name, kind in types.items()
-        },
+        kinds=kinds,
+        objects=objects,
         schemas={schema.name: schema for schema in schemas},
         initial=frozenset(_initial(parsed)),
         goal=tuple(dict.fromkeys(goal)),
     )
+
+
+def _names(things: Any) -> frozenset[str]:
+    return frozenset(thing.name for thing in things)
 
 
 def _initial(parsed: Any) -> list[Literal]:

@@ -6,6 +6,7 @@ within 30 steps: a gripper with 12 balls cannot.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Literal, get_args
@@ -47,7 +48,7 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
 def generate_suite(problems: int, seed: int) -> list[Problem]:
     """Draw a suite with AgentBoard's shares of the domains: 60 are 20 gripper, 10 blockworld and so on."""
     order = [domain for domain, share in SHARES.items() for _ in range(share)]
-    wanted = {domain: 0 for domain in DOMAINS}
+    wanted = dict.fromkeys(DOMAINS, 0)
     for number in range(problems):
         wanted[order[number % len(order)]] += 1
     return [
@@ -101,7 +102,7 @@ def _towers(random: Random, blocks: Sequence[str]) -> list[list[str]]:
 
 
 def _upon(towers: Sequence[Sequence[str]]) -> list[str]:
-    return [f"on {upper} {lower}" for tower in towers for lower, upper in zip(tower, tower[1:], strict=False)]
+    return [f"on {upper} {lower}" for tower in towers for lower, upper in pairwise(tower)]
 
 
 def _blockworld(random: Random, size: int) -> Drawn:
@@ -130,9 +131,8 @@ def _barman(random: Random, size: int) -> Drawn:
         first, second = random.sample(ingredients, 2)
         initial += [f"cocktail-part1 {cocktail} {first}", f"cocktail-part2 {cocktail} {second}"]
     drinks = [random.choice(cocktails), *random.choices([*cocktails, *ingredients], k=size - 1)]
-    goal = [
-        f"contains {shot} {drink}" for shot, drink in zip(shots, random.sample(drinks, size), strict=False)
-    ]
+    wanted = zip(shots, random.sample(drinks, size), strict=False)
+    goal = [f"contains {shot} {drink}" for shot, drink in wanted]
     objects = (
         f"shaker1 - shaker left right - hand {' '.join(shots)} - shot {' '.join(ingredients)} - ingredient "
         f"{' '.join(cocktails)} - cocktail {' '.join(dispensers)} - dispenser {' '.join(levels)} - level"
@@ -151,25 +151,16 @@ def _tyreworld(random: Random, size: int) -> Drawn:
     for n in numbers:
         initial += [f"intact r{n}", f"in r{n} boot", f"not-inflated r{n}", f"on w{n} the-hub{n}"]
         initial += [f"on-ground the-hub{n}", f"tight nuts{n} the-hub{n}", f"fastened the-hub{n}"]
-    whole = [f"{part}{n}{rest}" for n in numbers for part, rest in _changes(n)]
-    goal = random.sample(
-        whole, random.randint(min(2, len(whole)), min(3, len(whole)) if size > 1 else len(whole))
-    )
-    objects = " ".join(
-        [f"the-hub{n} nuts{n} r{n} w{n}" for n in ()]
-        + [
-            f"{' '.join(f'the-hub{n}' for n in numbers)} - hub",
-            f"{' '.join(f'nuts{n}' for n in numbers)} - nut",
-            "boot - container",
-            f"{' '.join(f'r{n} w{n}' for n in numbers)} - wheel",
-        ]
+    whole = [
+        literal for n in numbers for literal in (f"on r{n} the-hub{n}", f"inflated r{n}", f"in w{n} boot")
+    ]
+    goal = random.sample(whole, random.choice([2, 3, len(whole)]))
+    wheels = [f"{kind}{n}" for n in numbers for kind in "rw"]
+    objects = (
+        f"{' '.join(_numbered('the-hub', size))} - hub {' '.join(_numbered('nuts', size))} - nut "
+        f"boot - container {' '.join(wheels)} - wheel"
     )
     return objects, initial, goal
-
-
-def _changes(n: int) -> list[tuple[str, str]]:
-    """Say what a changed wheel is: on the hub, inflated, the flat one stowed away."""
-    return [("on r", f" the-hub{n}"), ("inflated r", ""), ("in w", " boot")]
 
 
 DRAWS: dict[Domain, Callable[[Random, int], Drawn]] = {

@@ -7,7 +7,7 @@ says the literal: an agent could not know the state otherwise. Capitals begin a 
 within one.
 """
 
-from environments.pddl.compiling import Literal, Schema
+from environments.pddl.compiling import Compiled, Literal, Schema
 
 SENTENCES: dict[str, dict[str, str]] = {
     "gripper": {
@@ -67,6 +67,8 @@ ALIASES = {"gripper-strips": "gripper", "blocksworld-4ops": "blockworld", "block
 PARTIAL = frozenset({"barman", "tyreworld"})
 """Domains where, after step 0, only the literals that are new are shown."""
 
+UNTYPED = "object"
+"""The type of everything where a domain declares none."""
 NO_EFFECT = "The action is not valid and has no effect."
 ILLEGAL = f"{NO_EFFECT} Its conditions do not hold."
 UNPARSED = f"{NO_EFFECT} Please check valid actions."
@@ -101,26 +103,55 @@ def sentences(domain: str, literals: frozenset[Literal] | set[Literal]) -> str:
 
 
 def goal_text(domain: str, goal: tuple[Literal, ...]) -> str:
-    wanted = sorted(clause(domain, literal) for literal in goal)
-    return f"The goal is to satisfy the following conditions: {', '.join(wanted)}."
+    return f"The goal is to satisfy the following conditions: {sentences(domain, set(goal))}"
 
 
 def form(schema: Schema) -> str:
     """Say how an action is written: `pick <obj> <room> <gripper>`."""
-    return " ".join([schema.name, *(f"<{name.removeprefix('?')}>" for name in schema.parameters)])
+    return " ".join([schema.name, *map(_marked, schema.parameters)])
 
 
-def rules_of(domain: str, schema: Schema) -> str:
-    """Say an action's form, what it requires, and what it changes, in the observations' own words."""
-    requires = "; ".join(_in_form(domain, schema.requires)) or "nothing"
-    effects = _in_form(domain, schema.adds) + [
-        f"no longer {said}" for said in _in_form(domain, schema.deletes)
-    ]
-    return f"{form(schema)}: requires: {requires}. Effect: {'; '.join(effects)}."
+def manual(domain: str, compiled: Compiled) -> str:
+    """Say which objects there are, and each action's form, conditions and effects in observations' words."""
+    blocks = [_block(domain, compiled, schema) for schema in compiled.schemas.values()]
+    return "\n".join([f"Objects: {_objects(compiled)}", "Actions:", *blocks])
 
 
-def _in_form(domain: str, literals: tuple[Literal, ...]) -> list[str]:
-    return [clause(domain, tuple(_marked(word) for word in literal)) for literal in literals]
+def _objects(compiled: Compiled) -> str:
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in sorted(compiled.kinds.items()):
+        by_kind.setdefault(kind, []).append(name)
+    if by_kind.keys() == {UNTYPED}:
+        return ", ".join(by_kind[UNTYPED])
+    return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in sorted(by_kind.items()))
+
+
+def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
+    lines = {
+        "where": _where(compiled, schema),
+        "needs": _in_form(domain, schema.requires),
+        "makes true": _in_form(domain, schema.adds),
+        "makes untrue": _in_form(domain, schema.deletes),
+    }
+    return "\n".join([f"- {form(schema)}", *(f"  {name}: {said}" for name, said in lines.items() if said)])
+
+
+def _where(compiled: Compiled, schema: Schema) -> str:
+    """Say of which types the parameters are: `<c> is a shaker or a shot`; nothing without types."""
+    typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
+    told = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
+    return "; ".join(told)
+
+
+def _either(compiled: Compiled, kind: str) -> str:
+    """Name the types that objects of a type are declared with."""
+    own = sorted({compiled.kinds[name] for name in compiled.objects[kind]}) or [kind]
+    return " or ".join(f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in own)
+
+
+def _in_form(domain: str, literals: tuple[Literal, ...]) -> str:
+    marked = [(name, *map(_marked, words)) for name, *words in literals]
+    return " ".join(sentence(domain, literal) for literal in marked)
 
 
 def _marked(word: str) -> str:

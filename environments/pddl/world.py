@@ -24,9 +24,8 @@ from environments.pddl.wording import (
     THOUGHT,
     UNPARSED,
     clause,
-    form,
     goal_text,
-    rules_of,
+    manual,
     sentences,
 )
 
@@ -47,6 +46,11 @@ class Problem(BaseModel, frozen=True):
     goal: str
     domain_pddl: str
     problem_pddl: str
+
+    @property
+    def manual(self) -> str:
+        """Return what is told of the objects and of each action, in the words of the observations."""
+        return manual(self.domain, self.compiled)
 
     @property
     def compiled(self) -> Compiled:
@@ -108,26 +112,6 @@ class PddlWorld:
         """Return what is seen at step 0: every literal that holds at the start."""
         return sentences(self.problem.domain, self._compiled.initial)
 
-    @cached_property
-    def action_forms(self) -> list[str]:
-        """Return how actions are written, e.g. `pick <obj> <room> <gripper>`."""
-        return [form(schema) for schema in self._compiled.schemas.values()]
-
-    @cached_property
-    def rules_text(self) -> str:
-        """Return every action's form, conditions and effects, one line each."""
-        rules = [rules_of(self.problem.domain, schema) for schema in self._compiled.schemas.values()]
-        return "\n".join(rules)
-
-    @cached_property
-    def objects_text(self) -> str:
-        """Return the objects by type, one line each; the general type `object` only where it is all."""
-        kinds = self._compiled.objects
-        told = {
-            name: things for name, things in kinds.items() if things and (name != "object" or len(kinds) == 1)
-        }
-        return "\n".join(f"{name}: {', '.join(sorted(things))}" for name, things in told.items())
-
     def step(self, action: str) -> Observed:
         """Do what a sentence says; it costs a step whatever it is."""
         text = " ".join(action.lower().split())
@@ -136,7 +120,7 @@ class PddlWorld:
         if words[:1] in (["think"], ["thought"]):
             return self._observed(THOUGHT, valid=False)
         if "check" in words:
-            return self._observed(f"Valid actions are: {', '.join(self.valid_actions())}.", valid=True)
+            return self._observed(f"Valid actions: {'; '.join(self.valid_actions())}", valid=True)
         if LOOK in text:
             return self._observed(sentences(self.problem.domain, self._literals), valid=True)
         return self._act(self.parse(text))
@@ -148,7 +132,7 @@ class PddlWorld:
         if not name:
             return None
         wanted = len(self._compiled.schemas[name].parameters)
-        objects = [word for word in words if word in self._compiled.names]
+        objects = [word for word in words if word in self._compiled.kinds]
         return (name, *objects[:wanted]) if len(objects) >= wanted else None
 
     def valid_actions(self) -> list[str]:
