@@ -25,7 +25,7 @@ Progress = Callable[[int, int, str], None]
 
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("environments", "evals", "graphs", "models", "nodes", "prompts", "stores")
+PACKAGES = ("environments", "evals", "graphs", "models", "nodes", "prompts", "stores", "teams")
 LIBRARIES = (
     "mneme",
     "langgraph",
