@@ -24,6 +24,14 @@ Literal = tuple[str, ...]
 STRIPS = "Give a typed STRIPS problem: conjunctions of positive literals, plain adding and deleting effects."
 COMMENT = re.compile(r";[^\n]*")
 DEFINED, WANTED = re.compile(r"\(\s*domain\s+([^\s()]+)"), re.compile(r"\(\s*:domain\s+([^\s()]+)")
+PREDICATES = re.compile(r"\(\s*:predicates\b(?:[^()]|\([^()]*\))*\)")
+CONSTANTS = re.compile(r"\(\s*:constants\b[^()]*\)")
+TYPE = re.compile(r"\s-\s+[^\s()]+")
+OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
+GROUP = re.compile(r"([^()]*?)-\s+([^\s()]+)")
+EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
+RAISED = (SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError, AssertionError)
+"""What unified-planning raises for texts that it cannot use, beside what pyparsing raises."""
 _parsing = Lock()
 """unified-planning's grammar is one object of the process; `catch_warnings` is not thread-safe either."""
 
@@ -56,7 +64,13 @@ class Compiled:
 def compile_problem(domain_pddl: str, problem_pddl: str) -> Compiled:
     """Parse and check two texts. Raises BadInput naming the domain or the problem, and the place."""
     domain, problem = domain_pddl.lower(), problem_pddl.lower()
-    return _compiled(_domain_name(domain, problem), _parse(domain, problem))
+    name = _domain_name(domain, problem)
+    mended, constants = _domain(domain)
+    try:
+        parsed = _read(mended, _without_constants(problem, dict(constants)))
+    except UnreadableError as error:
+        raise BadInput(f"The problem: {error}", STRIPS) from error
+    return _compiled(name, parsed)
 
 
 def _domain_name(domain: str, problem: str) -> str:
@@ -73,11 +87,50 @@ def _domain_name(domain: str, problem: str) -> str:
     return defined[1]
 
 
-def _parse(domain: str, problem: str) -> Any:
+@lru_cache(maxsize=64)
+def _domain(domain: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a domain that parses, and its constants with their types.
+
+    AgentBoard's tyreworld, as published, declares constants after predicates, and a predicate with other
+    types than its own actions use; its parser does not mind. So where a domain does not parse, constants
+    are moved to their place and the predicates' types left out; the actions' own types still bind.
+    """
     try:
-        return _read(domain, problem)
+        return domain, _constants(_read(domain, None))
     except UnreadableError as error:
-        raise BadInput(f"{_culprit(domain)}: {error}", STRIPS) from error
+        mended = PREDICATES.sub(_untyped, _constants_first(domain))
+        try:
+            return mended, _constants(_read(mended, None))
+        except UnreadableError:
+            raise BadInput(f"The domain: {error}", STRIPS) from error
+
+
+def _constants_first(domain: str) -> str:
+    constants, predicates = CONSTANTS.search(domain), PREDICATES.search(domain)
+    if constants is None or predicates is None or constants.start() < predicates.start():
+        return domain
+    without = domain.replace(constants[0], "", 1)
+    return f"{without[: predicates.start()]}{constants[0]}{without[predicates.start() :]}"
+
+
+def _constants(parsed: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((thing.name, thing.type.name) for thing in parsed.all_objects)
+
+
+def _untyped(predicates: re.Match[str]) -> str:
+    return TYPE.sub(lambda match: " " * len(match[0]), predicates[0])
+
+
+def _without_constants(problem: str, constants: dict[str, str]) -> str:
+    """Blank out objects that are the domain's constants over again, as in AgentBoard's tyreworld."""
+
+    def blanked(group: re.Match[str]) -> str:
+        names, kind = group[1], group[2]
+        again = [name for name in names.split() if constants.get(name) == kind]
+        left = re.sub(r"[^\s()]+", lambda name: " " * len(name[0]) if name[0] in again else name[0], names)
+        return f"{left}- {kind}" if left.strip() else " " * len(group[0])
+
+    return OBJECTS.sub(lambda block: block[1] + GROUP.sub(blanked, block[2]) + ")", problem)
 
 
 class UnreadableError(ValueError):
@@ -93,24 +146,19 @@ def _read(domain: str, problem: str | None) -> Any:
             raise UnreadableError(f"line {error.lineno}, column {error.column}: {error.msg}.") from error
         except KeyError as error:
             raise UnreadableError(f"{error} is used and not declared.") from error
-        except (SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise UnreadableError(f"{' '.join(str(error).split())}") from error
-        except AssertionError as error:
-            raise UnreadableError(f"{' '.join(str(error).split()) or 'it is no well-formed PDDL'}") from error
+        except RAISED as error:
+            raise UnreadableError(_plain(str(error)) or "it is no well-formed PDDL.") from error
 
 
-def _culprit(domain: str) -> str:
-    """Say which of two texts cannot be read: the domain where it fails alone."""
-    try:
-        _read(domain, None)
-    except UnreadableError:
-        return "The domain"
-    return "The problem"
+def _plain(message: str) -> str:
+    """Leave the names of unified-planning's own exceptions and its advice to programmers out."""
+    said = EXCEPTION.sub(r"\2", " ".join(message.split()))
+    return said.split(" Different elements of a problem", 1)[0]
 
 
 def _compiled(domain: str, parsed: Any) -> Compiled:
     schemas = [_schema(action) for action in parsed.actions]
-    goal = [literal for wanted in parsed.goals for literal in _conjunction(wanted, "the goal")]
+    goal = [literal for wanted in parsed.goals for literal in _conjunction(wanted, "The problem: the goal")]
     if not goal:
         raise BadInput("The problem: it has no goal.", "Say what is wanted: (:goal (and …)).")
     if not schemas:
@@ -133,13 +181,15 @@ def _names(things: Any) -> frozenset[str]:
 
 def _initial(parsed: Any) -> list[Literal]:
     explicit = parsed.explicit_initial_values
-    return [_literal(fluent, "the initial state") for fluent, value in explicit.items() if value.is_true()]
+    return [
+        _literal(fluent, "The problem: the start") for fluent, value in explicit.items() if value.is_true()
+    ]
 
 
 def _schema(action: Any) -> Schema:
-    where = f"the action {action.name}"
+    where = f"The domain: the action {action.name}"
     if not hasattr(action, "preconditions") or not hasattr(action, "effects") or hasattr(action, "duration"):
-        raise BadInput(f"The domain: {where} is no plain action.", STRIPS)
+        raise BadInput(f"{where} is no plain action.", STRIPS)
     changes = [(_literal(effect.fluent, where), _truth(effect, where)) for effect in action.effects]
     return Schema(
         name=action.name,
@@ -156,7 +206,7 @@ def _schema(action: Any) -> Schema:
 def _truth(effect: Any, where: str) -> bool:
     plain = effect.is_assignment() and not effect.is_conditional() and not effect.is_forall()
     if not plain or not effect.value.is_bool_constant():
-        raise BadInput(f"The domain: {where} has the effect {effect}.", STRIPS)
+        raise BadInput(f"{where} has the effect {effect}.", STRIPS)
     return bool(effect.value.is_true())
 
 
@@ -170,7 +220,7 @@ def _conjunction(formula: Any, where: str) -> list[Literal]:
 
 def _literal(formula: Any, where: str) -> Literal:
     if not formula.is_fluent_exp() or not formula.type.is_bool_type():
-        raise BadInput(f"In {where}: {formula} is no positive literal.", STRIPS)
+        raise BadInput(f"{where} has {formula}, which is no positive literal.", STRIPS)
     return (str(formula.fluent().name), *(_argument(part, where) for part in formula.args))
 
 
@@ -179,4 +229,4 @@ def _argument(part: Any, where: str) -> str:
         return f"?{part.parameter().name}"
     if part.is_object_exp():
         return str(part.object().name)
-    raise BadInput(f"In {where}: {part} is neither an object nor a parameter.", STRIPS)
+    raise BadInput(f"{where} has {part}, which is neither an object nor a parameter.", STRIPS)
