@@ -134,6 +134,27 @@ class Trials:
         found = await self._ledger.records(self._insights, limit=max(1, count))
         return sorted(map(Insight.of, found), key=lambda each: -each.score)
 
+    async def clusters(self) -> list[list[Insight]]:
+        """Return the insights that belong together, where more than one does.
+
+        Each is linked with its nearest one, as FINCH does, where that is similar at all.
+        """
+        standing = await self.insights()
+        group = {each.id: {each.id} for each in standing}
+        for each in standing:
+            for near in await self._nearest_insights(each):
+                joined = group[each.id] | group[near]
+                group.update(dict.fromkeys(joined, joined))
+        distinct = {frozenset(members) for members in group.values() if len(members) > 1}
+        found = [[each for each in standing if each.id in members] for members in distinct]
+        return sorted(found, key=lambda cluster: standing.index(cluster[0]))
+
+    async def _nearest_insights(self, insight: Insight) -> list[str]:
+        hits = await self._ledger.search(
+            self._insights, insight.text, limit=2, mode="dense", min_score=SIMILAR
+        )
+        return [hit.version.key for hit in hits if hit.version.key != insight.id][:1]
+
     async def revise(self, revised: Sequence[tuple[Insight | None, Insight | None]], change: Change) -> None:
         """Write revisions (before, after) as one batch: a new insight has no before, a deleted one no after.
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from nodes.costs import Tally
+from prompts.trajectories import tell
 from stores.ledger import Ledger
 from stores.trials import Trials
 
@@ -42,8 +43,7 @@ class Turn(BaseModel):
     outcome: str = ""
 
     def __str__(self) -> str:
-        spoken = f"[{self.number}] {self.agent}: {self.output}"
-        return f"{spoken}\nObservation: {self.outcome}" if self.outcome else spoken
+        return tell(self.number, self.agent, self.output, self.outcome)
 
 
 class Trial(BaseModel):
@@ -72,7 +72,8 @@ class Means:
     """What a memory works with, made anew for each step of a graph.
 
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task,
-    memory and turns together); `tally` counts what the memory's questions cost; `trial` names the run.
+    memory and turns together), `memory_tokens` that of a structured memory; `tally` counts what the
+    memory's questions cost; `trial` names the run.
     """
 
     ledger: Ledger
@@ -80,13 +81,14 @@ class Means:
     who: str
     trial: str
     window: int
+    memory_tokens: int = 600
     team: str = "local"
     roles: Mapping[str, Role] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
 
 
 class Shown(NamedTuple):
-    """What an agent is shown beside its task: the memory's text and the turns that it still sees, in order."""
+    """What an agent is shown beside its task: the memory's text, and the turns it still sees, in order."""
 
     memory: str
     turns: list[Turn]

@@ -1,0 +1,29 @@
+"""What of a task's turns fits into a context beside the task and the memory (algorithm 1)."""
+
+from collections.abc import Sequence
+
+from models.budget import tokens
+from nodes.context_window import f_context
+from nodes.task_memories.interface import Means, Shown, Task, Turn
+
+SHARE = 0.5
+"""The most that a recollection may take of what the task leaves of the window: turns need room, too."""
+LEFT_OUT = "(The rest is left out.)"
+
+
+def within(means: Means, task: Task, memory: str, turns: Sequence[Turn]) -> Shown:
+    """Return the memory and the newest turns that the window has room for. Raises PromptTooLong."""
+    window = f_context(task.text, memory, [str(turn) for turn in turns], means.window, tokens)
+    return Shown(memory, list(turns[window.first :]))
+
+
+def shortened(means: Means, task: Task, texts: Sequence[str]) -> str:
+    """Return as many of the texts, from the first, as a recollection has room for."""
+    room = max(0, means.window - tokens(task.text)) * SHARE - tokens(LEFT_OUT)
+    kept: list[str] = []
+    for text in texts:
+        room -= tokens(text + "\n")
+        if room < 0:
+            return "\n".join([*kept, LEFT_OUT]) if kept else ""
+        kept.append(text)
+    return "\n".join(kept)
