@@ -1,17 +1,20 @@
 """The questions of a discussion with intrinsic memory (§3, §5).
 
-`update_memory` is f_memory_update (equation 3, figure 2).
+`update_memory` is f_memory_update (equation 3, figure 2). The others give a turn, O_{n,m}, to whoever has the
+floor: worker, delegate, integrator or evaluator. ACCEPT and FINALIZE are fields of the answer, where the
+paper searches for the words in what was said.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
 
 from pydantic import BaseModel, Field, create_model
 
-from prompts import memory_rules
+from prompts import discussion_rules, memory_rules
+from prompts.discussion_rules import View
 from prompts.memory_template import Slots, departure, entries, size, typed
 from prompts.prompt import Prompt, prompt
 
@@ -97,3 +100,172 @@ def update_memory_by(template: Mapping[str, Any]) -> Prompt[Remembering, Updated
 def _by(template: str) -> Prompt[Remembering, Updated]:
     fields: dict[str, Any] = {"memory": (typed(json.loads(template)), ...)}
     return replace(update_memory, answer=create_model("Updated", __base__=Updated, **fields))
+
+
+class Speaking(BaseModel):
+    """What an agent is shown when it has the floor: C_{n,m}, and who it is."""
+
+    role: str
+    duties: str
+    task: str
+    memory: str = ""
+    turns: list[str] = []
+    item: str = Field("Component", description="What the items of the document are called.")
+    fields: list[str] = Field([], description="What is to be said of an item.")
+    room: int = Field(3000, ge=200, description="Characters that a turn may have.")
+
+    @property
+    def view(self) -> View:
+        return View(self.duties, self.task, self.memory, self.turns, self.item, self.fields)
+
+    @property
+    def conversation(self) -> str:
+        return "\n\n".join(self.turns)
+
+
+class Contribution(BaseModel):
+    """A worker's turn."""
+
+    reasoning: str = Field(description="Two or three sentences, before deciding.")
+    message: str = Field(description="What you say to the team.")
+    accept: bool = Field(description="ACCEPT: whether you accept the solution as it stands.")
+
+
+CONTEXT = """Task:
+$task
+
+Your memory:
+$memory
+
+Recent turns, oldest first:
+$turns"""
+FORM = """Name each $item in one line of this form:
+Proposal: Name (choice) because reason. Then its parts ($fields), each as "Part: text." in the same line."""
+
+
+@prompt(
+    system=f"""You are one of several experts who discuss a task until all accept one solution. Speak for your
+field: propose what it needs, with reasons, weigh alternatives, answer what was asked of you, object where
+something is wrong. Your memory holds what you knew before; the older turns are no longer shown. Accept only
+when the solution has what your field needs and no objection of yours is open. {DATA}
+Reply with one JSON object, e.g. {{"reasoning": "Nobody has said where raw data go.",
+"message": "Proposal: Object storage (Amazon S3) because raw data must be kept cheaply. Pros: durable.",
+"accept": false}}""",
+    user=f"""You are the $role: $duties
+
+{CONTEXT}
+
+{FORM}
+Your turn may have $room characters.""",
+)
+def contribute(given: Speaking) -> Contribution:
+    """Propose what the field needs and the context does not show; accept when nothing is missing."""
+    reasoning, message, accept = discussion_rules.contribution(given.view, given.room)
+    return Contribution(reasoning=reasoning, message=message, accept=accept)
+
+
+class Delegating(Speaking):
+    """What the delegate is shown beside the conversation."""
+
+    outstanding: list[str] = Field([], description="Who has not accepted.")
+    following: str = Field("", description="Who has the floor next, unless the discussion ends.")
+
+
+class Delegation(BaseModel):
+    """The delegate's turn."""
+
+    reasoning: str = Field(description="One or two sentences, before deciding.")
+    message: str = Field(description="What you say to the team.")
+    finalize: bool = Field(description="FINALIZE: whether the document is to be written now.")
+
+
+@prompt(
+    system=f"""You lead a discussion of experts on a task. Keep it to the task, say what is open, and ask the
+one who speaks next for what is needed from that field. Call for the final document (finalize) only when
+nobody is outstanding. {DATA}
+Reply with one JSON object, e.g. {{"reasoning": "Storage is open.", "message": "Data Engineer, where do raw
+data go, and do you accept the rest?", "finalize": false}}""",
+    user=f"""You are the $role: $duties
+
+{CONTEXT}
+
+Who has not accepted yet:
+$outstanding
+
+Next to speak: $following""",
+)
+def delegate(given: Delegating) -> Delegation:
+    """Ask the next one for the field's needs; call for the document once all have accepted."""
+    reasoning, message, finalize = discussion_rules.delegation(given.view, given.outstanding, given.following)
+    return Delegation(reasoning=reasoning, message=message, finalize=finalize)
+
+
+@delegate.check
+def all_have_accepted(given: Delegating, answer: Delegation) -> None:
+    """Refuse to finalise while somebody has not accepted (§5)."""
+    if answer.finalize and given.outstanding:
+        raise ValueError(f"finalize must be false: {', '.join(given.outstanding)} did not accept yet.")
+
+
+class Summary(BaseModel):
+    """The integrator's turn."""
+
+    reasoning: str = Field(description="What belongs together and what conflicts, in a few sentences.")
+    message: str = Field(description="The summary.")
+
+
+@prompt(
+    system=f"""You integrate what a team of experts says: after each round you write one summary of the
+solution as it stands. Leave nothing out that was proposed and not withdrawn; say what conflicts. {DATA}
+Reply with one JSON object, e.g. {{"reasoning": "Two components, no conflict.", "message": "Summary: Object
+storage (Amazon S3) because raw data must be kept cheaply. Pros: durable."}}""",
+    user=f"""You are the $role: $duties
+
+{CONTEXT}
+
+Name each $item in one line: Summary: Name (choice) because reason. Then its parts ($fields), as
+"Part: text." in the same line. The summary may have $room characters.""",
+)
+def integrate(given: Speaking) -> Summary:
+    """List every item that memory and turns still show."""
+    reasoning, message = discussion_rules.integration(given.view, given.room)
+    return Summary(reasoning=reasoning, message=message)
+
+
+class Evaluation(BaseModel):
+    """The evaluator's turn."""
+
+    reasoning: str = Field(description="What the task asks for and whether the solution has it.")
+    message: str = Field(description="The evaluation: strengths, and gaps to be closed.")
+
+
+@prompt(
+    system=f"""You evaluate the solution that a team of experts has reached so far, critically: what is
+missing or weak, measured by the task. {DATA}
+Reply with one JSON object, e.g. {{"reasoning": "The task speaks of training, the solution does not.",
+"message": "Gap: no component for training. Strength: raw data are kept."}}""",
+    user=f"""You are the $role: $duties
+
+{CONTEXT}
+
+Say each gap in a line "Gap: …". Your turn may have $room characters.""",
+)
+def evaluate(given: Speaking) -> Evaluation:
+    """Name what the task calls for and the visible solution lacks."""
+    reasoning, message = discussion_rules.evaluation(given.view, given.room)
+    return Evaluation(reasoning=reasoning, message=message)
+
+
+def fits_the_room(given: Speaking, answer: Any) -> None:
+    """Refuse a turn that says nothing, or that is too long to be shown to others whole."""
+    if not answer.message.strip():
+        raise ValueError("The message is empty: say something.")
+    if len(answer.message) > ROOM_TO_SPARE * given.room:
+        raise ValueError(f"The message has {len(answer.message)} characters; {given.room} are the most.")
+
+
+ROOM_TO_SPARE = 1.25
+"""How far a turn may exceed its room before it is refused: models count characters badly."""
+QUESTIONS: Sequence[Prompt[Any, Any]] = (contribute, delegate, integrate, evaluate)
+for _question in QUESTIONS:
+    _question.check(fits_the_room)

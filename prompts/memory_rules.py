@@ -2,7 +2,7 @@
 
 A line that begins with a label (`Risk: …`) is one statement; other lines are cut into sentences. A slot's
 words are its name's and its description's. A statement about the same subject as an entry of its slot takes
-that entry's place.
+that entry's place; words with a digit (`ball1`) are names, and tell subjects apart.
 """
 
 import re
@@ -15,7 +15,8 @@ from prompts.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Path, content, 
 LABELLED = re.compile(r"^\s*[-*•]?\s*([A-Za-z][\w '/-]{1,40}):\s+(\S.*)$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 SUBJECT = re.compile(r"^([^:(.;,]{3,60})\s*[:(]")
-WORD = re.compile(r"[a-z]{3,}")
+WORD = re.compile(r"\b\w*\d\w*\b|[a-z]{3,}")
+NUMBERED = re.compile(r"\b\w*\d\w*\b")
 COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -72,12 +73,12 @@ def statements(output: str) -> list[str]:
 def words(text: str) -> frozenset[str]:
     """Return the words of a text that mean something, without the plural's s."""
     found = (word for word in WORD.findall(text.lower().replace("_", " ")) if word not in COMMON)
-    return frozenset(word.removesuffix("s") if len(word) > 4 else word for word in found)
+    return frozenset(word.removesuffix("s") if len(word) > 4 and word.isalpha() else word for word in found)
 
 
 def _place(template: Mapping[str, Any], memory: dict[str, Any], statement: str) -> Path:
     """Put a statement into the slot that it fits best; return the slot, or nothing where it was known."""
-    label, said = _label(statement)
+    label, said = _label(statement, template)
     path, _, is_list = max(slots(template), key=lambda slot: (_fit(slot[0], slot[1], label, said), slot[2]))
     if not is_list:
         _set(memory, path, said[:LONGEST_ENTRY])
@@ -87,9 +88,16 @@ def _place(template: Mapping[str, Any], memory: dict[str, Any], statement: str) 
     return path if _add(kept, said[:LONGEST_ENTRY]) else ()
 
 
-def _label(statement: str) -> tuple[str, str]:
+def _label(statement: str, template: Mapping[str, Any]) -> tuple[str, str]:
+    """Part a statement from its label, and from a second one that names a slot (`think: open subgoal: …`)."""
     found = LABELLED.match(statement)
-    return (found[1], found[2]) if found else ("", statement)
+    if not found:
+        return "", statement
+    names = frozenset(word for path, _, _ in slots(template) for word in words(" ".join(path)))
+    second = LABELLED.match(found[2])
+    if second and words(second[1]) & names:
+        return f"{found[1]} {second[1]}", second[2]
+    return found[1], found[2]
 
 
 def _fit(path: Path, purpose: str, label: str, said: str) -> float:
@@ -124,6 +132,8 @@ def _same_subject(one: str, other: str) -> bool:
     if len(subjects) == 2:
         return subjects[0] == subjects[1]
     left, right = words(one), words(other)
+    if set(NUMBERED.findall(one.lower())) != set(NUMBERED.findall(other.lower())):
+        return False
     return bool(left | right) and len(left & right) / len(left | right) >= ALIKE
 
 

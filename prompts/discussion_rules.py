@@ -1,0 +1,222 @@
+"""How rules discuss: they propose what the task calls for and their context does not show.
+
+An agent by rules knows its field (`prompts/design_knowledge.py`) and what its context shows: task, memory,
+turns. What has been lost from the context it takes for not said: it proposes it again, or leaves it out of a
+summary or of the document. Items are said in one form, `Name (choice) because …. Pros: …. Cons: …`, so that
+they can be read back from turns and memories, also where the end of one was cut.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from prompts.design_knowledge import (
+    PLATFORMS,
+    Kind,
+    is_competent,
+    kinds_for,
+    parts_of,
+    platform_of,
+)
+from prompts.memory_rules import shortened, words
+
+PROPOSAL, SUMMARY, OBJECTION, GAP = "Proposal", "Summary", "Objection", "Gap"
+AT_ONCE = 3
+"""Proposals in one turn."""
+ITEM = re.compile(r"^[\s\"\-*•]*(?:([A-Z]\w+): )?([A-Z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^\"]*)")
+PART = re.compile(r"(?:^|[.;] )([A-Z][a-z]+): ")
+ASKED = re.compile(r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.M)
+PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n", re.M)
+SHORTEST = 90
+
+
+@dataclass
+class Item:
+    """One thing that was proposed, as far as it is still visible."""
+
+    name: str
+    choice: str
+    because: str
+    parts: dict[str, str] = field(default_factory=dict)
+    label: str = ""
+
+    def __str__(self) -> str:
+        parts = "".join(f". {name.capitalize()}: {text}" for name, text in self.parts.items())
+        return f"{self.name} ({self.choice}) because {self.because}{parts}."
+
+
+@dataclass(frozen=True)
+class View:
+    """What an agent by rules makes of its context."""
+
+    duties: str
+    task: str
+    memory: str
+    turns: Sequence[str]
+    item: str
+    fields: list[str]
+
+    @property
+    def remembered(self) -> dict[str, Item]:
+        return named(items(self.memory))
+
+    @property
+    def visible(self) -> dict[str, Item]:
+        """Return the items that memory and turns show, each as it was said last and most fully."""
+        return named([*items(self.memory), *(item for turn in self.turns for item in items(turn))])
+
+    @property
+    def summary(self) -> dict[str, Item]:
+        """Return the items of the latest summary that is visible."""
+        for turn in reversed(self.turns):
+            if found := [item for item in items(turn) if item.label == SUMMARY]:
+                return named(found)
+        return {}
+
+    @property
+    def called_for(self) -> list[Kind]:
+        """Return what the task calls for, and what a person has spoken of since."""
+        asked = "\n".join(turn for turn in self.turns if PERSON.match(turn))
+        wished = [
+            kind for kind in kinds_for(self.item, f"{self.task}\n{asked}") if words(kind.name) <= words(asked)
+        ]
+        known = kinds_for(self.item, self.task) or asked_for(self.task, self.duties)
+        return [*known, *(kind for kind in wished if kind not in known)]
+
+    @property
+    def mine(self) -> list[Kind]:
+        return [kind for kind in self.called_for if is_competent(self.duties, kind)]
+
+    def proposal(self, kind: Kind) -> Item:
+        """Say a kind of item as a proposal for this task."""
+        parts = dict(parts_of(kind, self.task, self.fields))
+        because = kind.because_of(self.task)
+        return Item(kind.name, kind.choice(platform_of(self.task)), because, parts, PROPOSAL)
+
+
+def asked_for(task: str, duties: str) -> list[Kind]:
+    """Take each demand of a task in an unknown field as a kind of item, for roles that share its words."""
+    demands = [" ".join((hit[1] or hit[2]).split()).strip(" .:;-*") for hit in ASKED.finditer(task)]
+    return [_demand(each, duties) for each in dict.fromkeys(demands) if len(words(each) & words(duties)) > 0]
+
+
+def _demand(text: str, duties: str) -> Kind:
+    name = " ".join(re.findall(r"[\w'-]+", text)[:6]).capitalize()
+    shared = " ".join(sorted(words(text) & words(duties)))
+    return Kind(name, shared, {"": "to be met"}, f"the task asks for it: {text[:160]}", {})
+
+
+def items(text: str) -> list[Item]:
+    """Read the items that a text names, in order."""
+    return [_item(hit) for line in text.splitlines() if (hit := ITEM.match(line))]
+
+
+def _item(hit: re.Match[str]) -> Item:
+    because, *rest = PART.split(hit[4].rstrip(' .,"'))
+    parts = {name.lower(): text.strip(" .;") for name, text in zip(rest[::2], rest[1::2], strict=True)}
+    return Item(hit[2].strip(), hit[3].strip(), because.strip(" .;"), _filled(parts), hit[1] or "")
+
+
+def _filled(parts: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in parts.items() if text}
+
+
+def named(found: Iterable[Item]) -> dict[str, Item]:
+    """Return items by name: the last said counts, with the parts that only an earlier saying still has."""
+    by_name: dict[str, Item] = {}
+    for item in found:
+        key = item.name.lower()
+        older = by_name.pop(key, None)
+        if older and older.choice == item.choice:
+            parts = {**older.parts, **item.parts} | _longer(older.parts, item.parts)
+            item = Item(item.name, item.choice, item.because or older.because, parts, item.label)  # noqa: PLW2901
+        by_name[key] = item
+    return by_name
+
+
+def _longer(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:
+    return {name: max(one[name], other[name], key=len) for name in one.keys() & other.keys()}
+
+
+def contribution(view: View, room: int) -> tuple[str, str, bool]:
+    """Return why, what to say, whether to accept: propose what is missing, restate what was lost, object."""
+    mine, visible = view.mine, view.visible
+    missing = [kind for kind in mine if kind.name.lower() not in visible]
+    lost = _left_out(view)
+    said = [view.proposal(kind) for kind in missing[:AT_ONCE]] or lost[:AT_ONCE]
+    objections = _objections(view)
+    accept = len(missing) <= AT_ONCE and not (lost or objections)
+    lines = [f"{PROPOSAL}: {item}" for item in said] + [f"{OBJECTION}: {each}" for each in objections]
+    lines += ["Accepted: I accept the solution with what is said here."] if accept else []
+    reasons = [
+        f"{len(missing)} of my {len(mine)} items are missing",
+        f"{len(lost)} were left out of the summary",
+    ]
+    return f"{'; '.join(reasons)}.", fitted(lines or ["I have nothing to add yet."], room), accept
+
+
+def _left_out(view: View) -> list[Item]:
+    """Return what this agent remembers having proposed, and the latest summary does not have."""
+    summary = view.summary
+    known = {kind.name.lower() for kind in view.mine}
+    return [item for name, item in view.visible.items() if summary and name in known and name not in summary]
+
+
+def _objections(view: View) -> list[str]:
+    """Object to a choice that belongs to another platform than the task's."""
+    wanted = platform_of(view.task)
+    return [
+        f"{item.name}: {item.choice} is not of {wanted}, which the task names."
+        for name, item in view.visible.items()
+        if name in {kind.name.lower() for kind in view.mine}
+        and (theirs := platform_of(item.choice)) != wanted
+        and re.search(PLATFORMS[theirs], item.choice, re.IGNORECASE)
+    ]
+
+
+def delegation(view: View, outstanding: Sequence[str], next_speaker: str) -> tuple[str, str, bool]:
+    """Call for the document once nobody is outstanding; else give the floor, with what is open."""
+    if not outstanding:
+        return "All have accepted.", "All have accepted: let the document be written.", True
+    open_ = [
+        line for turn in view.turns[-6:] for line in turn.splitlines() if line.startswith((OBJECTION, GAP))
+    ]
+    asked = f" Please look at this: {open_[-1]}" if open_ else ""
+    said = f"{next_speaker}, what does your field need here, and do you accept what is proposed?{asked}"
+    return f"Outstanding: {', '.join(outstanding)}.", said, False
+
+
+def integration(view: View, room: int) -> tuple[str, str]:
+    """Join all that is visible into one list."""
+    found = list(view.visible.values())
+    lines = [f"{SUMMARY}: {item}" for item in found]
+    return f"{len(found)} items are visible.", fitted(lines or ["Nothing has been proposed yet."], room)
+
+
+def evaluation(view: View, room: int) -> tuple[str, str]:
+    """Name what the task calls for and nobody proposed, and what is said without its parts."""
+    visible = view.summary or view.visible
+    gaps = [
+        f"no {view.item.lower()} for {kind.name}"
+        for kind in view.called_for
+        if kind.name.lower() not in visible
+    ]
+    bare = [f"{item.name} lacks {_lacking(item, view)}" for item in visible.values() if _lacking(item, view)]
+    lines = [f"{GAP}: {each}." for each in [*gaps, *bare]] or ["Strength: nothing is missing that I know of."]
+    return f"{len(visible)} items, {len(gaps)} gaps.", fitted(lines, room)
+
+
+def _lacking(item: Item, view: View) -> str:
+    return ", ".join(name for name in view.fields if name not in item.parts)
+
+
+def fitted(lines: Sequence[str], room: int) -> str:
+    """Join lines, the longest shortened until all fit; what cannot fit even then is left out at the end."""
+    kept = list(lines)
+    while sum(map(len, kept)) + len(kept) > room:
+        longest = max(range(len(kept)), key=lambda at: len(kept[at]))
+        if len(kept[longest]) <= SHORTEST:
+            kept.pop()
+        else:
+            kept[longest] = shortened(kept[longest], max(SHORTEST, len(kept[longest]) * 4 // 5))
+    return "\n".join(kept)
