@@ -51,7 +51,7 @@ class Kind:
 
 
 def _component(row: dict[str, Any]) -> Kind:
-    return Kind(**row)
+    return Kind(**{**row, "needs": rf"\b(?:{row.get('needs', '')})"})
 
 
 def _finding(row: dict[str, Any]) -> Kind:
@@ -61,7 +61,7 @@ def _finding(row: dict[str, Any]) -> Kind:
     return Kind(
         name=row["name"],
         field=row["field"],
-        needs=f"(?s)^(?!.*(?:{row['silent']}))(?=.*(?:{row['needs']}))",
+        needs=rf"(?s)^(?!.*(?:{row['silent']}))(?=.*\b(?:{row['needs']}))",
         choices={"": row["severity"]},
         because=f"the design needs it and does not speak of {subject}",
         parts={"severity": row["severity"], "evidence": evidence, "suggestion": row["suggestion"]},
@@ -83,7 +83,7 @@ KNOWLEDGE = {item: _read(item) for item in READERS}
 def kinds_for(item: str, task: str) -> list[Kind]:
     """Return the kinds of item that a task calls for; none in a field that is not known."""
     known = KNOWLEDGE.get(item.lower(), ())
-    return [kind for kind in known if not kind.needs or re.search(kind.needs, task, re.IGNORECASE)]
+    return [kind for kind in known if re.search(kind.needs, task, re.IGNORECASE)]
 
 
 def is_competent(duties: str, kind: Kind) -> bool:

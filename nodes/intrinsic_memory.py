@@ -1,0 +1,480 @@
+"""A discussion with intrinsic memory (§3, §5): open, select, speak or hear, update, document, approve, close.
+
+What the paper leaves open, and deviations:
+
+- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again.
+- The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
+- A person's turn updates the memory of the role that the person speaks for, like any output of that role.
+- Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
+  grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to
+  go another way, begin another discussion.
+"""
+
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from langgraph.channels import EphemeralValue
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import TypedDict
+
+from mneme.errors import BadInput
+from models.asking import Answered, ask, resolve
+from models.tokenizers import counter_of
+from nodes.costs import cost_of
+from nodes.discussion_context import (
+    OWN,
+    Context,
+    DiscussionContext,
+    Table,
+    as_output,
+    discussions_of,
+    team_given,
+    who_answers,
+)
+from nodes.task_memories.interface import Trial
+from prompts.discussion_document import Documenting, Outline, write_document_as
+from prompts.intrinsic_memory import (
+    Contribution,
+    Delegating,
+    Delegation,
+    Remembering,
+    Speaking,
+    contribute,
+    delegate,
+    evaluate,
+    integrate,
+    update_memory_by,
+)
+from prompts.memory_template import Slots, empty
+from prompts.prompt import Prompt
+from stores.discussions import Discussion, Ending, Turn
+from stores.records import Change
+from teams.document import check, filed
+from teams.selection import Floor, part_of, sigma
+from teams.team import Delegated, Role, Team
+
+__all__ = ["DiscussionContext"]
+
+PERSON = "a_person"
+QUESTIONS: dict[str, Prompt[Any, Any]] = {
+    "contribute": contribute,
+    "integrate": integrate,
+    "evaluate": evaluate,
+}
+Update = dict[str, Any]
+
+
+class Given(TypedDict, total=False):
+    """The task, the team (a shipped one's name, or a whole team), and an id for one that may be resumed."""
+
+    task: Annotated[str, EphemeralValue]
+    team: Annotated[Any, EphemeralValue]
+    discussion_id: str
+
+
+class Result(TypedDict, total=False):
+    """How a discussion ended, and what it produced. Turns and memories are in the ledger, by its id."""
+
+    discussion_id: str
+    ended: Ending
+    turn: int
+    document: dict[str, Any]
+    report: dict[str, str]
+    tokens: int
+    answered_by: dict[str, str]
+
+
+class State(Given, Result, total=False):
+    """Names and numbers: who has the floor, who has accepted, how far the discussion is."""
+
+    speaker: str
+    worker_counter: int
+    accepted: dict[str, bool]
+    finalize: bool
+    held: dict[str, Any]
+    approved: bool
+
+
+async def open(state: State, runtime: Context) -> Update:
+    """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
+    team = team_given(state.get("team") or "data_pipeline")
+    task = str(state.get("task") or "").strip()
+    await _check(task, team, runtime)
+    discussion_id = state.get("discussion_id") or uuid4().hex
+    given = Discussion(
+        id=discussion_id, task=task, team=team.model_dump(mode="json"), memory=runtime.context.memory
+    )
+    about = await discussions_of(runtime).open(given)
+    table = await Table.of(about.id, runtime)
+    held = await _begin(table)
+    runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
+    return {
+        "discussion_id": about.id,
+        "ended": "",
+        "turn": 0,
+        "document": {},
+        "report": {},
+        "tokens": 0,
+        "answered_by": {},
+        "speaker": "",
+        "worker_counter": 0,
+        "accepted": {},
+        "finalize": False,
+        "held": held,
+        "approved": False,
+    }
+
+
+async def _check(task: str, team: Team, runtime: Context) -> None:
+    """Raise BadInput, naming the field, for what could only fail later, in the middle of a discussion."""
+    context = runtime.context
+    if not task:
+        raise BadInput("task: it is empty.", "Say what the team is to discuss.")
+    if context.person:
+        team.role(context.person)
+    budget = context.context_tokens or team.context_tokens
+    memory = team.memory_tokens if context.memory != "none" else 0
+    for role in team.roles:
+        count = await counter_of(await resolve(who_answers(role, context)))
+        if (needed := count(task) + memory) >= budget:
+            raise BadInput(
+                f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
+                "Shorten the task, raise context_tokens, or lower the team's memory_tokens.",
+            )
+
+
+async def _begin(table: Table) -> dict[str, Any]:
+    if table.context.memory == "none":
+        return {}
+    if not table.is_intrinsic:
+        return await table.baseline().recall(table.task)
+    change = Change(reason="the discussion begins", actor="intrinsic_memory")
+    for role in table.team.roles:
+        memory = table.discussions.memory(table.about.id, role.name)
+        await memory.begin(empty(role.memory), change=change)
+    return {}
+
+
+async def select(state: State, runtime: Context) -> Update:
+    """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
+    table = await Table.of(state["discussion_id"], runtime)
+    if ended := _ended(state, table):
+        return {"ended": ended, "speaker": table.team.document.by}
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
+    return {"speaker": following.speaker, "worker_counter": following.worker_counter}
+
+
+def _ended(state: State, table: Table) -> Ending:
+    if state["finalize"] or (
+        not isinstance(table.team.speakers, Delegated) and not _outstanding(state, table)
+    ):
+        return "consensus"
+    return "turn limit" if state["turn"] >= table.max_turns else ""
+
+
+def _outstanding(state: State, table: Table) -> list[str]:
+    return [name for name in table.team.deciders if not state["accepted"].get(name)]
+
+
+def floor(state: State, runtime: Context) -> Literal["speak", "hear", "document"]:
+    """Let the one with the floor speak: an agent, or the person who has taken that role."""
+    if state["ended"]:
+        return "document"
+    return "hear" if state["speaker"] == runtime.context.person else "speak"
+
+
+async def speak(state: State, runtime: Context) -> Update:
+    """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
+    table = await Table.of(state["discussion_id"], runtime)
+    number = state["turn"] + 1
+    said = await table.conversation.get(number)  # kept already where this step was killed after it
+    turn = said or await table.conversation.add(await _spoken(number, state, table))
+    return _heard(turn, state, runtime)
+
+
+async def _spoken(number: int, state: State, table: Table) -> Turn:
+    role = table.team.role(state["speaker"])
+    held = await _prepared(state, table)
+    window = await table.shown_to(role, state["turn"], held)
+    who = await resolve(who_answers(role, table.context))
+    given = Speaking(
+        role=role.title,
+        duties=role.description,
+        task=window.task,
+        memory=window.memory,
+        turns=window.turns,
+        item=table.team.document.item,
+        fields=list(table.team.document.item_fields),
+        room=table.room(await counter_of(who)),
+    )
+    question, asked = _asked(given, state, table)
+    answered = await ask(question, asked, who, lane="user")
+    value = answered.value
+    return Turn(
+        number=number,
+        speaker=role.name,
+        title=role.title,
+        message=value.message,
+        reasoning=value.reasoning,
+        accept=isinstance(value, Contribution) and value.accept,
+        finalize=isinstance(value, Delegation) and value.finalize,
+        context_tokens=window.tokens,
+        turns_shown=len(window.turns),
+        tokens=_tokens(question, asked, answered),
+        answered_by=answered.responder,
+    )
+
+
+async def _prepared(state: State, table: Table) -> dict[str, Any]:
+    """Let a baseline memory get ready for one more context."""
+    if table.context.memory in OWN:
+        return {}
+    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+    return await table.baseline().prepare(table.task, state["held"], turns)
+
+
+def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
+    """Return the question for the speaker's part in the discussion."""
+    part = part_of(table.team, state["speaker"])
+    if part != "delegate":
+        return QUESTIONS[part], given
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"])).speaker
+    titles = {role.name: role.title for role in table.team.roles}
+    outstanding = [titles[name] for name in _outstanding(state, table)]
+    return delegate, Delegating(**dict(given), outstanding=outstanding, following=titles[following])
+
+
+def _tokens(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:
+    cost = cost_of(question, given, answered)
+    return cost["prompt_tokens"] + cost["reply_tokens"]
+
+
+def _heard(turn: Turn, state: State, runtime: Context) -> Update:
+    """Count a turn, with the acceptance that its speaker declared in it."""
+    runtime.stream_writer({"step": "turn", **turn.model_dump()})
+    return {
+        "turn": turn.number,
+        "accepted": {**state["accepted"], turn.speaker: turn.accept},
+        "finalize": turn.finalize,
+        "tokens": state["tokens"] + turn.tokens,
+        "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},
+    }
+
+
+class Spoken(BaseModel):
+    """What a person says in the role that the person has taken."""
+
+    message: str = Field(min_length=1, description="What to say to the team.")
+    accept: bool = Field(False, description="ACCEPT: whether you accept the solution as it stands.")
+    finalize: bool = Field(
+        False, description="FINALIZE, for the delegate: whether to write the document now."
+    )
+
+
+async def hear(state: State, runtime: Context) -> Update:
+    """Wait for the person who speaks for this role, and keep what is said."""
+    table = await Table.of(state["discussion_id"], runtime)
+    role, number = table.team.role(state["speaker"]), state["turn"] + 1
+    said = await table.conversation.get(number)
+    if said is None:
+        spoken = await _wait_for_words(role, state, table)
+        said = await table.conversation.add(_by_person(spoken, role, number, state, table))
+    return _heard(said, state, runtime)
+
+
+async def _wait_for_words(role: Role, state: State, table: Table) -> Spoken:
+    window = await table.shown_to(role, state["turn"], state["held"])
+    question = {
+        "role": role.title,
+        "task": window.task,
+        "memory": window.memory,
+        "turns": window.turns,
+        "outstanding": _outstanding(state, table),
+        **_action("speak", f"Speak as the {role.title}.", Spoken.model_construct(message="")),
+    }
+    spoken: Spoken = _read(question, Spoken)
+    return spoken
+
+
+def _by_person(spoken: Spoken, role: Role, number: int, state: State, table: Table) -> Turn:
+    may_end = part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
+    return Turn(
+        number=number,
+        speaker=role.name,
+        title=role.title,
+        message=spoken.message,
+        accept=spoken.accept,
+        finalize=spoken.finalize and may_end,
+        person=True,
+        answered_by="a person",
+    )
+
+
+def _action(name: str, about: str, proposed: BaseModel) -> dict[str, Any]:
+    """Ask so that Studio, the command line and agent-chat-ui can each show it."""
+    allowed = ["edit"] if name == "speak" else ["approve", "reject"]
+    schema = type(proposed).model_json_schema()
+    return {
+        "action_requests": [{"name": name, "args": proposed.model_dump(), "description": about}],
+        "review_configs": [{"action_name": name, "allowed_decisions": allowed, "args_schema": schema}],
+    }
+
+
+def _read(question: dict[str, Any], kind: Any) -> Any:
+    """Wait for an answer of this kind, plainly or as agent-chat-ui sends it; ask again for any other."""
+    wrong = ""
+    while True:
+        answer = interrupt({**question, "wrong": wrong}, response_schema=kind)
+        try:
+            return kind.model_validate(_plain(answer))
+        except ValidationError as error:
+            first = error.errors()[0]
+            wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def _plain(answer: Any) -> Any:
+    """Return what a decision of agent-chat-ui says in the words of our own answers."""
+    decisions = answer.get("decisions") if isinstance(answer, dict) else None
+    if not decisions:
+        return answer.model_dump() if isinstance(answer, BaseModel) else answer
+    decided = decisions[0]
+    if decided.get("type") == "edit":
+        return (decided.get("edited_action") or {}).get("args", {})
+    return {"approve": decided.get("type") == "approve", "remarks": decided.get("message", "")}
+
+
+async def update(state: State, runtime: Context) -> Update:
+    """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
+    table = await Table.of(state["discussion_id"], runtime)
+    turn = await table.conversation.get(state["turn"])
+    if turn is None or table.context.memory == "none":
+        return {}
+    if not table.is_intrinsic:
+        return await _observe(state, table)
+    return await _updated(turn, state, table)
+
+
+async def _observe(state: State, table: Table) -> Update:
+    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+    memory = table.baseline()
+    prepared = await memory.prepare(table.task, state["held"], turns[:-1])
+    held = await memory.observe(table.task, prepared, turns)
+    cost = memory.means.tally.cost()
+    return {"held": held, "tokens": state["tokens"] + cost["prompt_tokens"] + cost["reply_tokens"]}
+
+
+async def _updated(turn: Turn, state: State, table: Table) -> Update:
+    memory = table.discussions.memory(table.about.id, turn.speaker)
+    known = await memory.now()
+    if known.turn >= turn.number:  # kept already where this step was killed after it
+        return {}
+    role = table.team.role(turn.speaker)
+    question = update_memory_by(role.memory)
+    given = Remembering(
+        role=role.title,
+        template=Slots(role.memory),
+        memory=Slots(known.memory),
+        output=turn.message,
+        limit=table.team.memory_characters,
+    )
+    answered = await ask(question, given, who_answers(role, table.context), lane="user")
+    change = Change(reason=answered.value.reason, actor=turn.speaker, model=answered.responder)
+    await memory.update(answered.value.slots, turn=turn.number, change=change, expected_version=known.version)
+    return {"tokens": state["tokens"] + _tokens(question, given, answered)}
+
+
+async def document(state: State, runtime: Context) -> Update:
+    """Let the document be written from its writer's context, and hold it against its schema."""
+    table = await Table.of(state["discussion_id"], runtime)
+    role, outlined = table.team.role(table.team.document.by), table.team.document
+    window = await table.shown_to(role, state["turn"], state["held"])
+    outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
+    given = Documenting(
+        role=role.title,
+        duties=role.description,
+        task=window.task,
+        memory=window.memory,
+        turns=window.turns,
+        item=outlined.item,
+        fields=list(outlined.item_fields),
+        outline=outline,
+        ended=state["ended"],
+    )
+    question = write_document_as(outline)
+    answered = await ask(question, given, who_answers(role, table.context), lane="user")
+    parts = answered.value.parts
+    file = filed(outlined, parts)
+    check(outlined, file)
+    runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"]})
+    return {
+        "document": file,
+        "report": parts["report"],
+        "tokens": state["tokens"] + _tokens(question, given, answered),
+        "answered_by": {**state["answered_by"], role.name: answered.responder},
+    }
+
+
+def approval(state: State, runtime: Context) -> Literal["ask_approval", "close"]:
+    """Ask a person where the context says so."""
+    return "ask_approval" if runtime.context.approve else "close"
+
+
+class Approval(BaseModel):
+    """A person's word on the document."""
+
+    approve: bool = Field(description="Whether the document is final.")
+    remarks: str = Field("", description="Where it is not: what the team has to discuss.")
+
+
+async def ask_approval(state: State, runtime: Context) -> Update:
+    """Wait for a person's approval; remarks become a turn, and the discussion goes on with them."""
+    table = await Table.of(state["discussion_id"], runtime)
+    said = await table.conversation.get(state["turn"] + 1)
+    if said is None:
+        about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
+        shown = {"document": state["document"], "report": state["report"], "ended": state["ended"]}
+        approved: Approval = _read(shown | _action("finalise", about, Approval(approve=True)), Approval)
+        if approved.approve:
+            return {"approved": True}
+        said = await table.conversation.add(_remarks(approved, state["turn"] + 1))
+    heard = _heard(said, state, runtime)
+    return heard | {"accepted": {}, "finalize": False, "ended": "", "speaker": ""}
+
+
+def _remarks(approval: Approval, number: int) -> Turn:
+    message = approval.remarks or "I do not approve the document as it is."
+    return Turn(
+        number=number, speaker=PERSON, title="Client", message=message, person=True, answered_by="a person"
+    )
+
+
+def verdict(state: State) -> Literal["close", "select"]:
+    """Close what was approved; else discuss on."""
+    return "close" if state["approved"] else "select"
+
+
+async def close(state: State, runtime: Context) -> Update:
+    """Keep in the ledger how the discussion ended, once; let a baseline memory learn from it."""
+    table = await Table.of(state["discussion_id"], runtime)
+    ended = table.about.model_copy(
+        update={
+            "ended": state["ended"],
+            "turns": state["turn"],
+            "tokens": state["tokens"],
+            "document": state["document"],
+            "report": state["report"],
+            "answered_by": state["answered_by"],
+        }
+    )
+    await table.discussions.close(ended)
+    if table.context.memory not in OWN:
+        await table.baseline().remember(await _trial(state, table), state["held"])
+    runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
+    return {}
+
+
+async def _trial(state: State, table: Table) -> Trial:
+    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+    agreed = state["ended"] == "consensus"
+    return Trial(id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed)
