@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
+from mneme.commands.pddl import pddl
 from mneme.errors import MnemeError
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ disputes = typer.Typer(no_args_is_help=True, help="Findings against verified car
 app.add_typer(memories, name="memories")
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
+app.add_typer(pddl, name="pddl")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 
@@ -585,3 +587,28 @@ def latency(
     from mneme.evaluations import evaluate as run
 
     run_command(run("latency", {"trials": trials, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command("pddl")
+def pddl_tasks(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="A folder of PDDL problems; default: our own.")
+    ] = None,
+    problems: Annotated[int | None, typer.Option("--problems", min=1, help="How many of our own.")] = None,
+    memories: Annotated[
+        list[str] | None, typer.Option("--memory", help="Only these memories; repeatable.")
+    ] = None,
+    seeds: Annotated[
+        list[int] | None, typer.Option("--seed", help="Problems of our own, and their order; repeatable.")
+    ] = None,
+    agents: Agents = "auto",
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes at once.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Compare eight memories of a team on planning tasks: rewards, tokens, token efficiency."""
+    from mneme.evaluations import evaluate as run
+
+    sizes = {"data": data, "problems": problems, "memories": memories, "seeds": seeds, "workers": workers}
+    run_command(run("pddl", sizes | {"agents": agents, "out": out, "fresh": fresh}, as_json))

@@ -2,7 +2,7 @@
 
 from environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
 from environments.pddl.generating import DOMAINS, SHARES, SIZES, Domain, generate, generate_suite
-from environments.pddl.loading import load, load_folder
+from environments.pddl.loading import load, load_folder, load_one
 from environments.pddl.world import STEPS, Observed, PddlWorld, Problem
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "generate_suite",
     "load",
     "load_folder",
+    "load_one",
 ]

@@ -24,6 +24,15 @@ def load(domain_file: Path | str, problem_file: Path | str) -> Problem:
     return make(_text(domain), _text(problem), problem.stem, (str(domain), str(problem)))
 
 
+def load_one(problem_file: Path | str) -> Problem:
+    """Load a problem with the domain that lies beside it or above. Raises BadInput."""
+    problem = Path(problem_file)
+    domain = _domain_of(problem)
+    if domain is None:
+        raise BadInput(f"{problem} is a domain.", "Give a problem's file.")
+    return load(domain, problem)
+
+
 def load_folder(path: Path | str) -> list[Problem]:
     """Load every problem under a folder, by domain and number. Raises BadInput for a file or for none."""
     folder = Path(path)
