@@ -32,7 +32,7 @@ from nodes.discussion_context import (
     team_given,
     who_answers,
 )
-from nodes.task_memories.interface import Trial
+from nodes.task_memories.interface import TaskMemory, Trial
 from prompts.discussion_document import Documenting, Outline, write_document_as
 from prompts.intrinsic_memory import (
     Contribution,
@@ -83,6 +83,13 @@ class Result(TypedDict, total=False):
     report: dict[str, str]
     tokens: int
     answered_by: dict[str, str]
+
+
+class Prepared(TypedDict):
+    """What a baseline memory knows of this discussion, and the tokens that all questions have cost."""
+
+    held: dict[str, Any]
+    tokens: int
 
 
 class State(Given, Result, total=False):
@@ -188,15 +195,16 @@ async def speak(state: State, runtime: Context) -> Update:
     """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
     table = await Table.of(state["discussion_id"], runtime)
     number = state["turn"] + 1
+    prepared = await _prepared(state, table)
     said = await table.conversation.get(number)  # kept already where this step was killed after it
-    turn = said or await table.conversation.add(await _spoken(number, state, table))
-    return _heard(turn, state, runtime)
+    known: State = {**state, **prepared}
+    turn = said or await table.conversation.add(await _spoken(number, known, table))
+    return _heard(turn, known, runtime) | {"held": prepared["held"]}
 
 
 async def _spoken(number: int, state: State, table: Table) -> Turn:
     role = table.team.role(state["speaker"])
-    held = await _prepared(state, table)
-    window = await table.shown_to(role, state["turn"], held)
+    window = await table.shown_to(role, state["turn"], state["held"])
     who = await resolve(who_answers(role, table.context))
     given = Speaking(
         role=role.title,
@@ -226,12 +234,18 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     )
 
 
-async def _prepared(state: State, table: Table) -> dict[str, Any]:
-    """Let a baseline memory get ready for one more context."""
-    if table.context.memory in OWN:
-        return {}
-    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-    return await table.baseline().prepare(table.task, state["held"], turns)
+async def _prepared(state: State, table: Table) -> Prepared:
+    """Let a baseline memory get ready for one more context; return what it holds then, and all tokens."""
+    memory, held = table.baseline(), state["held"]
+    if table.context.memory not in OWN:
+        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+        held = await memory.prepare(table.task, held, turns)
+    return Prepared(held=held, tokens=state["tokens"] + _spent(memory))
+
+
+def _spent(memory: TaskMemory) -> int:
+    cost = memory.means.tally.cost()
+    return cost["prompt_tokens"] + cost["reply_tokens"]
 
 
 def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
@@ -358,10 +372,8 @@ async def update(state: State, runtime: Context) -> Update:
 async def _observe(state: State, table: Table) -> Update:
     turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
     memory = table.baseline()
-    prepared = await memory.prepare(table.task, state["held"], turns[:-1])
-    held = await memory.observe(table.task, prepared, turns)
-    cost = memory.means.tally.cost()
-    return {"held": held, "tokens": state["tokens"] + cost["prompt_tokens"] + cost["reply_tokens"]}
+    held = await memory.observe(table.task, state["held"], turns)
+    return {"held": held, "tokens": state["tokens"] + _spent(memory)}
 
 
 async def _updated(turn: Turn, state: State, table: Table) -> Update:

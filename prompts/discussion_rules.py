@@ -18,7 +18,7 @@ from prompts.design_knowledge import (
     parts_of,
     platform_of,
 )
-from prompts.memory_rules import shortened, words
+from prompts.memory_rules import condensed, shortened, words
 
 PROPOSAL, SUMMARY, OBJECTION, GAP = "Proposal", "Summary", "Objection", "Gap"
 AT_ONCE = 3
@@ -211,10 +211,13 @@ def _lacking(item: Item, view: View) -> str:
 
 
 def fitted(lines: Sequence[str], room: int) -> str:
-    """Join lines, the longest shortened until all fit; what cannot fit even then is left out at the end."""
+    """Join lines, the longest condensed, then cut, until all fit; what cannot fit even so is left out."""
     kept = list(lines)
     while sum(map(len, kept)) + len(kept) > room:
         longest = max(range(len(kept)), key=lambda at: len(kept[at]))
+        if len(concise := condensed(kept[longest])) < len(kept[longest]):
+            kept[longest] = concise
+            continue
         if len(kept[longest]) <= SHORTEST:
             kept.pop()
         else:

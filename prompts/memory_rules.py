@@ -149,7 +149,7 @@ def _bound(template: Mapping[str, Any], memory: dict[str, Any], limit: int) -> N
         if not entry:
             return
         if len(entry) > SHORT:
-            _put(memory, path, at, shortened(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
+            _put(memory, path, at, _smaller(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
         elif not _drop(lists):
             _put(memory, path, at, entry[: max(0, len(entry) - excess)])
 
@@ -178,6 +178,16 @@ def _drop(lists: list[Any]) -> bool:
         return False
     fullest.pop(0)
     return True
+
+
+def _smaller(entry: str, room: int) -> str:
+    concise = condensed(entry)
+    return concise if len(concise) < len(entry) else shortened(entry, room)
+
+
+def condensed(text: str) -> str:
+    """Keep of each sentence what stands before its first semicolon."""
+    return ". ".join(sentence.partition(";")[0].rstrip(".") for sentence in text.split(". ")) + "."
 
 
 def shortened(entry: str, room: int) -> str:
