@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from mneme.errors import BadAnswer
 from models.asking import Answered
 from models.budget import tokens
 from prompts.prompt import Prompt
@@ -24,9 +25,6 @@ class Cost(TypedDict):
     calls: int
     prompt_tokens: int
     reply_tokens: int
-
-
-FREE = Cost(calls=0, prompt_tokens=0, reply_tokens=0)
 
 
 @dataclass
@@ -45,6 +43,12 @@ class Tally:
         self.reply_tokens += cost["reply_tokens"]
         return answered.value
 
+    def failed(self, question: Prompt[G, A], given: G, bad: BadAnswer) -> None:
+        """Count a question that got no usable answer: one reading at the least, and the last reply."""
+        self.calls += 1
+        self.prompt_tokens += tokens("\n".join(question.wording(given)))
+        self.reply_tokens += tokens(bad.raw)
+
     def cost(self) -> Cost:
         """Return what was counted."""
         return Cost(calls=self.calls, prompt_tokens=self.prompt_tokens, reply_tokens=self.reply_tokens)
@@ -62,9 +66,9 @@ def cost_of(question: Prompt[G, A], given: G, answered: Answered[A]) -> Cost:
 
 
 def total(one: Cost, other: Cost) -> Cost:
-    """Add two costs up; the reducer of a graph's state."""
+    """Add two costs up; the reducer of a graph's state, whose first value is empty."""
     return Cost(
-        calls=one["calls"] + other["calls"],
-        prompt_tokens=one["prompt_tokens"] + other["prompt_tokens"],
-        reply_tokens=one["reply_tokens"] + other["reply_tokens"],
+        calls=one.get("calls", 0) + other["calls"],
+        prompt_tokens=one.get("prompt_tokens", 0) + other["prompt_tokens"],
+        reply_tokens=one.get("reply_tokens", 0) + other["reply_tokens"],
     )

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from prompts.trajectories import Told
 
 LONG_COURSE = 30
-SEEN = 1500
+SEEN = 1200
+ROOM = 1600
+BRIEF = 160
 SAME = 0.8
 FEWEST_REPEATS = 2
 MOST_CHANGES = 8
@@ -17,8 +19,9 @@ STOP = frozenset(
         r"\w+", "a an and are be by following for conditions goal in is it of on or satisfy the to with"
     )
 )
-DONE = re.compile(r"Done, in order: (.*?)\.(?:\s|$)")
-EFFECTLESS = re.compile(r"Without effect: (.*?)\.(?:\s|$)")
+DONE = re.compile(r"^Done, in order: (.*)$", re.MULTILINE)
+EFFECTLESS = re.compile(r"^Without effect: (.*)$", re.MULTILINE)
+OPEN = re.compile(r"^Open: (.*)$", re.MULTILINE)
 NOT_AGAIN = (
     "Do not repeat an action that had no effect, or that only undoes the one before: find out which of its "
     "conditions is missing, and do what makes that true first."
@@ -48,27 +51,48 @@ def _kinds(text: str) -> set[str]:
 
 
 def phase(before: str, turns: Sequence[Told]) -> str:
-    """Sum up a phase: what was done in order, from the beginning; what had no effect; what was seen last."""
-    done = _listed(DONE, before) + [turn.output for turn in turns if turn.worked]
-    failed = _listed(EFFECTLESS, before) + [turn.output for turn in turns if not turn.worked]
+    """Sum up a phase: what was done in order, what had no effect, what is open, what was seen last."""
+    done = _listed(DONE, before) + [brief(turn.output) for turn in turns if turn.worked]
+    failed = _listed(EFFECTLESS, before) + [brief(turn.output) for turn in turns if turn.failed]
+    thoughts = _listed(OPEN, before) + [brief(turn.thought) for turn in turns if turn.thought]
     seen = [turn.outcome for turn in turns if turn.worked and turn.outcome]
-    said = [f"Done, in order: {', '.join(done)}."] if done else []
-    said += [f"Without effect: {', '.join(dict.fromkeys(failed))}."] if failed else []
-    said += [f"Last seen: {seen[-1][:SEEN]}"] if seen else []
-    return "\n".join(said) or "Nothing was done yet."
+    parts = (
+        ("Done, in order", _latest(done, ROOM)),
+        ("Without effect", _latest(failed, ROOM // 4)),
+        ("Open", _latest(thoughts, ROOM // 4)),
+        ("Last seen", seen[-1][:SEEN] if seen else ""),
+    )
+    return "\n".join(f"{name}: {told}" for name, told in parts if told) or "Nothing was done yet."
 
 
 def _listed(pattern: re.Pattern[str], text: str) -> list[str]:
     found = pattern.search(text)
-    return found[1].split(", ") if found else []
+    return found[1].split("; ") if found else []
+
+
+def _latest(said: Sequence[str], room: int) -> str:
+    """Join the latest of what was said, as much of it as there is room for, in order."""
+    kept: list[str] = []
+    for each in reversed(list(said)):
+        room -= len(each) + 2
+        if room < 0:
+            break
+        kept.insert(0, each)
+    return "; ".join(kept)
+
+
+def brief(text: str) -> str:
+    """Return a text, or where it is long its beginning, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= BRIEF else f"{line[:BRIEF].rpartition(' ')[0]} …"
 
 
 def failure(turns: Sequence[Told]) -> str:
     """Say what was repeated most: something without effect, else something that was done and undone."""
-    effectless = Counter(turn.output for turn in turns if not turn.worked).most_common(1)
+    effectless = Counter(brief(turn.output) for turn in turns if turn.failed).most_common(1)
     if effectless and effectless[0][1] >= FEWEST_REPEATS:
         return f"'{effectless[0][0]}' was tried {effectless[0][1]} times, though it had no effect."
-    repeated = Counter(turn.output for turn in turns).most_common(1)
+    repeated = Counter(brief(turn.output) for turn in turns).most_common(1)
     if repeated and repeated[0][1] >= FEWEST_REPEATS:
         return f"'{repeated[0][0]}' was done {repeated[0][1]} times: what it did was undone again and again."
     return f"The {len(turns)} steps that there were went to parts of the goal: its order was too long a way."

@@ -46,11 +46,11 @@ picked both up, moved and dropped them. Dropping before moving had no effect."}}
 def summarise_trial(given: Course) -> Summary:
     """Name the goal, the result, the actions that led on in their order, and what had no effect."""
     turns = read_turns(given.steps)
-    led_on = [turns[place].output for place in key_turns(turns)]
-    failed = list(dict.fromkeys(turn.output for turn in turns if not turn.worked))
+    led_on = [insight_rules.brief(turns[place].output) for place in key_turns(turns)]
+    failed = list(dict.fromkeys(insight_rules.brief(turn.output) for turn in turns if turn.failed))
     said = [f"{_one_sentence(given.goal)}.", f"It {_one_sentence(given.result)}."]
-    said += [f"What led on was {', '.join(led_on[:LISTED])}."] if led_on else []
-    said += [f"Without effect: {', '.join(failed[:NAMED])}."] if failed else []
+    said += [f"What led on was {_one_sentence(', '.join(led_on[:LISTED]))}."] if led_on else []
+    said += [f"Without effect: {_one_sentence(', '.join(failed[:NAMED]))}."] if failed else []
     return Summary(summary=" ".join(said))
 
 
@@ -118,9 +118,8 @@ class PhaseSummary(BaseModel):
     system=f"""A phase of a task is over. Put what the team must know to go on into a summary that will
 stand in the place of the whole conversation: what was done in which order, what had no effect, where
 things stand, what is still open. {DATA}
-Reply with one JSON object, e.g. {{"summary": "Done, in order: pick ball1 rooma left, move rooma roomb.
-Without effect: drop ball2 roomb right. Last seen: Robby is at roomb. Ball1 is carried by left. Open:
-ball2 is at roomb."}}""",
+Reply with one JSON object, e.g. {{"summary": "Done, in order: pick ball1 rooma left; move rooma roomb\\n
+Without effect: drop ball2 roomb right\\nOpen: ball2 is at roomb\\nLast seen: Robby is at roomb."}}""",
     user="Goal: $goal\n\nSummary of the phase before:\n$before\n\nThe turns since:\n$steps",
 )
 def summarise_phase(given: Phase) -> PhaseSummary:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 OBSERVATION = "\nObservation: "
 TURN = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTALL)
+START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
 NO_EFFECT = re.compile(r"\b(?:not valid|no effect|invalid|cannot|error|failed)\b", re.IGNORECASE)
-LOOKING = re.compile(r"\b(?:check valid actions|look around|think)\b", re.IGNORECASE)
+LOOKING = re.compile(r"^(?:check valid actions|look around|think)\b", re.IGNORECASE)
 
 
 class Told(NamedTuple):
@@ -19,9 +20,19 @@ class Told(NamedTuple):
     outcome: str
 
     @property
+    def failed(self) -> bool:
+        """Say whether the turn was answered as being without effect."""
+        return bool(NO_EFFECT.search(self.outcome))
+
+    @property
     def worked(self) -> bool:
         """Say whether the turn changed something, as far as the text tells."""
-        return not (NO_EFFECT.search(self.outcome) or LOOKING.search(self.output))
+        return not (self.failed or LOOKING.search(self.output))
+
+    @property
+    def thought(self) -> str:
+        """Return what was thought aloud in the turn, if it was a thought."""
+        return self.output.partition(":")[2].strip() if self.output.lower().startswith("think") else ""
 
 
 def tell(number: int, agent: str, output: str, outcome: str = "") -> str:
@@ -36,6 +47,11 @@ def read_turn(text: str) -> Told | None:
         return None
     number, agent, output, outcome = found.groups()
     return Told(int(number), agent.strip(), output.strip(), (outcome or "").strip())
+
+
+def split_turns(text: str) -> list[str]:
+    """Cut a text that holds several turns into their texts."""
+    return [each.strip() for each in START.split(text) if each.strip()]
 
 
 def read_turns(texts: Sequence[str]) -> list[Told]:

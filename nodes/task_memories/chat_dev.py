@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from models.asking import ask
 from nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
-from nodes.task_memories.windows import within
+from nodes.task_memories.windows import condensed, within
 from prompts.task_memories import Phase, summarise_phase
 
 PHASE = 10
@@ -25,9 +25,8 @@ class ChatDev(TaskMemory):
         since = turns[int(held.get("summed_up", 0)) :]
         if prompts % PHASE or not since:
             return {**held, "prompts": prompts}
-        given = Phase(
-            goal=task.goal, before=str(held.get("summary", "")), steps=[str(turn) for turn in since]
-        )
+        steps = condensed(self.means, [str(turn) for turn in since])
+        given = Phase(goal=task.goal, before=str(held.get("summary", "")), steps=steps)
         answered = await ask(summarise_phase, given, self.means.who, lane="background")
         summary = self.means.tally.add(summarise_phase, given, answered).summary
         return {"prompts": prompts, "summary": summary, "summed_up": len(turns)}

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from nodes.task_memories import insights
 from nodes.task_memories.interface import Held, Task, Trial
-from nodes.task_memories.recollecting import MEMORY, Recollecting, course, raw
+from nodes.task_memories.recollecting import MEMORY, Recollecting, raw
 from nodes.task_memories.windows import shortened
-from prompts.task_memories import Comparison, explain_failure, extract_key_steps, rate_relevance
+from prompts.task_memories import explain_failure, extract_key_steps
 from stores.trials import SIMILAR, Insight, Kept
 
 SHOWN = 1
@@ -41,7 +41,7 @@ class GMemory(Recollecting):
         """Return the most relevant success and failure among the nearest task and its neighbours."""
         nearest = await self.means.trials.nearest(task.goal, 1)
         around = [near for each in nearest for near in await self.means.trials.neighbours(each)]
-        rated = [(await self._relevance(task, each), each) for each in [*nearest, *around]]
+        rated = [(await self.relevance(task, each), each) for each in [*nearest, *around]]
         ranked = [each for _, each in sorted(rated, key=lambda pair: -pair[0])]
         succeeded = [each for each in ranked if each.success][:SHOWN]
         return succeeded + [each for each in ranked if not each.success][:SHOWN]
@@ -64,13 +64,9 @@ class GMemory(Recollecting):
 
     async def _lesson(self, trial: Trial) -> dict[str, object]:
         if not trial.success:
-            return {"fail_reason": (await self.ask(explain_failure, course(trial))).reason}
-        chosen = (await self.ask(extract_key_steps, course(trial))).steps
+            return {"fail_reason": (await self.ask(explain_failure, self.course(trial))).reason}
+        chosen = (await self.ask(extract_key_steps, self.course(trial))).steps
         return {"key_steps": [trial.turns[number].output for number in chosen]}
-
-    async def _relevance(self, task: Task, kept: Kept) -> int:
-        given = Comparison(goal=task.goal, other_goal=kept.goal, steps=kept.key_steps or kept.trajectory)
-        return int((await self.ask(rate_relevance, given)).score)
 
 
 def _insights(used: Sequence[Insight]) -> list[str]:

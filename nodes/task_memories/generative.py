@@ -2,7 +2,6 @@
 
 from nodes.task_memories.interface import Task
 from nodes.task_memories.recollecting import Recollecting
-from prompts.task_memories import Comparison, rate_relevance
 from stores.trials import Kept
 
 SHOWN = 1
@@ -20,8 +19,3 @@ class Generative(Recollecting):
         rated = [(await self.relevance(task, each), each) for each in nearest]
         best = sorted(rated, key=lambda pair: -pair[0])
         return [each for _, each in best[:SHOWN]]
-
-    async def relevance(self, task: Task, kept: Kept) -> int:
-        """Ask how much a trial helps with the task."""
-        given = Comparison(goal=task.goal, other_goal=kept.goal, steps=kept.trajectory)
-        return int((await self.ask(rate_relevance, given)).score)

@@ -14,6 +14,7 @@ from nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, T
 from nodes.task_memories.windows import within
 from prompts.intrinsic_memory import Remembering, Updated, update_memory_by
 from prompts.memory_template import Slots, empty
+from prompts.trajectories import Told
 from stores.agent_memory import AgentMemory
 from stores.records import Change, Source
 
@@ -57,12 +58,11 @@ class Intrinsic(TaskMemory):
     async def _updated(self, memory: dict[str, Any], turn: Turn) -> Answered[Updated]:
         role = self.means.roles[turn.agent]
         question = update_memory_by(role.template)
-        output = f"{turn.output}\nObservation: {turn.outcome}" if turn.outcome else turn.output
         given = Remembering(
             role=role.description,
             template=Slots(dict(role.template)),
             memory=Slots(memory),
-            output=output,
+            output=_output(turn),
             limit=CHARACTERS * self.means.memory_tokens,
         )
         answered = await ask(question, given, self.means.who, lane="background")
@@ -75,6 +75,16 @@ class Intrinsic(TaskMemory):
 
     def _change(self, reason: str, model: str) -> Change:
         return Change(reason=reason, actor=self.name, model=model, source=Source(tasks=[self.means.trial]))
+
+
+def _output(turn: Turn) -> str:
+    """Say O_{n,m}: what the agent said, or what it did and what came of it."""
+    told = Told(turn.number, turn.agent, turn.output, turn.outcome)
+    if told.thought or not turn.outcome:
+        return told.thought or turn.output
+    if told.failed:
+        return f"Action failed: {turn.output}. {turn.outcome}"
+    return f"Action worked: {turn.output}.\n{turn.outcome}"
 
 
 def _text(known: Any) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 
 from models.asking import ask
 from nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Trial, Turn
-from nodes.task_memories.windows import shortened, within
+from nodes.task_memories.windows import condensed, shortened, within
 from prompts.prompt import Prompt
-from prompts.task_memories import Course
+from prompts.task_memories import Comparison, Course, rate_relevance
 from stores.records import Change, Source
 from stores.trials import Kept
 
@@ -43,6 +43,19 @@ class Recollecting(TaskMemory):
         texts = [line for each in found for line in telling(each)]
         return shortened(self.means, task, texts)
 
+    def course(self, trial: Trial) -> Course:
+        """Return a trial as the memory's questions take it."""
+        ended = "succeeded" if trial.success else "failed"
+        result = f"{ended} after {len(trial.turns)} turns with {trial.reward:.0%} of the goal reached"
+        steps = condensed(self.means, [str(turn) for turn in trial.turns])
+        return Course(goal=trial.task.goal, result=result, steps=steps)
+
+    async def relevance(self, task: Task, kept: Kept) -> int:
+        """Ask how much a trial helps with the task, from 1 to 10."""
+        steps = condensed(self.means, kept.key_steps or kept.trajectory)
+        given = Comparison(goal=task.goal, other_goal=kept.goal, steps=steps)
+        return int((await self.ask(rate_relevance, given)).score)
+
     def change(self, trial: Trial) -> Change:
         """Say why something is written: a trial ended."""
         ended = "a task was done" if trial.success else "a task was not done"
@@ -72,10 +85,3 @@ def telling(kept: Kept) -> list[str]:
     """Say a trial, one text for its heading and one a turn."""
     ended = "succeeded" if kept.success else "failed"
     return [f"An earlier task that {ended}. Its goal: {kept.goal}\nWhat was done:", *kept.trajectory]
-
-
-def course(trial: Trial) -> Course:
-    """Return a trial as the memory's questions take it."""
-    ended = "succeeded" if trial.success else "failed"
-    result = f"{ended} after {len(trial.turns)} turns with {trial.reward:.0%} of the goal reached"
-    return Course(goal=trial.task.goal, result=result, steps=[str(turn) for turn in trial.turns])

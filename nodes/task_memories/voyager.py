@@ -1,7 +1,7 @@
 """Voyager: as MetaGPT, but a trial is found by a summary of its course in at most six sentences."""
 
 from nodes.task_memories.interface import Trial
-from nodes.task_memories.recollecting import Recollecting, course, raw
+from nodes.task_memories.recollecting import Recollecting, raw
 from prompts.task_memories import summarise_trial
 from stores.trials import Kept
 
@@ -13,5 +13,5 @@ class Voyager(Recollecting):
 
     async def kept(self, trial: Trial) -> Kept:
         """Return the trajectory, keyed by its summary."""
-        answer = await self.ask(summarise_trial, course(trial))
+        answer = await self.ask(summarise_trial, self.course(trial))
         return raw(trial, answer.summary)

@@ -8,6 +8,7 @@ from nodes.task_memories.interface import Means, Shown, Task, Turn
 
 SHARE = 0.5
 """The most that a recollection may take of what the task leaves of the window: turns need room, too."""
+SHORTEST = 20
 LEFT_OUT = "(The rest is left out.)"
 
 
@@ -27,3 +28,16 @@ def shortened(means: Means, task: Task, texts: Sequence[str]) -> str:
             return "\n".join([*kept, LEFT_OUT]) if kept else ""
         kept.append(text)
     return "\n".join(kept)
+
+
+def condensed(means: Means, texts: Sequence[str]) -> list[str]:
+    """Return the texts for a question about them all; where they are too long, each loses its end."""
+    needed = sum(tokens(text) for text in texts)
+    if needed <= means.window:
+        return list(texts)
+    share = means.window / needed
+    return [_cut(text, max(SHORTEST, int(len(text) * share))) for text in texts]
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[:room]} …"
