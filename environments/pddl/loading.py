@@ -14,7 +14,7 @@ from environments.pddl.world import Problem, describe_goal
 from mneme.errors import BadInput
 
 HARD = 6
-"""Goal literals from which AgentBoard calls a PDDL problem hard (its table 2)."""
+"""Goal literals from which a problem counts as hard: our line; AgentBoard keeps its labels elsewhere."""
 NUMBER = re.compile(r"(\d+)")
 
 
