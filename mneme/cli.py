@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from mneme.commands.discuss import discuss
 from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
 from mneme.commands.pddl import pddl
 from mneme.errors import MnemeError
@@ -30,6 +31,7 @@ app.add_typer(memories, name="memories")
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 app.add_typer(pddl, name="pddl")
+app.add_typer(discuss, name="discuss")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 

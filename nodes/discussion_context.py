@@ -24,7 +24,7 @@ from teams.team import Role, Team, load_team, read_team, shipped
 
 OWN = ("intrinsic", "none")
 """Memories that need no more of a conversation than its newest turns."""
-LARGEST_TURN = 3000
+LARGEST_TURN = 4000
 SMALLEST_TURN = 400
 
 
@@ -104,7 +104,7 @@ class Table:
 
     @property
     def is_intrinsic(self) -> bool:
-        return self.context.memory == "intrinsic"
+        return self.about.memory == "intrinsic"
 
     def room(self, count: Count) -> int:
         """Return the characters of a turn: half of what task and memory leave, so that others see it."""
@@ -114,7 +114,7 @@ class Table:
     async def shown_to(self, role: Role, upto: int, held: Held) -> Window:
         """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
         count = await counter_of(await resolve(who_answers(role, self.context)))
-        if self.context.memory not in OWN:
+        if self.about.memory not in OWN:
             return await self._recalled(role, upto, held, count)
         memory = await self.memory_text(role)
         turns = await self._newest(upto, self.budget, count)
@@ -143,10 +143,10 @@ class Table:
         """Return one of the baseline memories, at work for this discussion."""
         ledger, workspace = ledger_of(self.runtime), self.discussions.workspace
         return open_memory(
-            self.context.memory,
+            self.about.memory,
             Means(
                 ledger=ledger,
-                trials=Trials(ledger, workspace, self.context.memory),
+                trials=Trials(ledger, workspace, self.about.memory),
                 who=self.context.agents,
                 trial=self.about.id,
                 window=self.budget,

@@ -152,7 +152,7 @@ async def _check(task: str, team: Team, runtime: Context) -> None:
 
 
 async def _begin(table: Table) -> dict[str, Any]:
-    if table.context.memory == "none":
+    if table.about.memory == "none":
         return {}
     if not table.is_intrinsic:
         return await table.baseline().recall(table.task)
@@ -237,7 +237,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
 async def _prepared(state: State, table: Table) -> Prepared:
     """Let a baseline memory get ready for one more context; return what it holds then, and all tokens."""
     memory, held = table.baseline(), state["held"]
-    if table.context.memory not in OWN:
+    if table.about.memory not in OWN:
         turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
         held = await memory.prepare(table.task, held, turns)
     return Prepared(held=held, tokens=state["tokens"] + _spent(memory))
@@ -362,7 +362,7 @@ async def update(state: State, runtime: Context) -> Update:
     """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
     table = await Table.of(state["discussion_id"], runtime)
     turn = await table.conversation.get(state["turn"])
-    if turn is None or table.context.memory == "none":
+    if turn is None or table.about.memory == "none":
         return {}
     if not table.is_intrinsic:
         return await _observe(state, table)
@@ -480,7 +480,7 @@ async def close(state: State, runtime: Context) -> Update:
         }
     )
     await table.discussions.close(ended)
-    if table.context.memory not in OWN:
+    if table.about.memory not in OWN:
         await table.baseline().remember(await _trial(state, table), state["held"])
     runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
     return {}

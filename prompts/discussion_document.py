@@ -24,6 +24,7 @@ class Outline(BaseModel):
     fields: Texts = {}
     item: str
     item_fields: Texts
+    least: int = Field(1, description="How many items there must be.")
     ratings: Texts = {}
     report: Texts = {}
 
@@ -86,9 +87,9 @@ def is_whole(given: Documenting, answer: Written) -> None:
     """Refuse a document without items, with two of one name, or with ratings beyond 1 to 10."""
     parts = answer.parts
     names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
-    if not names or not all(names):
+    if len(names) < given.outline.least or not all(names):
         raise ValueError(
-            f"Give each {given.item} that was agreed, with its name; there is none, or one has none."
+            f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
         )
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{twice[0]} is there twice: join them.")

@@ -18,7 +18,7 @@ from prompts.design_knowledge import (
     parts_of,
     platform_of,
 )
-from prompts.memory_rules import condensed, shortened, words
+from prompts.memory_rules import CUT, condensed, shortened, words
 
 PROPOSAL, SUMMARY, OBJECTION, GAP = "Proposal", "Summary", "Objection", "Gap"
 AT_ONCE = 3
@@ -112,9 +112,9 @@ def items(text: str) -> list[Item]:
 
 
 def _item(hit: re.Match[str]) -> Item:
-    because, *rest = PART.split(hit[4].rstrip(' .,"'))
-    parts = {name.lower(): text.strip(" .;") for name, text in zip(rest[::2], rest[1::2], strict=True)}
-    return Item(hit[2].strip(), hit[3].strip(), because.strip(" .;"), _filled(parts), hit[1] or "")
+    because, *rest = PART.split(hit[4].rstrip(f' .,{CUT}"'))
+    parts = {name.lower(): text.strip(f" .;{CUT}") for name, text in zip(rest[::2], rest[1::2], strict=True)}
+    return Item(hit[2].strip(), hit[3].strip(), because.strip(f" .;{CUT}"), _filled(parts), hit[1] or "")
 
 
 def _filled(parts: dict[str, str]) -> dict[str, str]:

@@ -47,6 +47,7 @@ CUES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = (
 """What a statement looks like, and the words of slots that are for such statements."""
 LABEL, CUE, OVERLAP = 4.0, 2.0, 1.0
 ALIKE = 0.7
+CUT = "…"
 SHORT = 60
 """Characters below which an entry is not shortened any further."""
 
@@ -196,4 +197,4 @@ def shortened(entry: str, room: int) -> str:
     clause = max(head.rfind(". "), head.rfind("; "))
     if clause >= room // 2:
         return head[: clause + 1]
-    return head.rpartition(" ")[0].rstrip(",;:") or head
+    return f"{head[:-1].rpartition(' ')[0].rstrip(',;:') or head[:-1]}{CUT}"

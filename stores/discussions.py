@@ -158,14 +158,15 @@ class Conversation:
     async def newest_first(self, upto: int) -> AsyncIterator[Turn]:
         """Yield the turns up to a number, newest first, and read no more of them than are asked for."""
         for end in range(upto, 0, -PAGE):
-            for turn in reversed(await self._between(max(1, end - PAGE + 1), end)):
+            for turn in reversed(await self.between(max(1, end - PAGE + 1), end)):
                 yield turn
 
     async def all(self, upto: int) -> list[Turn]:
         """Return the turns up to a number, oldest first."""
-        return await self._between(1, upto)
+        return await self.between(1, upto)
 
-    async def _between(self, first: int, last: int) -> list[Turn]:
+    async def between(self, first: int, last: int) -> list[Turn]:
+        """Return the turns of these numbers that have been taken, oldest first."""
         ids = [record_id(self.namespace, _key(number)) for number in range(first, last + 1)]
         found = await self._ledger.by_ids(ids)
         return [Turn.model_validate(found[each].value) for each in ids if each in found]

@@ -29,7 +29,7 @@ def schema(document: Document) -> Json:
         "type": "object",
         "properties": fields | ratings,
         "patternProperties": {f"^{document.item} [1-9][0-9]*$": item},
-        "required": [*fields, f"{document.item} 1", *ratings],
+        "required": [*fields, *(f"{document.item} {n}" for n in range(1, document.least + 1)), *ratings],
         "additionalProperties": False,
     }
 

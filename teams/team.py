@@ -59,6 +59,7 @@ class Document(Strict):
     by: str = Field(description="The role that writes it.")
     fields: dict[str, str] = Field({}, description="Single fields, each with what it is for.")
     item: str = Field(min_length=1, max_length=40, description="What an item is called, e.g. Component.")
+    least: int = Field(1, ge=0, description="How many items a document must have.")
     item_fields: dict[str, str] = Field(min_length=1, description="An item's fields beside its name.")
     ratings: dict[str, str] = Field({}, description="Numbers from 1 to 10, each with what it rates.")
     report: dict[str, str] = Field({}, description="Prose for the report, each with what it is about.")
@@ -69,6 +70,7 @@ class Team(Strict):
 
     name: str = Field(pattern=NAME)
     purpose: str = ""
+    reviewed: bool = Field(True, description="Whether a person has read the templates; needed before use.")
     roles: list[Role] = Field(min_length=1)
     speakers: Annotated[RoundRobin | Delegated, Field(discriminator="kind")]
     document: Document
@@ -138,6 +140,8 @@ HINT = "See teams/data_pipeline.yaml, or make one: mneme discuss new-team."
 
 
 def _wrong(team: Team) -> Iterator[str]:
+    if not team.reviewed:
+        yield "reviewed: the templates were made by a machine; read them, then set reviewed: true."
     yield from _twice("roles", team.names)
     yield from _twice("roles (titles)", [role.title for role in team.roles])
     yield from _unknown(team)
