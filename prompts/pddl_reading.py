@@ -22,7 +22,9 @@ STEP = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 FAILED = re.compile(r"fail|without effect|not valid", re.IGNORECASE)
 WANTED = re.compile(r"\b(?:open|next|goal|plan|subgoal|wanted)\b", re.IGNORECASE)
 SETTLED = re.compile(r"\bdone\b|reached", re.IGNORECASE)
-SUBGOAL = re.compile(r"subgoal[^:]*: ([^.]*)\.(?:[^.:]*needed for: ([^.]*)\.)?", re.IGNORECASE)
+THOUGHT = re.compile(r"(?:;|think:|subgoals?:)\s*", re.IGNORECASE)
+NEEDED = re.compile(r"needed for:", re.IGNORECASE)
+IN_ORDER = re.compile(r"in order", re.IGNORECASE)
 LISTED = "valid actions: "
 FEW = 2
 
@@ -115,10 +117,10 @@ def _did(reading: Reading, act: Act) -> None:
 
 
 def _note_subgoals(reading: Reading, text: str) -> None:
-    told = [found.groups("") for found in SUBGOAL.finditer(f"{text.rstrip('.')}.")]
-    for wanted, served in told or [(_unlabelled(text), "")]:
-        serves = frozenset(reading.manual.facts_in(served))
-        reading.noted[:0] = [(each, serves) for each in reading.manual.facts_in(wanted)]
+    for thought in filter(str.strip, THOUGHT.split(text)):
+        wanted, *served = (reading.manual.facts_in(each) for each in NEEDED.split(thought)[:2])
+        serves = frozenset(served[0] if served else ())
+        reading.noted[:0] = [(each, serves) for each in wanted]
 
 
 def _read_memory(reading: Reading, memory: str) -> None:
@@ -224,8 +226,10 @@ def _read_note(reading: Reading, label: str, note: str) -> None:
         reading.failed += acts
     elif WANTED.search(label) and not SETTLED.search(label):
         _note_subgoals(reading, note)
-    elif acts:
+    elif acts and IN_ORDER.search(label):
         for act in acts:
             _did(reading, act)
+    elif acts:
+        reading.done += acts
     elif len(names) >= FEW:
         reading.orders.append(names)

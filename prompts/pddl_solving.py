@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from prompts.pddl_manual import Act, Binding, Doing, Sentence, filled, is_open, said, unified
+from prompts.pddl_manual import Act, Binding, Doing, Sentence, filled, is_open, is_parameter, said, unified
 from prompts.pddl_reading import Example, Reading
 
 AHEAD = 2
@@ -41,6 +41,7 @@ class Solving:
         self._reading, self._avoided = reading, avoided
         self._manual, self._facts = reading.manual, reading.facts
         self._matches: dict[Sentence, list[Binding]] = {}
+        self._given: dict[Sentence, bool] = {}
 
     def next(self) -> str:
         """Return the first choice that there is."""
@@ -108,9 +109,17 @@ class Solving:
             for form in doing.adds:
                 binding = unified(form, target, {})
                 if binding is not None and self._fits(doing, binding):
-                    found += self._completed(doing, doing.needs, binding, ())
-        found = [way for way in dict.fromkeys(found) if target not in way.missing]
+                    found += self._completed(doing, self._needs(doing), binding, ())
+        found = [way for way in dict.fromkeys(found) if self._can_be(way, target)]
         return sorted(found, key=lambda way: len(way.missing))[:WAYS]
+
+    def _can_be(self, way: Way, target: Sentence) -> bool:
+        """Say whether what is missing can be brought about, and is not the very thing that is wanted."""
+        return target not in way.missing and not any(map(self._is_given, way.missing))
+
+    def _needs(self, doing: Doing) -> list[Sentence]:
+        """Return what an action needs, first what no action can bring about."""
+        return sorted(doing.needs, key=lambda need: not self._is_given(need))
 
     def _fits(self, doing: Doing, binding: Binding) -> bool:
         return all(self._manual.may_be(doing, *each) for each in binding.items())
@@ -142,18 +151,25 @@ class Solving:
         return self._matches[need]
 
     def _invented(self, doing: Doing, binding: Binding) -> Binding | None:
-        """Let parameters that nothing has bound stand for objects of their kind that are not in use yet."""
+        """Let parameters that nothing has bound stand for objects of their kind that are not in use yet.
+
+        Rather for those that something is known of together with the objects in use.
+        """
         bound = dict(binding)
         for parameter in doing.parameters:
             if parameter in bound:
                 continue
             used = set(bound.values())
-            things = (thing for thing in self._manual.kinds if self._manual.may_be(doing, parameter, thing))
-            free = next((thing for thing in things if thing not in used), None)
-            if free is None:
+            kin = [each for each in self._manual.kinds if self._manual.may_be(doing, parameter, each)]
+            free = [each for each in kin if each not in used]
+            if not free:
                 return None
-            bound[parameter] = free
+            bound[parameter] = max(free, key=lambda each: self._together(each, used))
         return bound
+
+    def _together(self, thing: str, used: set[str]) -> int:
+        """Count the facts that speak of a thing and of one of those in use."""
+        return sum(thing in fact and not used.isdisjoint(fact) for fact in self._facts)
 
     @cached_property
     def possible(self) -> list[Act]:
@@ -161,7 +177,7 @@ class Solving:
         ways = [
             way
             for doing in self._manual.doings.values()
-            for way in self._completed(doing, doing.needs, {}, ())
+            for way in self._completed(doing, self._needs(doing), {}, ())
             if not way.missing
         ]
         return [way.act for way in dict.fromkeys(ways) if self._changes(way.act)]
@@ -232,15 +248,17 @@ class Solving:
         for target in self.wanted:
             for way in self._ways(target):
                 for need in way.missing:
-                    if need not in self.wanted and not self._is_given(need):
+                    if need not in self.wanted:
                         thought = f"think: open subgoal: {said(need)}. It is needed for: {said(target)}."
                         return "" if thought in self._avoided else thought
         return ""
 
     def _is_given(self, need: Sentence) -> bool:
-        """Say whether no action makes something true, so that it is no subgoal."""
-        adds = (form for doing in self._manual.doings.values() for form in doing.adds)
-        return all(unified(form, need, {}) is None for form in adds)
+        """Say whether no action makes something true, so that it can be found, but not brought about."""
+        if need not in self._given:
+            adds = (form for doing in self._manual.doings.values() for form in doing.adds)
+            self._given[need] = not any(len(form) == len(need) and _alike(form, need) for form in adds)
+        return self._given[need]
 
     def _as_advised(self) -> str:
         """Do the next action in an order that an insight tells."""
@@ -274,3 +292,9 @@ class Solving:
         """Repeat something that is possible, since nothing else is left; else look around."""
         able = [*self.possible, *self._reading.listed]
         return next((str(act) for act in able if str(act) not in self._avoided), "look around")
+
+
+def _alike(form: Sentence, other: Sentence) -> bool:
+    """Say whether two sentences could say the same, whatever their parameters stand for."""
+    pairs = zip(form, other, strict=True)
+    return all(one == two or is_parameter(one) or is_parameter(two) for one, two in pairs)
