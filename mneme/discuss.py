@@ -50,7 +50,7 @@ async def discuss(
     await show_notice(context["agents"])
     async with (
         open_workflows(GRAPH) as flows,
-        flows.operations(DiscussionOperations, context["workspace"]) as done,
+        flows.operations(DiscussionOperations, context["team"]) as done,
     ):
         known = await _known(done, discussion_id, given)
         if not await _run(flows, known, await done.whose(), given, context, as_json):
@@ -249,9 +249,9 @@ async def _write(done: DiscussionOperations, about: Discussion, out: Path | None
 # Looking back
 
 
-async def list_(workspace: str, limit: int, as_json: bool) -> None:
+async def list_(owner: str, limit: int, as_json: bool) -> None:
     """List discussions."""
-    async with open_operations(DiscussionOperations, workspace) as done:
+    async with open_operations(DiscussionOperations, owner) as done:
         found = await done.list(limit)
     if as_json:
         for each in found:
@@ -269,9 +269,9 @@ def _title(about: Discussion) -> str:
     return about.task.strip().splitlines()[0][:60]
 
 
-async def show(workspace: str, discussion: str, as_json: bool) -> None:
+async def show(owner: str, discussion: str, as_json: bool) -> None:
     """Print a discussion with its turns."""
-    async with open_operations(DiscussionOperations, workspace) as done:
+    async with open_operations(DiscussionOperations, owner) as done:
         about = await done.starting(discussion)
         turns = await done.turns(about.id)
     if as_json:
@@ -283,16 +283,16 @@ async def show(workspace: str, discussion: str, as_json: bool) -> None:
         console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
 
 
-async def report(workspace: str, discussion: str, out: Path | None, as_json: bool) -> None:
+async def report(owner: str, discussion: str, out: Path | None, as_json: bool) -> None:
     """Write a discussion's report again."""
-    async with open_operations(DiscussionOperations, workspace) as done:
+    async with open_operations(DiscussionOperations, owner) as done:
         about = await done.starting(discussion)
         files = await _write(done, about, out)
     _print_end(about, files, as_json)
 
 
 async def memory(
-    workspace: str,
+    owner: str,
     discussion: str,
     agent: str,
     turns: tuple[int | None, int | None],
@@ -301,7 +301,7 @@ async def memory(
 ) -> None:
     """Print an agent's memory after a turn, its versions, or what changed in it between two turns."""
     since, turn = turns
-    async with open_operations(DiscussionOperations, workspace) as done:
+    async with open_operations(DiscussionOperations, owner) as done:
         about = await done.starting(discussion)
         if history:
             for each in await done.memory_history(about.id, agent):

@@ -1,4 +1,4 @@
-"""What the command line may do with a workspace's discussions, here or through a running server."""
+"""What the command line may do with somebody's discussions, here or through a running server."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -26,8 +26,8 @@ class DiscussionOperations(Discussions):
     """The operations that a server does for the command line."""
 
     async def whose(self) -> str:
-        """Return the workspace whose discussions these are."""
-        return self.workspace
+        """Return whose discussions these are: a server answers with the caller's own of that name."""
+        return self.owner
 
     async def starting(self, beginning: str) -> Discussion:
         """Return the one discussion whose id begins so; the latest for nothing. Raises NotFound, BadInput."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mneme.errors import BadInput
 from models.asking import resolve
 from models.tokenizers import Count, counter_of
-from nodes.context import ALONE, RESPONDER, ledger_of, own_team
+from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
 from nodes.context_window import Window, f_context
 from nodes.task_memories.interface import Held, Means, TaskMemory
 from nodes.task_memories.interface import Role as MemoryRole
@@ -28,16 +28,9 @@ LARGEST_TURN = 4000
 SMALLEST_TURN = 400
 
 
-class DiscussionContext(BaseModel):
-    """Whose discussion it is, who answers, with which memory, and where a person joins in."""
+class DiscussionContext(OwnedByTeam):
+    """Who answers, with which memory, where a person joins in; `team` is whose discussions these are."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    workspace: str = Field(
-        "local",
-        description="Under whose name discussions and memories are kept. Where the server authenticates, "
-        "within the caller's own.",
-    )
     agents: str = Field("auto", description=f"Who answers for every role that names no model. {RESPONDER}")
     memory: MemoryName = Field(
         "intrinsic", description="The agents' memory; `none` is the paper's baseline: the newest turns alone."
@@ -65,10 +58,8 @@ def team_given(given: Any) -> Team:
 
 
 def discussions_of(runtime: Context) -> Discussions:
-    """Return the discussions of this run's workspace, which is within the authenticated user's own."""
-    user = runtime.server_info.user if runtime.server_info else None
-    identity = None if user is None or ALONE in user.permissions else user.identity
-    return Discussions(ledger_of(runtime), own_team(identity, runtime.context.workspace))
+    """Return the discussions of this run's owner."""
+    return Discussions(ledger_of(runtime), team_of(runtime))
 
 
 def who_answers(role: Role, context: DiscussionContext) -> str:
@@ -99,6 +90,11 @@ class Table:
         return self.context.context_tokens or self.team.context_tokens
 
     @property
+    def memory_tokens(self) -> int:
+        """Return the bound of a memory: the team's, or the same share of a smaller context."""
+        return self.team.memory_within(self.budget)
+
+    @property
     def max_turns(self) -> int:
         return self.context.max_turns or self.team.max_turns
 
@@ -108,7 +104,7 @@ class Table:
 
     def room(self, count: Count) -> int:
         """Return the characters of a turn: half of what task and memory leave, so that others see it."""
-        left = self.budget - count(self.about.task) - self.team.memory_tokens
+        left = self.budget - count(self.about.task) - self.memory_tokens
         return max(SMALLEST_TURN, min(LARGEST_TURN, 3 * left // 2))
 
     async def shown_to(self, role: Role, upto: int, held: Held) -> Window:
@@ -141,16 +137,16 @@ class Table:
 
     def baseline(self) -> TaskMemory:
         """Return one of the baseline memories, at work for this discussion."""
-        ledger, workspace = ledger_of(self.runtime), self.discussions.workspace
+        ledger, owner = ledger_of(self.runtime), self.discussions.owner
         return open_memory(
             self.about.memory,
             Means(
                 ledger=ledger,
-                trials=Trials(ledger, workspace, self.about.memory),
+                trials=Trials(ledger, owner, self.about.memory),
                 who=self.context.agents,
                 trial=self.about.id,
                 window=self.budget,
-                team=workspace,
+                team=owner,
                 roles={role.name: MemoryRole(role.description, role.memory) for role in self.team.roles},
             ),
         )

@@ -52,7 +52,7 @@ from stores.discussions import Discussion, Ending, Turn
 from stores.records import Change
 from teams.document import check, filed
 from teams.selection import Floor, part_of, sigma
-from teams.team import Delegated, Role, Team
+from teams.team import CHARACTERS_PER_TOKEN, Delegated, Role, Team
 
 __all__ = ["DiscussionContext"]
 
@@ -141,7 +141,7 @@ async def _check(task: str, team: Team, runtime: Context) -> None:
     if context.person:
         team.role(context.person)
     budget = context.context_tokens or team.context_tokens
-    memory = team.memory_tokens if context.memory != "none" else 0
+    memory = team.memory_within(budget) if context.memory != "none" else 0
     for role in team.roles:
         count = await counter_of(await resolve(who_answers(role, context)))
         if (needed := count(task) + memory) >= budget:
@@ -388,7 +388,7 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
         template=Slots(role.memory),
         memory=Slots(known.memory),
         output=turn.message,
-        limit=table.team.memory_characters,
+        limit=CHARACTERS_PER_TOKEN * table.memory_tokens,
     )
     answered = await ask(question, given, who_answers(role, table.context), lane="user")
     change = Change(reason=answered.value.reason, actor=turn.speaker, model=answered.responder)

@@ -118,8 +118,10 @@ def _set(memory: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _add(kept: list[str], said: str) -> bool:
-    """Add a statement, in the place of an older one about the same; return whether anything changed."""
+    """Add a statement as the newest, in the place of an older one about the same; say whether it is new."""
     if said in kept:
+        kept.remove(said)
+        kept.append(said)
         return False
     older = next((number for number, each in enumerate(kept) if _same_subject(each, said)), None)
     if older is not None:

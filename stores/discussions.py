@@ -67,12 +67,12 @@ class Discussion(BaseModel):
 
 
 class Discussions:
-    """The discussions of one workspace; another workspace's cannot be named through it."""
+    """The discussions of one owner; another's cannot be named through it."""
 
-    def __init__(self, ledger: Ledger, workspace: str) -> None:
+    def __init__(self, ledger: Ledger, owner: str) -> None:
         self._ledger = ledger
-        self.workspace = workspace
-        self.namespace: Namespace = check_namespace(("teams", workspace, "discussions"))
+        self.owner = owner
+        self.namespace: Namespace = check_namespace(("teams", owner, "discussions"))
 
     async def open(self, discussion: Discussion) -> Discussion:
         """Keep what a discussion is about, once. Raises BadInput where its id names another one."""

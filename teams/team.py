@@ -94,9 +94,9 @@ class Team(Strict):
         """Return those who must all accept before the document is written."""
         return self.speakers.workers if isinstance(self.speakers, Delegated) else self.speakers.order
 
-    @property
-    def memory_characters(self) -> int:
-        return self.memory_tokens * CHARACTERS_PER_TOKEN
+    def memory_within(self, context_tokens: int) -> int:
+        """Return the bound of a memory in tokens: the team's, or the same share of a smaller context."""
+        return min(self.memory_tokens, self.memory_tokens * context_tokens // self.context_tokens)
 
 
 def shipped() -> list[str]:
@@ -154,7 +154,7 @@ def _wrong(team: Team) -> Iterator[str]:
     for role in team.roles:
         if wrong := wrong_in(role.memory, f"roles.{role.name}.memory"):
             yield wrong
-        elif size(empty(role.memory)) > SKELETON * team.memory_characters:
+        elif size(empty(role.memory)) > SKELETON * CHARACTERS_PER_TOKEN * team.memory_tokens:
             yield f"roles.{role.name}.memory has too many slots for {team.memory_tokens} memory_tokens."
     if team.memory_tokens >= team.context_tokens:
         yield f"memory_tokens: {team.memory_tokens} leave nothing of {team.context_tokens} context_tokens."

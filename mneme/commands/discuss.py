@@ -26,9 +26,7 @@ discuss = typer.Typer(
     help="Let a team discuss a task, each agent with a memory of its own: mneme discuss TASK.md --team NAME.",
 )
 
-Workspace = Annotated[
-    str, typer.Option("--workspace", "-w", envvar="MNEME_WORKSPACE", help="Whose discussions.")
-]
+Owner = Annotated[str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="Whose discussions.")]
 Agents = Annotated[
     str, typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers for all agents: auto, rules, …")
 ]
@@ -66,7 +64,7 @@ def run_discussion(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of document and report; default: discussions/ID.")
     ] = None,
-    workspace: Workspace = "local",
+    owner: Owner = "local",
     as_json: Json = False,
 ) -> None:
     """Discuss a task until all accept, and write the document (also without the word `run`)."""
@@ -79,38 +77,38 @@ def run_discussion(
         "max_turns": max_turns,
         "person": person,
         "approve": approve,
-        "workspace": workspace,
+        "team": owner,
     }
     run_command(run.discuss(task, team, models or [], discussion, context, out, as_json))
 
 
 @discuss.command("list")
-def list_discussions(workspace: Workspace = "local", limit: Limit = 100, as_json: Json = False) -> None:
+def list_discussions(owner: Owner = "local", limit: Limit = 100, as_json: Json = False) -> None:
     """List the discussions, in the order in which they began."""
     from mneme import discuss as run
 
-    run_command(run.list_(workspace, limit, as_json))
+    run_command(run.list_(owner, limit, as_json))
 
 
 @discuss.command()
-def show(discussion: Which = "", workspace: Workspace = "local", as_json: Json = False) -> None:
+def show(discussion: Which = "", owner: Owner = "local", as_json: Json = False) -> None:
     """Show a discussion: how it ended, the document, the transcript."""
     from mneme import discuss as run
 
-    run_command(run.show(workspace, discussion, as_json))
+    run_command(run.show(owner, discussion, as_json))
 
 
 @discuss.command()
 def report(
     discussion: Which = "",
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
-    workspace: Workspace = "local",
+    owner: Owner = "local",
     as_json: Json = False,
 ) -> None:
     """Write document, transcript, memories and report of a discussion again."""
     from mneme import discuss as run
 
-    run_command(run.report(workspace, discussion, out, as_json))
+    run_command(run.report(owner, discussion, out, as_json))
 
 
 @discuss.command()
@@ -122,13 +120,13 @@ def memory(
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
     discussion: Which = "",
-    workspace: Workspace = "local",
+    owner: Owner = "local",
     as_json: Json = False,
 ) -> None:
     """Show an agent's memory, now or after a turn, or what changed in it between two turns."""
     from mneme import discuss as run
 
-    run_command(run.memory(workspace, discussion, agent, (since, turn), history, as_json))
+    run_command(run.memory(owner, discussion, agent, (since, turn), history, as_json))
 
 
 @discuss.command("teams")
