@@ -20,10 +20,13 @@ from nodes.task_memories.kinds import MemoryName, open_memory
 from prompts.memory_template import Slots
 from stores.discussions import Conversation, Discussion, Discussions, Turn
 from stores.trials import Trials
-from teams.team import Role, Team, load_team, read_team, shipped
+from teams.selection import part_of
+from teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
 
 OWN = ("intrinsic", "none")
 """Memories that need no more of a conversation than its newest turns."""
+SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
+"""What a turn may take of the tokens that task and memory leave to turns."""
 LARGEST_TURN = 4000
 SMALLEST_TURN = 400
 
@@ -102,10 +105,11 @@ class Table:
     def is_intrinsic(self) -> bool:
         return self.about.memory == "intrinsic"
 
-    def room(self, count: Count) -> int:
-        """Return the characters of a turn: half of what task and memory leave, so that others see it."""
+    def room(self, role: Role, count: Count) -> int:
+        """Return the characters of a turn, so that others see it whole: a share of what they have left."""
         left = self.budget - count(self.about.task) - self.memory_tokens
-        return max(SMALLEST_TURN, min(LARGEST_TURN, 3 * left // 2))
+        share = SHARES[part_of(self.team, role.name)]
+        return max(SMALLEST_TURN, min(LARGEST_TURN, round(CHARACTERS_PER_TOKEN * left * share)))
 
     async def shown_to(self, role: Role, upto: int, held: Held) -> Window:
         """Return C_{n,m}: what this role is shown after that turn (equation 1)."""

@@ -214,7 +214,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         turns=window.turns,
         item=table.team.document.item,
         fields=list(table.team.document.item_fields),
-        room=table.room(await counter_of(who)),
+        room=table.room(role, await counter_of(who)),
     )
     question, asked = _asked(given, state, table)
     answered = await ask(question, asked, who, lane="user")

@@ -18,7 +18,7 @@ from prompts.design_knowledge import (
     parts_of,
     platform_of,
 )
-from prompts.memory_rules import CUT, condensed, shortened, words
+from prompts.memory_rules import CUT, briefer, words
 
 PROPOSAL, SUMMARY, OBJECTION, GAP = "Proposal", "Summary", "Objection", "Gap"
 AT_ONCE = 3
@@ -211,15 +211,12 @@ def _lacking(item: Item, view: View) -> str:
 
 
 def fitted(lines: Sequence[str], room: int) -> str:
-    """Join lines, the longest condensed, then cut, until all fit; what cannot fit even so is left out."""
+    """Join lines, the longest said ever more briefly until all fit; what cannot even so is left out."""
     kept = list(lines)
     while sum(map(len, kept)) + len(kept) > room:
         longest = max(range(len(kept)), key=lambda at: len(kept[at]))
-        if len(concise := condensed(kept[longest])) < len(kept[longest]):
-            kept[longest] = concise
-            continue
         if len(kept[longest]) <= SHORTEST:
             kept.pop()
         else:
-            kept[longest] = shortened(kept[longest], max(SHORTEST, len(kept[longest]) * 4 // 5))
+            kept[longest] = briefer(kept[longest], max(SHORTEST, len(kept[longest]) * 4 // 5))
     return "\n".join(kept)

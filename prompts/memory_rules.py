@@ -48,6 +48,12 @@ CUES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = (
 LABEL, CUE, OVERLAP = 4.0, 2.0, 1.0
 ALIKE = 0.7
 CUT = "…"
+BRIEFER = (12, 9, 7, 5, 4)
+"""Words that are kept of each sentence, where a text must be said more and more briefly."""
+NAMED = re.compile(
+    r"[^:(.]{1,70}(?:\([^)]{1,80}\) (?:because )?|: )(?:[A-Z][^:(.]{1,60}\([^)]{1,80}\) (?:because )?)?"
+)
+"""What a sentence is about: `Data ingestion (Kafka) because …`, `Pros: …`."""
 SHORT = 60
 """Characters below which an entry is not shortened any further."""
 
@@ -152,7 +158,7 @@ def _bound(template: Mapping[str, Any], memory: dict[str, Any], limit: int) -> N
         if not entry:
             return
         if len(entry) > SHORT:
-            _put(memory, path, at, _smaller(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
+            _put(memory, path, at, briefer(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
         elif not _drop(lists):
             _put(memory, path, at, entry[: max(0, len(entry) - excess)])
 
@@ -183,14 +189,33 @@ def _drop(lists: list[Any]) -> bool:
     return True
 
 
-def _smaller(entry: str, room: int) -> str:
-    concise = condensed(entry)
-    return concise if len(concise) < len(entry) else shortened(entry, room)
+def briefer(text: str, room: int) -> str:
+    """Say a text more briefly: its sentences' first clauses, then their first words; at last cut it."""
+    if len(concise := _clauses(text)) < len(text):
+        return concise
+    for most in BRIEFER:
+        if len(brief := _words(text, most)) < len(text):
+            return brief
+    return shortened(text, room)
 
 
-def condensed(text: str) -> str:
+def _clauses(text: str) -> str:
     """Keep of each sentence what stands before its first semicolon."""
     return ". ".join(sentence.partition(";")[0].rstrip(".") for sentence in text.split(". ")) + "."
+
+
+def _words(text: str, most: int) -> str:
+    """Keep of each sentence its subject, where it names one, and so many words after it."""
+    return ". ".join(_first_words(sentence.rstrip("."), most) for sentence in text.split(". ")) + "."
+
+
+def _first_words(sentence: str, most: int) -> str:
+    named = NAMED.match(sentence)
+    subject = named[0] if named else ""
+    kept = sentence[len(subject) :].rstrip(CUT).split()
+    said = " ".join(kept[:most])
+    is_cut = len(kept) > most or sentence.endswith(CUT)
+    return f"{subject}{said}{CUT if is_cut else ''}"
 
 
 def shortened(entry: str, room: int) -> str:
