@@ -46,7 +46,7 @@ class Solving:
     def next(self) -> str:
         """Return the first choice that there is."""
         return (
-            self._at_once() or self._as_before() or self._two_ahead() or self._thought()
+            self._at_once() or self._two_ahead() or self._as_before() or self._thought()
             or self._as_advised() or self._untried() or self._asked() or self._again()
         )  # fmt: skip
 
@@ -219,7 +219,7 @@ class Solving:
             return same, sum(thing in asked for thing in act.things)
 
         best = max(able, key=fitness, default=None)
-        return best if best is not None and sum(fitness(best)) > 0 else None
+        return best if best is not None and fitness(best)[0] > 0 else None
 
     def _roles(self, example: Example, at: int) -> Binding:
         """Let the objects of the goal that the model's action served stand for those of one wanted here."""
