@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from evals.report import Row
@@ -46,12 +47,20 @@ async def open_fresh_ledger(folder: Path, embedder: str) -> Ledger:
     return await open_ledger(str(folder), await open_embedder(embedder))
 
 
-async def hold(case: Case, ledger: Ledger, saver: BaseCheckpointSaver[str] | None = None) -> Row:
-    """Hold a discussion to its end; return what it produced and every turn."""
+async def hold(
+    case: Case, ledger: Ledger, saver: BaseCheckpointSaver[str] | None = None, says: str = ""
+) -> Row:
+    """Hold a discussion to its end; return what it produced and every turn.
+
+    Where the context has a person, that one says each time what is given, numbered, and never accepts.
+    """
     graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger), checkpointer=saver)
     given: Any = {"task": case.task, "team": case.team.model_dump(mode="json"), "discussion_id": case.id}
     config: Any = {"configurable": {"thread_id": case.id}}
     result = await graph.ainvoke(given, config, context=case.context)
+    while "__interrupt__" in result:
+        answer: Any = Command(resume={"message": says.format(turn=result["turn"] + 1), "accept": False})
+        result = await graph.ainvoke(answer, config, context=case.context)
     discussions = Discussions(ledger, case.context.team)
     turns = await discussions.conversation(case.id).all(result["turn"])
     return {
