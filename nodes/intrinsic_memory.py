@@ -21,6 +21,7 @@ from typing_extensions import TypedDict
 from mneme.errors import BadInput
 from models.asking import Answered, ask, resolve
 from models.tokenizers import counter_of
+from nodes.context_window import Window
 from nodes.costs import cost_of
 from nodes.discussion_context import (
     OWN,
@@ -289,16 +290,16 @@ class Spoken(BaseModel):
 async def hear(state: State, runtime: Context) -> Update:
     """Wait for the person who speaks for this role, and keep what is said."""
     table = await Table.of(state["discussion_id"], runtime)
-    role, number = table.team.role(state["speaker"]), state["turn"] + 1
-    said = await table.conversation.get(number)
+    role = table.team.role(state["speaker"])
+    said = await table.conversation.get(state["turn"] + 1)
     if said is None:
-        spoken = await _wait_for_words(role, state, table)
-        said = await table.conversation.add(_by_person(spoken, role, number, state, table))
+        window = await table.shown_to(role, state["turn"], state["held"])
+        spoken = _wait_for_words(role, window, state, table)
+        said = await table.conversation.add(_by_person(spoken, role, window, state, table))
     return _heard(said, state, runtime)
 
 
-async def _wait_for_words(role: Role, state: State, table: Table) -> Spoken:
-    window = await table.shown_to(role, state["turn"], state["held"])
+def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> Spoken:
     question = {
         "role": role.title,
         "task": window.task,
@@ -311,16 +312,18 @@ async def _wait_for_words(role: Role, state: State, table: Table) -> Spoken:
     return spoken
 
 
-def _by_person(spoken: Spoken, role: Role, number: int, state: State, table: Table) -> Turn:
+def _by_person(spoken: Spoken, role: Role, window: Window, state: State, table: Table) -> Turn:
     may_end = part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
     return Turn(
-        number=number,
+        number=state["turn"] + 1,
         speaker=role.name,
         title=role.title,
         message=spoken.message,
         accept=spoken.accept,
         finalize=spoken.finalize and may_end,
         person=True,
+        context_tokens=window.tokens,
+        turns_shown=len(window.turns),
         answered_by="a person",
     )
 

@@ -39,11 +39,17 @@ class Kind:
     because: str
     parts: dict[str, str]
     needs: str = ""
+    specific: bool = True
     effort: int = 2
 
     def choice(self, platform: str) -> str:
         """Return what to choose on a platform; the first choice where nothing is known of it."""
         return self.choices.get(platform) or next(iter(self.choices.values()))
+
+    def alternative(self, platform: str) -> str:
+        """Return what can be chosen on any platform; nothing where that is the choice already."""
+        other = self.choices.get(OPEN, "")
+        return other if other != self.choice(platform) else ""
 
     def because_of(self, task: str) -> str:
         """Return why a task calls for it."""
@@ -51,7 +57,9 @@ class Kind:
 
 
 def _component(row: dict[str, Any]) -> Kind:
-    return Kind(**{**row, "needs": rf"\b(?:{row.get('needs', '')})"})
+    """Read a component: specific where something in a task calls for it, not just any pipeline."""
+    needs = row.get("needs", "")
+    return Kind(**{**row, "needs": rf"\b(?:{needs})", "specific": bool(needs)})
 
 
 def _finding(row: dict[str, Any]) -> Kind:
@@ -63,6 +71,7 @@ def _finding(row: dict[str, Any]) -> Kind:
         field=row["field"],
         needs=rf"(?s)^(?!.*(?:{row['silent']}))(?=.*\b(?:{row['needs']}))",
         choices={"": row["severity"]},
+        specific=row["severity"] != "minor",
         because=f"the design needs it and does not speak of {subject}",
         parts={"severity": row["severity"], "evidence": evidence, "suggestion": row["suggestion"]},
     )

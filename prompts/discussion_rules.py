@@ -21,8 +21,11 @@ from prompts.design_knowledge import (
 from prompts.memory_rules import CUT, briefer, words
 
 PROPOSAL, SUMMARY, OBJECTION, GAP = "Proposal", "Summary", "Objection", "Gap"
-AT_ONCE = 3
-"""Proposals in one turn."""
+AT_ONCE = 2
+"""Proposals in one turn, and answers to those of others."""
+CORE = 4
+"""Items that an agent stands for without being asked for more."""
+GAPS = 3
 ITEM = re.compile(r"^[\s\"\-*•]*(?:([A-Z]\w+): )?([A-Z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^\"]*)")
 PART = re.compile(r"(?:^|[.;] )([A-Z][a-z]+): ")
 ASKED = re.compile(r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.M)
@@ -85,7 +88,15 @@ class View:
 
     @property
     def mine(self) -> list[Kind]:
-        return [kind for kind in self.called_for if is_competent(self.duties, kind)]
+        """Return what this agent stands for: the most specific of its field, and what was asked of it."""
+        own = [kind for kind in self.called_for if is_competent(self.duties, kind)]
+        own.sort(key=lambda kind: not kind.specific)
+        asked = "\n".join(self.gaps + [turn for turn in self.turns if PERSON.match(turn)])
+        return own[:CORE] + [kind for kind in own[CORE:] if words(kind.name) <= words(asked)]
+
+    @property
+    def gaps(self) -> list[str]:
+        return [line for turn in self.turns for line in turn.splitlines() if line.startswith(GAP)]
 
     def proposal(self, kind: Kind) -> Item:
         """Say a kind of item as a proposal for this task."""
@@ -147,12 +158,39 @@ def contribution(view: View, room: int) -> tuple[str, str, bool]:
     objections = _objections(view)
     accept = len(missing) <= AT_ONCE and not (lost or objections)
     lines = [f"{PROPOSAL}: {item}" for item in said] + [f"{OBJECTION}: {each}" for each in objections]
+    lines += [*_weighed(missing[:AT_ONCE], view.task), *_reactions(view)]
     lines += ["Accepted: I accept the solution with what is said here."] if accept else []
     reasons = [
         f"{len(missing)} of my {len(mine)} items are missing",
         f"{len(lost)} were left out of the summary",
     ]
     return f"{'; '.join(reasons)}.", fitted(lines or ["I have nothing to add yet."], room), accept
+
+
+def _weighed(proposed: Sequence[Kind], task: str) -> list[str]:
+    """Say which alternative to each proposal was weighed."""
+    platform = platform_of(task)
+    return [
+        f"Alternative: {kind.name}: {other} was weighed; {kind.choice(platform)} fits {platform}."
+        for kind in proposed
+        if (other := kind.alternative(platform))
+    ]
+
+
+def _reactions(view: View) -> list[str]:
+    """Answer the newest proposals of other fields, once each as far as this agent remembers."""
+    own = {kind.name.lower() for kind in view.mine}
+    told = [item for turn in view.turns for item in items(turn) if item.label == PROPOSAL]
+    others = [item for name, item in named(told).items() if name not in own]
+    seen = "\n".join([view.memory, *view.turns])
+    new = [item for item in others if f"{item.name}: {item.choice}" not in seen]
+    return [_reaction(item) for item in new[-AT_ONCE:]]
+
+
+def _reaction(item: Item) -> str:
+    if against := item.parts.get("cons", "").partition(";")[0]:
+        return f"Agreed: {item.name}: {item.choice} suits my field; mind that {against}."
+    return f"Question: {item.name}: {item.choice} is named, but what speaks against it?"
 
 
 def _left_out(view: View) -> list[Item]:
@@ -196,14 +234,13 @@ def integration(view: View, room: int) -> tuple[str, str]:
 def evaluation(view: View, room: int) -> tuple[str, str]:
     """Name what the task calls for and nobody proposed, and what is said without its parts."""
     visible = view.summary or view.visible
-    gaps = [
-        f"no {view.item.lower()} for {kind.name}"
-        for kind in view.called_for
-        if kind.name.lower() not in visible
-    ]
+    called = [kind for kind in view.called_for if kind.specific and kind.name.lower() not in visible]
+    gaps = [f"no {view.item.lower()} for {kind.name}" for kind in called[:GAPS]]
     bare = [f"{item.name} lacks {_lacking(item, view)}" for item in visible.values() if _lacking(item, view)]
-    lines = [f"{GAP}: {each}." for each in [*gaps, *bare]] or ["Strength: nothing is missing that I know of."]
-    return f"{len(visible)} items, {len(gaps)} gaps.", fitted(lines, room)
+    lines = [f"{GAP}: {each}." for each in [*gaps, *bare[:GAPS]]] or [
+        "Strength: nothing is missing that I know of."
+    ]
+    return f"{len(visible)} items, {len(called)} gaps.", fitted(lines, room)
 
 
 def _lacking(item: Item, view: View) -> str:
