@@ -14,14 +14,14 @@ from typing import Annotated, Any, NotRequired, TypeVar
 from uuid import uuid4
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
 from environments.pddl import STEPS, PddlWorld, Problem
 from mneme.errors import BadAnswer, BadInput
 from models.asking import ask
 from models.budget import tokens
-from nodes.context import ALONE, RESPONDER, ledger_of, own_team
+from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
 from nodes.costs import Cost, Tally, total
 from nodes.task_memories.interface import Held, Means, Role, Shown, Task, TaskMemory, Trial, Turn
 from nodes.task_memories.kinds import MemoryName, open_memory
@@ -37,14 +37,9 @@ UNSAID = "(nothing)"
 T = TypeVar("T")
 
 
-class PddlContext(BaseModel):
+class PddlContext(OwnedByTeam):
     """Who plays, with which memory, and how much an agent is shown."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    team: str = Field(
-        "local", description="Whose trials are remembered. Where the server authenticates, the caller's team."
-    )
     memory: MemoryName = Field("intrinsic", description="The team's memory.")
     solver: str = Field("auto", description=f"The solver's model. {RESPONDER}")
     second_agent: str = Field("auto", description=f"The second agent's model. {RESPONDER}")
@@ -245,7 +240,7 @@ async def _at_work(state: State, runtime: Runtime[PddlContext]) -> tuple[TaskMem
 
 
 async def _memory(runtime: Runtime[PddlContext], trial: str) -> TaskMemory:
-    context, ledger, team = runtime.context, ledger_of(runtime), _team(runtime)
+    context, ledger, team = runtime.context, ledger_of(runtime), team_of(runtime)
     means = Means(
         ledger=ledger,
         trials=Trials(ledger, team, context.memory),
@@ -257,13 +252,6 @@ async def _memory(runtime: Runtime[PddlContext], trial: str) -> TaskMemory:
         roles=await asyncio.to_thread(_roles),
     )
     return open_memory(context.memory, means)
-
-
-def _team(runtime: Runtime[PddlContext]) -> str:
-    """Return whose trials these are: within the authenticated user's own teams where there is a user."""
-    user = runtime.server_info.user if runtime.server_info else None
-    alone = user is None or ALONE in user.permissions
-    return own_team(None if alone or user is None else user.identity, runtime.context.team)
 
 
 @lru_cache(maxsize=1)

@@ -48,7 +48,7 @@ def summarise_trial(given: Course) -> Summary:
     turns = read_turns(given.steps)
     led_on = [insight_rules.brief(turns[place].output) for place in key_turns(turns)]
     failed = list(dict.fromkeys(insight_rules.brief(turn.output) for turn in turns if turn.failed))
-    said = [f"{_one_sentence(given.goal)}.", f"It {_one_sentence(given.result)}."]
+    said = [f"{_one_sentence(insight_rules.brief(given.goal))}.", f"It {_one_sentence(given.result)}."]
     said += [f"What led on was {_one_sentence(', '.join(led_on[:LISTED]))}."] if led_on else []
     said += [f"Without effect: {_one_sentence(', '.join(failed[:NAMED]))}."] if failed else []
     return Summary(summary=" ".join(said))

@@ -13,9 +13,14 @@ LEFT_OUT = "(The rest is left out.)"
 
 
 def within(means: Means, task: Task, memory: str, turns: Sequence[Turn]) -> Shown:
-    """Return the memory and the newest turns that the window has room for. Raises PromptTooLong."""
-    window = f_context(task.text, memory, [str(turn) for turn in turns], means.window, tokens)
-    return Shown(memory, list(turns[window.first :]))
+    """Return the memory and the newest turns that the window has room for.
+
+    A memory that fills the window by itself loses its end. Raises PromptTooLong where the task does not fit.
+    """
+    room = means.window - tokens(task.text)
+    shown = memory if tokens(memory) <= room else _clipped(memory, max(0, room))
+    window = f_context(task.text, shown, [str(turn) for turn in turns], means.window, tokens)
+    return Shown(shown, list(turns[window.first :]))
 
 
 def shortened(means: Means, task: Task, texts: Sequence[str]) -> str:
@@ -41,3 +46,9 @@ def condensed(means: Means, texts: Sequence[str]) -> list[str]:
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[:room]} …"
+
+
+def _clipped(text: str, room: int) -> str:
+    while tokens(text) > room:
+        text = text[: len(text) * 9 // 10]
+    return text
