@@ -73,7 +73,7 @@ async def _template(expert: Values, task: str, model: Team, agents: str) -> Valu
         duties=expert["description"],
         task=task,
         item=model.document.item,
-        fields=list(model.document.item_fields),
+        fields=", ".join(model.document.item_fields),
     )
     return (await ask(make_template, place, agents, lane="user")).value.template
 

@@ -214,7 +214,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         memory=window.memory,
         turns=window.turns,
         item=table.team.document.item,
-        fields=list(table.team.document.item_fields),
+        fields=", ".join(table.team.document.item_fields),
         room=table.room(role, await counter_of(who)),
     )
     question, asked = _asked(given, state, table)
@@ -412,7 +412,7 @@ async def document(state: State, runtime: Context) -> Update:
         memory=window.memory,
         turns=window.turns,
         item=outlined.item,
-        fields=list(outlined.item_fields),
+        fields=", ".join(outlined.item_fields),
         outline=outline,
         ended=state["ended"],
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from prompts.design_knowledge import KNOWLEDGE, platform_of
 from prompts.discussion_rules import Item
@@ -29,7 +29,12 @@ class Outline(BaseModel):
     report: Texts = {}
 
     def __str__(self) -> str:
-        return str(Slots(cast(Any, self.model_dump())))
+        return self.model_dump_json(indent=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        return json.loads(value) if isinstance(value, str) else value
 
 
 class Documenting(Speaking):

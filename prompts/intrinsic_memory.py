@@ -111,12 +111,13 @@ class Speaking(BaseModel):
     memory: str = ""
     turns: list[str] = []
     item: str = Field("Component", description="What the items of the document are called.")
-    fields: list[str] = Field([], description="What is to be said of an item.")
+    fields: str = Field("", description="What is to be said of an item: names, parted by commas.")
     room: int = Field(3000, ge=200, description="Characters that a turn may have.")
 
     @property
     def view(self) -> View:
-        return View(self.duties, self.task, self.memory, self.turns, self.item, self.fields)
+        parts = [each.strip() for each in self.fields.split(",")]
+        return View(self.duties, self.task, self.memory, self.turns, self.item, parts)
 
     @property
     def conversation(self) -> str:

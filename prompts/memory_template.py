@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model, model_validator
 
 SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 """How a slot may be called."""
@@ -25,7 +25,12 @@ Content = str | list[str]
 
 
 class Slots(RootModel[dict[str, JsonValue]]):
-    """A template, or a memory that follows one."""
+    """A template, or a memory that follows one; its text, as a model is shown it, reads back as the same."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        return json.loads(value) if isinstance(value, str) else value
 
     def __str__(self) -> str:
         return json.dumps(self.root, indent=1, ensure_ascii=False)

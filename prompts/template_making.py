@@ -27,7 +27,7 @@ class Place(BaseModel):
     duties: str
     task: str
     item: str = "Component"
-    fields: list[str] = []
+    fields: str = ""
 
 
 class Slot(BaseModel):
@@ -95,8 +95,7 @@ def make_template(given: Place) -> Draft:
 
 
 def _of_items(given: Place) -> str:
-    parts = ", ".join(["choice", "because", *given.fields])
-    return f"Each {given.item.lower()} or proposal, with {parts}"
+    return f"Each {given.item.lower()} or proposal, with choice, because, {given.fields or 'reasons'}"
 
 
 def _duties(given: Place) -> Iterator[str]:
