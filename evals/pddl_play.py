@@ -3,7 +3,8 @@
 The process reads its errand as one line of JSON, then writes a line for every task that is played and
 waits for a line in return, which says that the row is kept. Where the other end is gone it stops. Its
 ledger and checkpoints are its own, and stay: killed at any moment, the next process goes on with the task
-at the step where this one stopped.
+at the step where this one stopped. Each step is kept before the next begins, so that a task which has
+ended and is not yet told of cannot begin anew and recall itself.
 """
 
 import asyncio
@@ -16,19 +17,19 @@ from time import perf_counter
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from nodes.pddl_team import PddlContext
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from environments.pddl import Problem
-from evals.report import Row
 from graphs import pddl_team
 from mneme.errors import LedgerInUse, MnemeError
 from models.embedders import open_embedder
+from nodes.pddl_team import PddlContext
 from stores.base_store import LedgerStore
 from stores.checkpoints import open_checkpointer
 from stores.ledger import Ledger, open_ledger
 
+Row = dict[str, Any]
 MOMENT = 20.0
 """Seconds that a process which was told to stop may still keep the ledger."""
 
@@ -100,11 +101,9 @@ async def _play(graph: Any, errand: Errand, problem: Problem, task: str) -> Row:
         window=errand.window,
     )
     left = await graph.aget_state(config)
+    given = None if left.values else {"problem": problem.model_dump(), "task_id": task}
     started = perf_counter()
-    values = left.values
-    if left.next or not values:
-        given = None if values else {"problem": problem.model_dump(), "task_id": task}
-        values = await graph.ainvoke(given, config, context=context)
+    values = await graph.ainvoke(given, config, context=context, durability="sync")
     return _row(problem, values) | {"seconds": perf_counter() - started}
 
 
@@ -121,6 +120,7 @@ def _row(problem: Problem, values: Row) -> Row:
         "tokens": cost["prompt_tokens"] + cost["reply_tokens"],
         "cost": cost,
         "answered_by": values["answered_by"],
+        "complaints": values["complaints"],
         "transcript": values["transcript"],
     }
 

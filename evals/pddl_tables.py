@@ -187,6 +187,9 @@ def _notes(by_memory: dict[str, list[Row]], seeds: Sequence[int], who: Identity,
         "spread: it ran once.",
         "Tokens count every question of both agents and of the memory itself, prompts and replies.",
     ]
+    unusable = sum(len(row["complaints"]) for row in played)
+    if unusable:
+        notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
     return notes if who.is_model else [*notes, *RULES]
 
 

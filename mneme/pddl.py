@@ -83,17 +83,19 @@ async def run(
 
 
 async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:
-    """Play one problem, or go on with one that was killed; a finished one is only reported."""
+    """Play one problem, or go on with one that was killed; a finished one is only reported.
+
+    A thread that was killed between two steps can say that none is left, so it is always asked to go on.
+    """
     task_id = f"{run_id}/{problem.name}"
     config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
-    steps, values = await flows.left_at("pddl_team", config)
+    _, left = await flows.left_at("pddl_team", config)
     if not as_json:
         console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
-    if steps or not values:
-        given = None if values else {"problem": problem.model_dump(), "task_id": task_id}
-        async for told in flows.stream("pddl_team", given, config, context, "custom"):
-            print_step(cast(dict[str, Any], told), as_json)
-        _, values = await flows.left_at("pddl_team", config)
+    given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
+    async for told in flows.stream("pddl_team", given, config, context, "custom", "sync"):
+        print_step(cast(dict[str, Any], told), as_json)
+    _, values = await flows.left_at("pddl_team", config)
     _print_result(values, as_json)
     return bool(values["success"])
 

@@ -1,5 +1,10 @@
 """Table 1 of the intrinsic-memory paper: what is counted, and that an interrupted run goes on."""
 
+import asyncio
+import json
+import signal
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -7,9 +12,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from environments.pddl import generate_suite
+from evals import pddl
 from evals.answering import Identity
 from evals.pddl_tables import LABELS, PAPER, report
 from evals.report import Report
+from mneme.errors import BadInput, MnemeError
 
 RULES = Identity(responder="rules")
 
@@ -30,6 +38,7 @@ def row(memory: str, number: int, reward: float, **more: Any) -> dict[str, Any]:
         "tokens": 1000,
         "cost": {"calls": 25},
         "seconds": 0.5,
+        "complaints": [],
     }
     return played | more
 
@@ -95,3 +104,78 @@ def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> Non
     model = Identity(responder="ollama:llama3.1:8b", digest="46e0c10c039e")
     by_model = report(rows, [1], model, "our own", tmp_path / "model.jsonl")
     assert not any("cannot tell" in note for note in by_model.notes)
+
+
+SMALL = {"problems": 2, "agents": "rules", "workers": 2}
+
+
+async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    options = pddl.Options(**SMALL, memories=["none", "intrinsic"], out=tmp_path)
+    first = await pddl.run(options, lambda done, of, what: told.append((done, of)))
+    assert sorted(told) == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert {(row["memory"], row["number"]) for row in first.rows} == {
+        (memory, number) for memory in ("none", "intrinsic") for number in (0, 1)
+    }
+    for played in first.rows:
+        steps = played["transcript"]
+        assert len(steps) == played["steps"] <= 30
+        assert played["valid_steps"] == sum(step["valid"] for step in steps)
+        assert played["reward"] == steps[-1]["progress"]
+        assert played["tokens"] > 0
+    raw = first.raw.read_text()
+    again = await pddl.run(options.model_copy(update={"memories": ["intrinsic"]}))
+    assert again.rows == [row for row in first.rows if row["memory"] == "intrinsic"]
+    assert first.raw.read_text() == raw
+
+
+async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> None:
+    suite = generate_suite(4, 3)
+    for problem in suite:
+        folder = tmp_path / "data" / problem.domain
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "domain.pddl").write_text(problem.domain_pddl)
+        (folder / f"{problem.name.split('/')[1]}.pddl").write_text(problem.problem_pddl)
+    options = pddl.Options(
+        data=tmp_path / "data", memories=["none"], seeds=[1, 2], agents="rules", out=tmp_path / "runs"
+    )
+    told = await pddl.run(options)
+    orders = [[row["problem"] for row in told.rows if row["seed"] == seed] for seed in (1, 2)]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(problem.name for problem in suite)
+
+
+async def test_what_cannot_be_played_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="There is no memory 'elephant'"):
+        await pddl.run(pddl.Options(memories=["elephant"], agents="rules", out=tmp_path))
+    with pytest.raises(BadInput, match="holds no PDDL problems"):
+        await pddl.run(pddl.Options(data=tmp_path, agents="rules", out=tmp_path))
+    with pytest.raises(MnemeError, match="the window has 512"):
+        await pddl.run(pddl.Options(**SMALL, memories=["intrinsic"], window=512, out=tmp_path))
+
+
+def kept(out: Path) -> list[dict[str, Any]]:
+    """Return the rows of a run's journal that are whole."""
+    written = "".join(path.read_text() for path in out.glob("*.jsonl"))
+    return [json.loads(line) for line in written.splitlines(keepends=True)[1:] if line.endswith("\n")]
+
+
+def start(*words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "mneme", "eval", "pddl", "--agents", "rules", *words]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+async def test_a_killed_evaluation_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    process = start("--problems", "3", "--memory", "meta_gpt", "--out", str(tmp_path / "killed"))
+    while not kept(tmp_path / "killed"):
+        assert process.poll() is None
+        await asyncio.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(kept(tmp_path / "killed")) < 3
+    options = pddl.Options(problems=3, memories=["meta_gpt"], agents="rules")
+    ended = await pddl.run(options.model_copy(update={"out": tmp_path / "killed"}))
+    whole = await pddl.run(options.model_copy(update={"out": tmp_path / "whole"}))
+    assert len(kept(tmp_path / "killed")) == 3
+    for name in ("problem", "reward", "steps", "transcript"):
+        assert [row[name] for row in ended.rows] == [row[name] for row in whole.rows]
