@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_server import serving
 
 from mneme import pddl
 from mneme.errors import BadInput
@@ -111,3 +112,12 @@ def test_a_killed_run_goes_on_where_it_was(environment: dict[str, str], mneme: R
     assert 1 < after[0]["step"] < 30
     assert after[:-1] == whole[after[0]["step"] - 1 : -1]
     assert after[-1]["progress"] == whole[-1]["progress"]
+
+
+def test_a_running_server_plays_for_the_command(tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as server:
+        words = ["pddl", "run", "blockworld/seed1-size3", "--agents", "rules", "--json", "--id", "served"]
+        played = server.mneme(*words)
+        *steps, end = lines(played.stdout)
+        assert [each["step"] for each in steps] == list(range(1, end["steps"] + 1)), played.stderr
+        assert lines(server.mneme(*words).stdout) == [end]

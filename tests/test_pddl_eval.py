@@ -166,16 +166,16 @@ def start(*words: str) -> "subprocess.Popen[bytes]":
 
 
 async def test_a_killed_evaluation_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    process = start("--problems", "3", "--memory", "meta_gpt", "--out", str(tmp_path / "killed"))
+    process = start("--problems", "4", "--memory", "meta_gpt", "--out", str(tmp_path / "killed"))
     while not kept(tmp_path / "killed"):
         assert process.poll() is None
         await asyncio.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert len(kept(tmp_path / "killed")) < 3
-    options = pddl.Options(problems=3, memories=["meta_gpt"], agents="rules")
+    assert len(kept(tmp_path / "killed")) < 4
+    options = pddl.Options(problems=4, memories=["meta_gpt"], agents="rules")
     ended = await pddl.run(options.model_copy(update={"out": tmp_path / "killed"}))
     whole = await pddl.run(options.model_copy(update={"out": tmp_path / "whole"}))
-    assert len(kept(tmp_path / "killed")) == 3
+    assert len(kept(tmp_path / "killed")) == 4
     for name in ("problem", "reward", "steps", "transcript"):
         assert [row[name] for row in ended.rows] == [row[name] for row in whole.rows]
