@@ -104,14 +104,15 @@ def notes(main: Row, who: Identity, judge: Identity) -> list[str]:
     won = [name for name in METRICS if main[name]["intrinsic"]["mean"] > main[name]["none"]["mean"]]
     sure = [name for name in won if main[name]["p"] < 0.05]
     found = [
-        f"Intrinsic memory takes {100 * more:+.0f} % of the baseline's tokens on top (paper: +32 %).",
+        f"Tokens with intrinsic memory: {100 * more:+.0f} % (paper: +32 %).",
         f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05 (paper: 5, and 4).",
         "p: Wilcoxon rank-sum test, two-sided; runs differ in the order in which the workers speak.",
     ]
     if not who.is_model:
         found.append(
             "Agents by rules propose what they know and do not see proposed: this shows what is lost from a "
-            "context, not how good a design is. Tokens are estimated from the words a model would have read."
+            "context, not how good a design is. Runs hardly differ, so that p says little. Tokens are "
+            "estimated from the words that a model would have read."
         )
     if not judge.is_model:
         found.append("The judge by rules only counts components that speak of a matter; it judges nothing.")

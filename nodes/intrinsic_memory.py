@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from langgraph.channels import EphemeralValue
-from langgraph.types import interrupt
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.errors import BadInput
@@ -33,6 +32,7 @@ from nodes.discussion_context import (
     team_given,
     who_answers,
 )
+from nodes.discussion_person import Approval, Spoken, action, read_answer
 from nodes.task_memories.interface import TaskMemory, Trial
 from prompts.discussion_document import Documenting, Outline, write_document_as
 from prompts.intrinsic_memory import (
@@ -277,16 +277,6 @@ def _heard(turn: Turn, state: State, runtime: Context) -> Update:
     }
 
 
-class Spoken(BaseModel):
-    """What a person says in the role that the person has taken."""
-
-    message: str = Field(min_length=1, description="What to say to the team.")
-    accept: bool = Field(False, description="ACCEPT: whether you accept the solution as it stands.")
-    finalize: bool = Field(
-        False, description="FINALIZE, for the delegate: whether to write the document now."
-    )
-
-
 async def hear(state: State, runtime: Context) -> Update:
     """Wait for the person who speaks for this role, and keep what is said."""
     table = await Table.of(state["discussion_id"], runtime)
@@ -306,10 +296,9 @@ def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> S
         "memory": window.memory,
         "turns": window.turns,
         "outstanding": _outstanding(state, table),
-        **_action("speak", f"Speak as the {role.title}.", Spoken.model_construct(message="")),
+        **action("speak", f"Speak as the {role.title}.", Spoken()),
     }
-    spoken: Spoken = _read(question, Spoken)
-    return spoken
+    return read_answer(question, Spoken)
 
 
 def _by_person(spoken: Spoken, role: Role, window: Window, state: State, table: Table) -> Turn:
@@ -326,39 +315,6 @@ def _by_person(spoken: Spoken, role: Role, window: Window, state: State, table: 
         turns_shown=len(window.turns),
         answered_by="a person",
     )
-
-
-def _action(name: str, about: str, proposed: BaseModel) -> dict[str, Any]:
-    """Ask so that Studio, the command line and agent-chat-ui can each show it."""
-    allowed = ["edit"] if name == "speak" else ["approve", "reject"]
-    schema = type(proposed).model_json_schema()
-    return {
-        "action_requests": [{"name": name, "args": proposed.model_dump(), "description": about}],
-        "review_configs": [{"action_name": name, "allowed_decisions": allowed, "args_schema": schema}],
-    }
-
-
-def _read(question: dict[str, Any], kind: Any) -> Any:
-    """Wait for an answer of this kind, plainly or as agent-chat-ui sends it; ask again for any other."""
-    wrong = ""
-    while True:
-        answer = interrupt({**question, "wrong": wrong}, response_schema=kind)
-        try:
-            return kind.model_validate(_plain(answer))
-        except ValidationError as error:
-            first = error.errors()[0]
-            wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-
-
-def _plain(answer: Any) -> Any:
-    """Return what a decision of agent-chat-ui says in the words of our own answers."""
-    decisions = answer.get("decisions") if isinstance(answer, dict) else None
-    if not decisions:
-        return answer.model_dump() if isinstance(answer, BaseModel) else answer
-    decided = decisions[0]
-    if decided.get("type") == "edit":
-        return (decided.get("edited_action") or {}).get("args", {})
-    return {"approve": decided.get("type") == "approve", "remarks": decided.get("message", "")}
 
 
 async def update(state: State, runtime: Context) -> Update:
@@ -435,13 +391,6 @@ def approval(state: State, runtime: Context) -> Literal["ask_approval", "close"]
     return "ask_approval" if runtime.context.approve else "close"
 
 
-class Approval(BaseModel):
-    """A person's word on the document."""
-
-    approve: bool = Field(description="Whether the document is final.")
-    remarks: str = Field("", description="Where it is not: what the team has to discuss.")
-
-
 async def ask_approval(state: State, runtime: Context) -> Update:
     """Wait for a person's approval; remarks become a turn, and the discussion goes on with them."""
     table = await Table.of(state["discussion_id"], runtime)
@@ -449,7 +398,7 @@ async def ask_approval(state: State, runtime: Context) -> Update:
     if said is None:
         about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
         shown = {"document": state["document"], "report": state["report"], "ended": state["ended"]}
-        approved: Approval = _read(shown | _action("finalise", about, Approval(approve=True)), Approval)
+        approved = read_answer(shown | action("finalise", about, Approval(approve=True)), Approval)
         if approved.approve:
             return {"approved": True}
         said = await table.conversation.add(_remarks(approved, state["turn"] + 1))

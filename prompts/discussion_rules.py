@@ -27,6 +27,7 @@ CORE = 4
 """Items that an agent stands for without being asked for more."""
 GAPS = 3
 ITEM = re.compile(r"^[\s\"\-*•]*(?:([A-Z]\w+): )?([A-Z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^\"]*)")
+MENTIONED = re.compile(r"(?:^|[;:.] )([A-Z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^.;\n\"]*)", re.M)
 PART = re.compile(r"(?:^|[.;] )([A-Z][a-z]+): ")
 ASKED = re.compile(r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.M)
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n", re.M)
@@ -60,13 +61,10 @@ class View:
     fields: list[str]
 
     @property
-    def remembered(self) -> dict[str, Item]:
-        return named(items(self.memory))
-
-    @property
     def visible(self) -> dict[str, Item]:
         """Return the items that memory and turns show, each as it was said last and most fully."""
-        return named([*items(self.memory), *(item for turn in self.turns for item in items(turn))])
+        remembered = items(self.memory) or mentioned(self.memory)
+        return named([*remembered, *(item for turn in self.turns for item in items(turn))])
 
     @property
     def summary(self) -> dict[str, Item]:
@@ -106,9 +104,10 @@ class View:
 
 
 def asked_for(task: str, duties: str) -> list[Kind]:
-    """Take each demand of a task in an unknown field as a kind of item, for roles that share its words."""
+    """Take a task's demands in an unknown field for kinds of items: those in a role's words, or all."""
     demands = [" ".join((hit[1] or hit[2]).split()).strip(" .:;-*") for hit in ASKED.finditer(task)]
-    return [_demand(each, duties) for each in dict.fromkeys(demands) if len(words(each) & words(duties)) > 0]
+    made = [_demand(each, duties) for each in dict.fromkeys(demands)]
+    return [each for each in made if each.field] or made
 
 
 def _demand(text: str, duties: str) -> Kind:
@@ -120,6 +119,13 @@ def _demand(text: str, duties: str) -> Kind:
 def items(text: str) -> list[Item]:
     """Read the items that a text names, in order."""
     return [_item(hit) for line in text.splitlines() if (hit := ITEM.match(line))]
+
+
+def mentioned(text: str) -> list[Item]:
+    """Read the items that stand in prose, such as another memory's summary: no more than their reasons."""
+    return [
+        Item(hit[1].strip(), hit[2].strip(), hit[3].strip(f" .;{CUT}")) for hit in MENTIONED.finditer(text)
+    ]
 
 
 def _item(hit: re.Match[str]) -> Item:
