@@ -288,6 +288,7 @@ WRONG = {
     "an object twice": ("problem", r"b1 b2", "b1 b1 b2", "b1 already defined"),
     "a negative goal": ("problem", r"\(:goal .*", "(:goal (not (on b1 b2))))", "no positive literal"),
     "a choice as goal": ("problem", r"\(:goal \(and", "(:goal (or", "no positive literal"),
+    "too deep a goal": ("problem", r"\(:goal ", "(:goal " + "(and " * 3000, "recursion|Expected"),
     "another domain": ("problem", r"blocksworld-4ops", "barman", "is of the domain barman"),
     "not PDDL": ("problem", r".*", "Once upon a time", r"names no \(:domain NAME\)"),
 }

@@ -30,7 +30,10 @@ TYPE = re.compile(r"\s-\s+[^\s()]+")
 OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
 GROUP = re.compile(r"([^()]*?)-\s+([^\s()]+)")
 EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
-RAISED = (SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError, AssertionError)
+RAISED = (
+    *(SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError),
+    *(AssertionError, RecursionError),
+)
 """What unified-planning raises for texts that it cannot use, beside what pyparsing raises."""
 _parsing = Lock()
 """unified-planning's grammar is one object of the process; `catch_warnings` is not thread-safe either."""

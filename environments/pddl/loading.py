@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from environments.pddl.compiling import compile_problem
-from environments.pddl.wording import called
-from environments.pddl.world import Problem, describe_goal
+from environments.pddl.wording import called, goal_text
+from environments.pddl.world import Problem
 from mneme.errors import BadInput
 
 HARD = 6
@@ -55,7 +55,7 @@ def make(domain_pddl: str, problem_pddl: str, name: str, files: tuple[str, str])
         name=f"{domain}/{name}",
         domain=domain,
         difficulty="hard" if len(compiled.goal) >= HARD else "easy",
-        goal=describe_goal(domain, compiled),
+        goal=goal_text(domain, compiled.goal),
         domain_pddl=domain_pddl,
         problem_pddl=problem_pddl,
     )

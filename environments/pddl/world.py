@@ -24,7 +24,6 @@ from environments.pddl.wording import (
     THOUGHT,
     UNPARSED,
     clause,
-    goal_text,
     manual,
     sentences,
 )
@@ -257,8 +256,3 @@ def _narrowest(
     chosen = min(requires, key=width)
     at = requires.index(chosen)
     return chosen, requires[:at] + requires[at + 1 :]
-
-
-def describe_goal(domain: str, compiled: Compiled) -> str:
-    """Say what a problem wants."""
-    return goal_text(domain, compiled.goal)
