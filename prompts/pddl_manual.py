@@ -82,6 +82,12 @@ class Manual:
         words = WORD.findall(text.lower())
         return [act for at, word in enumerate(words) if word in self.doings for act in self._act(words, at)]
 
+    def act_of_another(self, text: str) -> Act | None:
+        """Return the action that a line of another task tells, whose objects are not known here."""
+        name, *things = WORD.findall(text.lower()) or [""]
+        doing = self.doings.get(name)
+        return Act(name, tuple(things)) if doing and len(doing.parameters) == len(things) else None
+
     def _act(self, words: Sequence[str], at: int) -> Iterator[Act]:
         wanted = len(self.doings[words[at]].parameters)
         things = tuple(words[at + 1 : at + 1 + wanted])

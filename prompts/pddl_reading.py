@@ -152,7 +152,7 @@ def _examples(manual: Manual, told: str) -> Iterator[Example]:
     head, _, body = told.partition("\n")
     goal = GOAL.search(f"{head}\n")
     turns = [turn.output for turn in read_turns(split_turns(body)) if turn.worked]
-    acts = [act for text in turns or STEP.findall(body) for act in manual.acts_in(text)[:1]]
+    acts = [act for act in map(manual.act_of_another, turns or STEP.findall(body)) if act]
     if acts:
         yield Example(manual.facts_in(goal[1] if goal else head), acts)
 

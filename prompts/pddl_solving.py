@@ -199,17 +199,16 @@ class Solving:
         done = [act.name for act in self._reading.done]
         for length in range(min(REMEMBERED, len(done)), 0 if done else -1, -1):
             last = done[len(done) - length :]
-            for at in range(len(names) - length):
-                if names[at : at + length] != last:
-                    continue
-                act = self._alike(example, example.acts[at + length], at + length)
-                if act is not None:
-                    return act
+            followed = (at + length for at in range(len(names)) if names[at : at + length] == last)
+            found = (self._alike(example, at) for at in followed if at < len(names) and (length or not at))
+            act = next(filter(None, found), None)
+            if act is not None:
+                return act
         return None
 
-    def _alike(self, example: Example, model: Act, at: int) -> Act | None:
-        """Return the possible action that is to the goals here what the model was to its own."""
-        roles = self._roles(example, at)
+    def _alike(self, example: Example, at: int) -> Act | None:
+        """Return the possible action that is to the goals here what the example's was to its own."""
+        model, roles = example.acts[at], self._roles(example, at)
         able = [act for act in self.possible if act.name == model.name and self._allowed(act, True)]
         asked = {word for each in self.wanted for word in each}
         wanted = [roles.get(thing, "") for thing in model.things]
