@@ -5,6 +5,10 @@ told; an action that makes such an action possible; a thought that names a subgo
 in the context; an order of actions that an insight tells; something not tried yet; the list of valid
 actions; and where none of these is left, a repetition. Nothing is planned beyond that, and nothing is known
 but what was read: a solver like this repeats itself where its context no longer tells what it did.
+
+So it can tell whether a memory still shows what the next step needs: facts that are no longer observed,
+failures, subgoals, a way that somebody else went; and what showing it costs in tokens. It cannot tell how a
+language model would word, misread or generalise any of this, nor how good a model's own memories would be.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

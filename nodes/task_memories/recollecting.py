@@ -17,6 +17,9 @@ MEMORY = "memory"
 class Recollecting(TaskMemory):
     """Keep each trial by a key; show what is recalled in every context of a task, before its turns."""
 
+    decided_by = ""
+    """The model that answered the memory's last question, if it had one."""
+
     async def recall(self, task: Task) -> Held:
         """Look up trials that may help, and hold what is shown of them."""
         found = await self.found(task)
@@ -59,13 +62,13 @@ class Recollecting(TaskMemory):
     def change(self, trial: Trial) -> Change:
         """Say why something is written: a trial ended."""
         ended = "a task was done" if trial.success else "a task was not done"
-        return Change(reason=ended, actor=self.name, model=self.means.who, source=Source(tasks=[trial.id]))
+        return Change(reason=ended, actor=self.name, model=self.decided_by, source=Source(tasks=[trial.id]))
 
     async def ask(self, question: Prompt[Any, Any], given: Any) -> Any:
         """Put one of the memory's own questions, and count what it costs."""
-        return self.means.tally.add(
-            question, given, await ask(question, given, self.means.who, lane="background")
-        )
+        answered = await ask(question, given, self.means.who, lane="background")
+        self.decided_by = answered.responder
+        return self.means.tally.add(question, given, answered)
 
 
 def raw(trial: Trial, key: str) -> Kept:
