@@ -143,6 +143,11 @@ async def _check(task: str, team: Team, runtime: Context) -> None:
         team.role(context.person)
     budget = context.context_tokens or team.context_tokens
     memory = team.memory_within(budget) if context.memory != "none" else 0
+    if context.memory == "intrinsic" and (cramped := team.cramped(budget)):
+        raise BadInput(
+            f"context_tokens: {budget} leave {memory} to a memory, too few for the slots of {cramped}.",
+            "Raise context_tokens, or the team's memory_tokens.",
+        )
     for role in team.roles:
         count = await counter_of(await resolve(who_answers(role, context)))
         if (needed := count(task) + memory) >= budget:

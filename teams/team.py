@@ -94,6 +94,11 @@ class Team(Strict):
         """Return those who must all accept before the document is written."""
         return self.speakers.workers if isinstance(self.speakers, Delegated) else self.speakers.order
 
+    def cramped(self, context_tokens: int) -> str:
+        """Return the first role whose memory would have no room within a context; nothing where all have."""
+        room = SKELETON * CHARACTERS_PER_TOKEN * self.memory_within(context_tokens)
+        return next((role.name for role in self.roles if size(empty(role.memory)) > room), "")
+
     def memory_within(self, context_tokens: int) -> int:
         """Return the bound of a memory in tokens: the team's, or the same share of a smaller context."""
         return min(self.memory_tokens, self.memory_tokens * context_tokens // self.context_tokens)
@@ -154,8 +159,8 @@ def _wrong(team: Team) -> Iterator[str]:
     for role in team.roles:
         if wrong := wrong_in(role.memory, f"roles.{role.name}.memory"):
             yield wrong
-        elif size(empty(role.memory)) > SKELETON * CHARACTERS_PER_TOKEN * team.memory_tokens:
-            yield f"roles.{role.name}.memory has too many slots for {team.memory_tokens} memory_tokens."
+    if cramped := team.cramped(team.context_tokens):
+        yield f"roles.{cramped}.memory has too many slots for {team.memory_tokens} memory_tokens."
     if team.memory_tokens >= team.context_tokens:
         yield f"memory_tokens: {team.memory_tokens} leave nothing of {team.context_tokens} context_tokens."
 
