@@ -42,7 +42,7 @@ ACROSS = {
 }
 RULES = (
     "Answered by rules: the solver is a bounded reasoner over the text that it is shown (task, memory, "
-    "visible turns) and looks a few actions ahead; it never sees the world's state.",
+    "visible turns) and looks two actions ahead at most; it never sees the world's state.",
     "What such a solver can tell: whether what a memory shows at each step suffices to go on (facts that "
     "have left the window, actions that failed, subgoals done, plans of similar tasks), and what that "
     "costs in tokens of context.",
