@@ -10,6 +10,7 @@ What the paper leaves open, and deviations:
   go another way, begin another discussion.
 """
 
+import asyncio
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -106,7 +107,7 @@ class State(Given, Result, total=False):
 
 async def open(state: State, runtime: Context) -> Update:
     """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
-    team = team_given(state.get("team") or "data_pipeline")
+    team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
     task = str(state.get("task") or "").strip()
     await _check(task, team, runtime)
     discussion_id = state.get("discussion_id") or uuid4().hex
