@@ -1,5 +1,6 @@
 """`mneme discuss` as a user runs it: real files, a real process that is killed, a real server."""
 
+import asyncio
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import yaml
-from test_server import serving
+from test_server import Server, serving
 from typer.testing import CliRunner
 
 from evals.ollama_double import Model, OllamaDouble, by_rules
@@ -216,52 +217,47 @@ def wait_for_chats(double: OllamaDouble, number: int) -> None:
 
 @pytest.mark.xdist_group("server")
 @pytest.mark.timeout(280)
-async def test_a_server_that_is_killed_goes_on_where_a_person_was_asked(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+async def test_a_server_that_is_killed_in_a_turn_goes_on_until_a_person_is_asked(tmp_path: Path) -> None:
     given: Any = {"task": TASK, "team": "data_pipeline", "discussion_id": "served"}
-    context: Any = {"agents": "rules", "person": "data_engineer", "max_turns": 6}
+    context: Any = {"agents": MODEL, "person": "data_engineer", "max_turns": 6}
     thread = thread_id("discuss/local/served")
-    with serving(home) as server:
-        async with server.client() as client:
-            await client.threads.create(thread_id=thread, graph_id="intrinsic_memory")
-            steps = [
-                part.data["step"]
-                async for part in client.runs.stream(
-                    thread, "intrinsic_memory", input=given, context=context, stream_mode="custom"
+    with OllamaDouble(Model("llama3.1:8b"), brain=by_rules(*PROMPTS), seconds=0.2) as double:
+        where = {"MNEME_OLLAMA_URL": double.url}
+        with serving(tmp_path / "home", **where) as server:
+            async with server.client() as client:
+                await client.threads.create(thread_id=thread, graph_id="intrinsic_memory")
+                await client.runs.create(thread, "intrinsic_memory", input=given, context=context)
+                await asyncio.to_thread(wait_for_chats, double, 4)
+            server.process.kill()
+            server.process.wait()
+        with serving(tmp_path / "home", **where) as server:
+            async with server.client() as client:
+                await client.threads.create(
+                    thread_id=thread, graph_id="intrinsic_memory", if_exists="do_nothing"
                 )
-                if part.event == "custom"
-            ]
-            assert steps == ["open", "turn", "turn", "turn"]
-        told = server.mneme("discuss", "memory", "business_objectives", "--turn", "2", "--json")
-        assert "components" in told.stdout, told.stderr
-        server.process.kill()
-        server.process.wait()
-    with serving(home) as server:
-        async with server.client() as client:
-            await client.threads.create(thread_id=thread, graph_id="intrinsic_memory", if_exists="do_nothing")
-            said: Any = {"resume": {"message": "Proposal: Sluice (gate) because floods.", "accept": False}}
-            done: Any = await client.runs.wait(thread, "intrinsic_memory", command=said, context=context)
-        assert done["ended"] == "turn limit" and "Sluice" in json.dumps(done["document"])
-        listed = json.loads(server.mneme("discuss", "list", "--json").stdout)
-        assert (listed["id"], listed["turns"]) == ("served", 6)
-        out = tmp_path / "out"
-        through = server.mneme(
-            *(
-                "discuss",
-                TASK,
-                "--agents",
-                "rules",
-                "--max-turns",
-                "3",
-                "--id",
-                "two",
-                "--out",
-                str(out),
-                "--json",
-            )
-        )
-        assert through.returncode == 0, through.stderr
-        assert json.loads(through.stdout.splitlines()[-1])["turns"] == 3
-        assert (out / "PIPELINE_OVERVIEW.json").exists()
-        refused = server.mneme("discuss", "x", "--as", "nobody", "--agents", "rules")
-        assert refused.returncode == 1 and "no role 'nobody'" in refused.stderr
+                waits: Any = await client.runs.wait(thread, "intrinsic_memory", input=None, context=context)
+                assert waits["__interrupt__"][0]["value"]["role"] == "Data Engineer"
+                said: Any = {
+                    "resume": {"message": "Proposal: Sluice (gate) because floods.", "accept": False}
+                }
+                done: Any = await client.runs.wait(thread, "intrinsic_memory", command=said, context=context)
+            assert done["ended"] == "turn limit" and "Sluice" in json.dumps(done["document"])
+            assert len(double.chats) <= 2 * 6 + 1, "what was kept before the death was not asked for again"
+            through_the_server(server, tmp_path / "out")
+
+
+def through_the_server(server: Server, out: Path) -> None:
+    """Use the command line while the server owns the ledger."""
+    listed = json.loads(server.mneme("discuss", "list", "--json").stdout)
+    assert (listed["id"], listed["turns"]) == ("served", 6)
+    early = json.loads(
+        server.mneme("discuss", "memory", "business_objectives", "--turn", "2", "--json").stdout
+    )
+    assert early["turn"] == 2 and early["memory"]["proposed_solution"]["components"]
+    words = ("--agents", "rules", "--max-turns", "3", "--id", "two", "--out", str(out), "--json")
+    done = server.mneme("discuss", TASK, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["turns"] == 3
+    assert (out / "PIPELINE_OVERVIEW.json").exists()
+    refused = server.mneme("discuss", "x", "--as", "nobody", "--agents", "rules")
+    assert refused.returncode == 1 and "no role 'nobody'" in refused.stderr
