@@ -14,12 +14,19 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from served import served
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel, Split
+from tokenizers.pre_tokenizers import Sequence as PreTokenizers
+from tokenizers.trainers import BpeTrainer
 
 from evals.ollama_double import Model, by_rules
 from graphs.intrinsic_memory import builder
 from mneme.errors import BadAnswer, BadInput, Conflict, MnemeError, NotFound, PromptTooLong
+from models import tokenizers
 from models.asking import ask, script
 from models.budget import tokens
+from models.tokenizers import CUTS
 from nodes.context_window import f_context
 from nodes.intrinsic_memory import DiscussionContext
 from prompts.discussion_document import write_document
@@ -169,6 +176,45 @@ class TestContext:
     def test_a_task_that_does_not_fit_is_an_error(self) -> None:
         with pytest.raises(PromptTooLong, match="context"):
             f_context("word " * 100, "memory", [], 50, tokens)
+
+
+def trained() -> Tokenizer:
+    """Train a byte-level BPE such as models have, on a few sentences."""
+    cut = Split(Regex(CUTS["llama-bpe"]), "isolated")
+    made = Tokenizer(BPE())
+    made.pre_tokenizer = PreTokenizers([cut, ByteLevel(add_prefix_space=False, use_regex=False)])
+    trainer = BpeTrainer(vocab_size=600, initial_alphabet=ByteLevel.alphabet(), show_progress=False)
+    made.train_from_iterator([TASK, "Lidar frames arrive late, 123456 of them, and nobody's there."], trainer)
+    return made
+
+
+class TestTokenizers:
+    """Tokens are counted by the model's own tokenizer where it is known."""
+
+    @pytest.mark.parametrize("text", [TASK, "Überraschung: 1234567 Bälle!\n\n  don't", "", "x" * 500])
+    async def test_a_models_own_vocabulary_counts(self, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        own = trained()
+        bpe = json.loads(own.to_str())["model"]
+        vocabulary = {
+            "tokenizer.ggml.model": "gpt2",
+            "tokenizer.ggml.pre": "llama-bpe",
+            "tokenizer.ggml.tokens": sorted(bpe["vocab"], key=bpe["vocab"].get),
+            "tokenizer.ggml.merges": [" ".join(pair) for pair in bpe["merges"]],
+        }
+        tokenizers.forget()
+        with served(monkeypatch, Model("llama3.1:8b", vocabulary=vocabulary)):
+            count = await tokenizers.counter_of("ollama:llama3.1:8b")
+        tokenizers.forget()
+        assert count(text) == len(own.encode(text).ids)
+
+    @pytest.mark.parametrize("pre", ["some-new-way", ""])
+    async def test_any_other_tokenizer_is_estimated(self, pre: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        told = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": ["a"]}
+        tokenizers.forget()
+        with served(monkeypatch, Model("llama3.1:8b", vocabulary=told)):
+            assert (await tokenizers.counter_of("ollama:llama3.1:8b"))(TASK) == tokens(TASK)
+        tokenizers.forget()
+        assert (await tokenizers.counter_of("rules"))(TASK) == tokens(TASK)
 
 
 class TestVersions:
