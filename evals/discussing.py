@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from evals.report import Row
 from graphs import intrinsic_memory
 from models.embedders import open_embedder
-from nodes.intrinsic_memory import DiscussionContext
+from nodes.discussion_context import DiscussionContext
 from stores.base_store import LedgerStore
 from stores.discussions import Discussions
 from stores.ledger import Ledger, open_ledger

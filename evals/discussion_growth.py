@@ -30,7 +30,7 @@ from evals.discussing import OWNER, Case, hold, open_fresh_ledger
 from evals.pipeline_design import TASK
 from evals.report import Journal, Progress, Report, Row, draw, open_journal, table
 from mneme.settings import settings
-from nodes.intrinsic_memory import DiscussionContext
+from nodes.discussion_context import DiscussionContext
 from stores.checkpoints import open_checkpointer
 from teams.team import load_team
 
@@ -255,7 +255,6 @@ def _context(axes: Axes, rows: dict[Arm, Row]) -> None:
             axes.plot(np.arange(len(row["context"])) + 1, row["context"], color=STYLES[arm], label=arm, lw=1)
     axes.set_xlabel("turn")
     axes.set_ylabel("tokens of context")
-    axes.set_yscale("log")
     axes.legend(fontsize="small")
 
 
@@ -268,5 +267,6 @@ def _bytes(axes: Axes, rows: dict[Arm, Row]) -> None:
     )
     axes.set_xlabel("turn")
     axes.set_ylabel("bytes in the checkpoint tables")
+    axes.set_xscale("log")
     axes.set_yscale("log")
     axes.legend(fontsize="small")

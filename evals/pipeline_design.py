@@ -21,7 +21,7 @@ from evals.report import ROOT, Journal, Progress, Report, Row, digest, draw, ope
 from mneme.errors import BadInput
 from mneme.settings import settings
 from models.asking import ask
-from nodes.intrinsic_memory import DiscussionContext
+from nodes.discussion_context import DiscussionContext
 from prompts.design_judge import Design, judge_design
 from teams.team import Team, load_team
 

@@ -2,23 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.intrinsic_memory import (
-    DiscussionContext,
-    Given,
-    Result,
-    State,
-    approval,
-    ask_approval,
-    close,
-    document,
-    floor,
-    hear,
-    open,
-    select,
-    speak,
-    update,
-    verdict,
-)
+from nodes.discussion_context import DiscussionContext
+from nodes.discussion_ending import approval, ask_approval, close, document, verdict
+from nodes.discussion_state import Given, Result, State
+from nodes.intrinsic_memory import floor, hear, open, select, speak, update
 
 builder = StateGraph(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)
 builder.add_node(open)

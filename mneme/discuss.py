@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from uuid import uuid4
 
 from langgraph.types import Command
@@ -53,19 +53,29 @@ async def discuss(
         flows.operations(DiscussionOperations, context["team"]) as done,
     ):
         known = await _known(done, discussion_id, given)
-        if not await _run(flows, known, await done.whose(), given, context, as_json):
-            return _say_waiting(known, as_json)
-        ended = await done.get(known)
+        if not await _run(flows, known, context, as_json):
+            return _say_waiting(known.id, as_json)
+        ended = await done.get(known.id)
         files = await _write(done, ended, out)
     _print_end(ended, files, as_json)
     return 0
 
 
-async def _known(done: DiscussionOperations, discussion_id: str, given: Values | None) -> str:
-    """Return the whole id of the discussion; a new one where none is named."""
-    if given is None:
-        return (await done.starting(discussion_id)).id
-    return discussion_id or uuid4().hex[:12]
+class Known(NamedTuple):
+    """A discussion to be held: whose, its whole id, its task and team."""
+
+    owner: str
+    id: str
+    given: Values
+
+
+async def _known(done: DiscussionOperations, discussion_id: str, given: Values | None) -> Known:
+    """Return what is to be discussed: anew, or what the ledger knows of the one that is named."""
+    owner = await done.whose()
+    if given is not None:
+        return Known(owner, discussion_id or uuid4().hex[:12], given)
+    about = await done.starting(discussion_id)
+    return Known(owner, about.id, {"task": about.task, "team": about.team})
 
 
 def task_of(task: str) -> str:
@@ -99,24 +109,21 @@ def _model(given: str, team: Team) -> tuple[str, str]:
     return team.role(name).name, who
 
 
-async def _run(
-    flows: Workflows, known: str, whose: str, given: Values | None, context: Values, as_json: bool
-) -> bool:
-    """Run the graph to its end; return whether it got there, or waits for a person who is not here."""
-    config = await flows.thread(f"discuss/{whose}/{known}", GRAPH)
-    left, _ = await flows.left_at(GRAPH, config)
-    if given is None and not left:
-        return True  # it has ended before
-    step: Any = None if left else {**(given or {}), "discussion_id": known}
+async def _run(flows: Workflows, about: Known, context: Values, as_json: bool) -> bool:
+    """Run the graph to its end; return whether it got there, or waits for a person who is not here.
+
+    What has begun goes on with no input, also where nothing seems to be left to do: a thread that was
+    killed between a step's writes and its checkpoint looks so, and one that has ended runs nothing.
+    """
+    config = await flows.thread(f"discuss/{about.owner}/{about.id}", GRAPH)
+    _, values = await flows.left_at(GRAPH, config)
+    step: Any = None if values else {**about.given, "discussion_id": about.id}
     while True:
-        question = await _waiting(flows, config) if left and step is None else None
+        async for told in flows.stream(GRAPH, step, config, context, "custom"):
+            _print_step(told, as_json)
+        question = await _waiting(flows, config)
         if question is None:
-            async for told in flows.stream(GRAPH, step, config, context, "custom"):
-                _print_step(told, as_json)
-            left, _ = await flows.left_at(GRAPH, config)
-            if not left:
-                return True
-            question = await _waiting(flows, config)
+            return True
         answer = await asyncio.to_thread(_answer, question, as_json)
         if answer is None:
             return False
@@ -132,10 +139,8 @@ async def _waiting(flows: Workflows, config: Any) -> Values | None:
 # A person
 
 
-def _answer(question: Values | None, as_json: bool) -> Values | None:
+def _answer(question: Values, as_json: bool) -> Values | None:
     """Read a person's answer from the terminal, or a line of JSON; nothing at the end of the input."""
-    if question is None:
-        return None
     if as_json:
         print_json({"waits": question})
         line = sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""A discussion with intrinsic memory (§3, §5): open, select, speak or hear, update, document, approve, close.
+"""A discussion with intrinsic memory (§3, §5): open, select, speak or hear, update; again and again.
 
 What the paper leaves open, and deviations:
 
@@ -11,31 +11,25 @@ What the paper leaves open, and deviations:
 """
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import uuid4
 
-from langgraph.channels import EphemeralValue
-from pydantic import BaseModel
-from typing_extensions import TypedDict
-
 from mneme.errors import BadInput
-from models.asking import Answered, ask, resolve
+from models.asking import ask, resolve
 from models.tokenizers import counter_of
 from nodes.context_window import Window
-from nodes.costs import cost_of
 from nodes.discussion_context import (
     OWN,
     Context,
-    DiscussionContext,
     Table,
     as_output,
     discussions_of,
     team_given,
     who_answers,
 )
-from nodes.discussion_person import Approval, Spoken, action, read_answer
-from nodes.task_memories.interface import TaskMemory, Trial
-from prompts.discussion_document import Documenting, Outline, write_document_as
+from nodes.discussion_person import Spoken, action, read_answer
+from nodes.discussion_state import Prepared, State, Update, heard, tokens_of
+from nodes.task_memories.interface import TaskMemory
 from prompts.intrinsic_memory import (
     Contribution,
     Delegating,
@@ -52,57 +46,14 @@ from prompts.memory_template import Slots, empty
 from prompts.prompt import Prompt
 from stores.discussions import Discussion, Ending, Turn
 from stores.records import Change
-from teams.document import check, filed
 from teams.selection import Floor, part_of, sigma
 from teams.team import CHARACTERS_PER_TOKEN, Delegated, Role, Team
 
-__all__ = ["DiscussionContext"]
-
-PERSON = "a_person"
 QUESTIONS: dict[str, Prompt[Any, Any]] = {
     "contribute": contribute,
     "integrate": integrate,
     "evaluate": evaluate,
 }
-Update = dict[str, Any]
-
-
-class Given(TypedDict, total=False):
-    """The task, the team (a shipped one's name, or a whole team), and an id for one that may be resumed."""
-
-    task: Annotated[str, EphemeralValue]
-    team: Annotated[Any, EphemeralValue]
-    discussion_id: str
-
-
-class Result(TypedDict, total=False):
-    """How a discussion ended, and what it produced. Turns and memories are in the ledger, by its id."""
-
-    discussion_id: str
-    ended: Ending
-    turn: int
-    document: dict[str, Any]
-    report: dict[str, str]
-    tokens: int
-    answered_by: dict[str, str]
-
-
-class Prepared(TypedDict):
-    """What a baseline memory knows of this discussion, and the tokens that all questions have cost."""
-
-    held: dict[str, Any]
-    tokens: int
-
-
-class State(Given, Result, total=False):
-    """Names and numbers: who has the floor, who has accepted, how far the discussion is."""
-
-    speaker: str
-    worker_counter: int
-    accepted: dict[str, bool]
-    finalize: bool
-    held: dict[str, Any]
-    approved: bool
 
 
 async def open(state: State, runtime: Context) -> Update:
@@ -206,7 +157,7 @@ async def speak(state: State, runtime: Context) -> Update:
     said = await table.conversation.get(number)  # kept already where this step was killed after it
     known: State = {**state, **prepared}
     turn = said or await table.conversation.add(await _spoken(number, known, table))
-    return _heard(turn, known, runtime) | {"held": prepared["held"]}
+    return heard(turn, known, runtime) | {"held": prepared["held"]}
 
 
 async def _spoken(number: int, state: State, table: Table) -> Turn:
@@ -236,7 +187,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         finalize=isinstance(value, Delegation) and value.finalize,
         context_tokens=window.tokens,
         turns_shown=len(window.turns),
-        tokens=_tokens(question, asked, answered),
+        tokens=tokens_of(question, asked, answered),
         answered_by=answered.responder,
     )
 
@@ -266,23 +217,6 @@ def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any
     return delegate, Delegating(**dict(given), outstanding=outstanding, following=titles[following])
 
 
-def _tokens(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:
-    cost = cost_of(question, given, answered)
-    return cost["prompt_tokens"] + cost["reply_tokens"]
-
-
-def _heard(turn: Turn, state: State, runtime: Context) -> Update:
-    """Count a turn, with the acceptance that its speaker declared in it."""
-    runtime.stream_writer({"step": "turn", **turn.model_dump()})
-    return {
-        "turn": turn.number,
-        "accepted": {**state["accepted"], turn.speaker: turn.accept},
-        "finalize": turn.finalize,
-        "tokens": state["tokens"] + turn.tokens,
-        "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},
-    }
-
-
 async def hear(state: State, runtime: Context) -> Update:
     """Wait for the person who speaks for this role, and keep what is said."""
     table = await Table.of(state["discussion_id"], runtime)
@@ -292,7 +226,7 @@ async def hear(state: State, runtime: Context) -> Update:
         window = await table.shown_to(role, state["turn"], state["held"])
         spoken = _wait_for_words(role, window, state, table)
         said = await table.conversation.add(_by_person(spoken, role, window, state, table))
-    return _heard(said, state, runtime)
+    return heard(said, state, runtime)
 
 
 def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> Spoken:
@@ -358,93 +292,4 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     answered = await ask(question, given, who_answers(role, table.context), lane="user")
     change = Change(reason=answered.value.reason, actor=turn.speaker, model=answered.responder)
     await memory.update(answered.value.slots, turn=turn.number, change=change, expected_version=known.version)
-    return {"tokens": state["tokens"] + _tokens(question, given, answered)}
-
-
-async def document(state: State, runtime: Context) -> Update:
-    """Let the document be written from its writer's context, and hold it against its schema."""
-    table = await Table.of(state["discussion_id"], runtime)
-    role, outlined = table.team.role(table.team.document.by), table.team.document
-    window = await table.shown_to(role, state["turn"], state["held"])
-    outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
-    given = Documenting(
-        role=role.title,
-        duties=role.description,
-        task=window.task,
-        memory=window.memory,
-        turns=window.turns,
-        item=outlined.item,
-        fields=", ".join(outlined.item_fields),
-        outline=outline,
-        ended=state["ended"],
-    )
-    question = write_document_as(outline)
-    answered = await ask(question, given, who_answers(role, table.context), lane="user")
-    parts = answered.value.parts
-    file = filed(outlined, parts)
-    check(outlined, file)
-    runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"]})
-    return {
-        "document": file,
-        "report": parts["report"],
-        "tokens": state["tokens"] + _tokens(question, given, answered),
-        "answered_by": {**state["answered_by"], role.name: answered.responder},
-    }
-
-
-def approval(state: State, runtime: Context) -> Literal["ask_approval", "close"]:
-    """Ask a person where the context says so."""
-    return "ask_approval" if runtime.context.approve else "close"
-
-
-async def ask_approval(state: State, runtime: Context) -> Update:
-    """Wait for a person's approval; remarks become a turn, and the discussion goes on with them."""
-    table = await Table.of(state["discussion_id"], runtime)
-    said = await table.conversation.get(state["turn"] + 1)
-    if said is None:
-        about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
-        shown = {"document": state["document"], "report": state["report"], "ended": state["ended"]}
-        approved = read_answer(shown | action("finalise", about, Approval(approve=True)), Approval)
-        if approved.approve:
-            return {"approved": True}
-        said = await table.conversation.add(_remarks(approved, state["turn"] + 1))
-    heard = _heard(said, state, runtime)
-    return heard | {"accepted": {}, "finalize": False, "ended": "", "speaker": ""}
-
-
-def _remarks(approval: Approval, number: int) -> Turn:
-    message = approval.remarks or "I do not approve the document as it is."
-    return Turn(
-        number=number, speaker=PERSON, title="Client", message=message, person=True, answered_by="a person"
-    )
-
-
-def verdict(state: State) -> Literal["close", "select"]:
-    """Close what was approved; else discuss on."""
-    return "close" if state["approved"] else "select"
-
-
-async def close(state: State, runtime: Context) -> Update:
-    """Keep in the ledger how the discussion ended, once; let a baseline memory learn from it."""
-    table = await Table.of(state["discussion_id"], runtime)
-    ended = table.about.model_copy(
-        update={
-            "ended": state["ended"],
-            "turns": state["turn"],
-            "tokens": state["tokens"],
-            "document": state["document"],
-            "report": state["report"],
-            "answered_by": state["answered_by"],
-        }
-    )
-    await table.discussions.close(ended)
-    if table.about.memory not in OWN:
-        await table.baseline().remember(await _trial(state, table), state["held"])
-    runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
-    return {}
-
-
-async def _trial(state: State, table: Table) -> Trial:
-    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-    agreed = state["ended"] == "consensus"
-    return Trial(id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed)
+    return {"tokens": state["tokens"] + tokens_of(question, given, answered)}

@@ -28,7 +28,7 @@ from models.asking import ask, script
 from models.budget import tokens
 from models.tokenizers import CUTS
 from nodes.context_window import f_context
-from nodes.intrinsic_memory import DiscussionContext
+from nodes.discussion_context import DiscussionContext
 from prompts.discussion_document import write_document
 from prompts.intrinsic_memory import (
     Contribution,
