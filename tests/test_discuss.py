@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema_rs
 import pytest
@@ -22,6 +22,7 @@ from evals.ollama_double import Model, OllamaDouble, by_rules
 from mneme.cli import app
 from mneme.errors import MnemeError
 from mneme.settings import settings
+from models.asking import forget
 from nodes.background import thread_id
 from prompts.discussion_document import write_document
 from prompts.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
@@ -30,42 +31,50 @@ TASK = """# Pipeline <script>alert(1)</script>
 Design a data pipeline on AWS for real-time machine learning on cars: 6 camera sources in .jpg,
 one lidar source in .pcd.bin, 5 radar sources in .pcd. Training and inference.
 """
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).parent.parent
+
+
+class Done(NamedTuple):
+    """How a command ended: what it printed, and what it refused."""
+
+    status: int
+    stdout: str
+    refused: str
+
+
+Run = Callable[..., Done]
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     return {
-        **os.environ,
         "MNEME_HOME": str(tmp_path / "home"),
         "MNEME_OLLAMA_URL": "http://127.0.0.1:9",
         "LANGSMITH_TRACING": "false",
         "PYTHONPATH": str(ROOT),
-        "MNEME_TRACEBACK": "",
         "COLUMNS": "160",
     }
 
 
 @pytest.fixture
-def mneme(tmp_path: Path, environment: dict[str, str]) -> Run:
+def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Give the command line in this process, on a home of its own."""
     (tmp_path / "TASK.md").write_text(TASK)
+    monkeypatch.chdir(tmp_path)
 
-    def run(*words: str, stdin: str = "", fails: bool = False) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            [sys.executable, "-m", "mneme", "discuss", *words],
-            cwd=tmp_path,
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert (done.returncode != 0) == fails, done.stderr + done.stdout
-        return done
+    def run(*words: str, stdin: str = "", fails: bool = False) -> Done:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+        forget()
+        done = CliRunner().invoke(app, ["discuss", *words], input=stdin)
+        refused = str(done.exception) if isinstance(done.exception, MnemeError) else ""
+        assert (done.exit_code != 0) == fails, (done.output, done.exception)
+        return Done(done.exit_code, done.stdout, refused)
 
-    return run
+    yield run
+    settings.cache_clear()
+    forget()
 
 
 def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_path: Path) -> None:
@@ -105,7 +114,7 @@ def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_pat
 def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
     words = ("--agents", "rules", "--as", "business_objectives", "--max-turns", "5")
     waits = mneme("TASK.md", *words, "--id", "mine", stdin="", fails=True)
-    assert waits.returncode == 3 and "waits for you" in waits.stdout
+    assert waits.status == 3 and "waits for you" in waits.stdout
     done = mneme("--id", "mine", *words, stdin="Proposal: Diesel pump (rotary) because we need it.\ny\n")
     assert "a person" in done.stdout
     assert "Diesel pump" in mneme("show", "-d", "mine").stdout
@@ -142,8 +151,8 @@ def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) ->
     template = next(role["memory"] for role in team["roles"] if role["name"] == "data_engineer")
     assert "ingestion" in template["duties"] and template["position"]
     refused = mneme("A task for the shop.", "--team", "shop.yaml", "--agents", "rules", fails=True)
-    assert "reviewed" in refused.stderr
-    assert "exists already" in mneme("new-team", "shop", "--task", "x", fails=True).stderr
+    assert "reviewed" in refused.refused
+    assert "exists already" in mneme("new-team", "shop", "--task", "x", fails=True).refused
     file.write_text(file.read_text().replace("reviewed: false", "reviewed: true"))
     mneme("Daily orders of a shop must reach a warehouse.", "--team", "shop.yaml", "--agents", "rules")
 
@@ -167,17 +176,20 @@ def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) ->
         (["new-team", "t", "--task", "x", "--role", "No duties"], "say who it is"),
     ],
 )
-def test_what_cannot_work_is_told_with_a_hint(
-    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path))
-    monkeypatch.setenv("MNEME_OLLAMA_URL", "http://127.0.0.1:9")
-    monkeypatch.chdir(tmp_path)
-    settings.cache_clear()
-    failed = CliRunner().invoke(app, ["discuss", *words])
-    settings.cache_clear()
-    assert isinstance(failed.exception, MnemeError), failed.output
-    assert told in str(failed.exception) and failed.exception.hint
+def test_what_cannot_work_is_told(words: list[str], told: str, mneme: Run) -> None:
+    assert told in mneme(*words, fails=True).refused
+
+
+def test_a_refusal_is_one_line_and_a_hint(tmp_path: Path, environment: dict[str, str]) -> None:
+    failed = subprocess.run(
+        [sys.executable, "-m", "mneme", "discuss", "x", "--as", "nobody"],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told, hint = failed.stderr.strip().splitlines()[-2:]
+    assert failed.returncode == 1 and "no role 'nobody'" in told and hint.startswith("  It has: ")
 
 
 PROMPTS = (contribute, delegate, integrate, evaluate, update_memory, write_document)
@@ -193,7 +205,10 @@ def test_a_discussion_that_is_killed_at_any_moment_goes_on(
         command = [sys.executable, "-m", "mneme", "discuss", "TASK.md", "--agents", MODEL, "--id", "k"]
         for asked in (3, 8, 15):
             process = subprocess.Popen(
-                [*command, "--max-turns", "10"], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL
+                [*command, "--max-turns", "10"],
+                cwd=tmp_path,
+                env=os.environ | environment,
+                stdout=subprocess.DEVNULL,
             )
             wait_for_chats(double, asked)
             process.send_signal(signal.SIGKILL)
