@@ -89,13 +89,13 @@ def _mean(spread: Row) -> str:
 def size_table(summary: Row) -> Table:
     """Return how the two compare at other sizes of the context."""
     names = ("agreed", "turns", "tokens", *COUNTED[:2], "usability", "documentation")
-    columns = ["tokens of context", "memory", *names]
+    columns = ["context", "memory", *names]
     cells = [
-        [size, NAMES[arm], *(_mean(figures[name][arm]) for name in names)]
+        [size, NAMES[arm], *(f"{figures[name][arm]['mean']:.4g}" for name in names)]
         for size, figures in summary.items()
         for arm in ARMS
     ]
-    return table("Other sizes of the context", columns, cells)
+    return table("Means at other sizes of the context, in tokens", columns, cells)
 
 
 def notes(main: Row, who: Identity, judge: Identity) -> list[str]:

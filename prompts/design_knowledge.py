@@ -22,6 +22,9 @@ PLATFORMS = {
 }
 OPEN = "local server"
 SOURCES = "{sources}"
+CALLED = "{called}"
+AROUND = 3
+"""Words that are quoted on either side of what calls for a finding."""
 SOURCE = re.compile(
     r"\b(cameras?|lidars?|radars?|gps|imu|microphones?|logs?|clicks?|clickstreams?|orders?|transactions?|"
     r"payments?|images?|videos?|texts?|documents?|sensors?|meters?|telemetry|events?|tables?|databases?)\b",
@@ -39,6 +42,7 @@ class Kind:
     because: str
     parts: dict[str, str]
     needs: str = ""
+    calls: str = ""
     specific: bool = True
     effort: int = 2
 
@@ -65,11 +69,12 @@ def _component(row: dict[str, Any]) -> Kind:
 def _finding(row: dict[str, Any]) -> Kind:
     """Read a finding: called for where a design speaks of `needs`, and is silent on `silent`."""
     subject = row["name"].lower()
-    evidence = f"no mention of {subject} beside what calls for it"
+    evidence = f"the design speaks of {CALLED} and not of {subject}"
     return Kind(
         name=row["name"],
         field=row["field"],
         needs=rf"(?s)^(?!.*(?:{row['silent']}))(?=.*\b(?:{row['needs']}))",
+        calls=row["needs"],
         choices={"": row["severity"]},
         specific=row["severity"] != "minor",
         because=f"the design needs it and does not speak of {subject}",
@@ -114,5 +119,16 @@ def sources_of(task: str) -> str:
 
 def parts_of(kind: Kind, task: str, fields: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a kind in those fields."""
-    known = [name for name in fields if name in kind.parts]
-    yield from ((name, kind.parts[name].replace(SOURCES, sources_of(task))) for name in known)
+    said = {SOURCES: sources_of(task), CALLED: quoted(kind.calls, task)}
+    for name in (each for each in fields if each in kind.parts):
+        text = kind.parts[name]
+        for place, words_ in said.items():
+            text = text.replace(place, words_)
+        yield name, text
+
+
+def quoted(calls: str, task: str) -> str:
+    """Quote a few words of a task around the first that calls for a kind of item."""
+    hit = re.search(rf"(?:\S+ ){{0,{AROUND}}}\S*\b(?:{calls})\S*(?: \S+){{0,{AROUND}}}", task, re.IGNORECASE)
+    found = " ".join(re.sub(r"[^\w\s/'-]", " ", hit[0]).split()) if calls and hit else ""
+    return f"'{found}'" if found else "its matter"

@@ -1,6 +1,7 @@
 """The last question of a discussion: the document, in the team's own fields (§5: PIPELINE_OVERVIEW.json)."""
 
 import json
+import re
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
@@ -14,6 +15,8 @@ from prompts.memory_template import Slots
 from prompts.prompt import Prompt, prompt
 
 LOWEST, HIGHEST = 1, 10
+GOOD = re.compile("readiness|confidence|maturity", re.IGNORECASE)
+"""Ratings of which the highest is best; of difficulties and risks it is the worst."""
 UNSAID = "not discussed"
 Texts = dict[str, str]
 
@@ -145,7 +148,8 @@ def _rating(name: str, found: list[Item], given: Documenting) -> int:
     """Rate by the mean effort of the items and by their number; what is kept running weighs a little less."""
     keeping = "mainten" in name.lower()
     rating = 1.4 * _effort(found, given.item) + len(found) / (6 if keeping else 5)
-    return max(LOWEST, min(HIGHEST, round(rating)))
+    bounded = max(LOWEST, min(HIGHEST, round(rating)))
+    return LOWEST + HIGHEST - bounded if GOOD.search(name) else bounded
 
 
 def _field(name: str, found: list[Item], given: Documenting) -> str:

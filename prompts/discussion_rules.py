@@ -190,10 +190,12 @@ def _reactions(view: View) -> list[str]:
     others = [item for name, item in named(told).items() if name not in own]
     seen = "\n".join([view.memory, *view.turns])
     new = [item for item in others if f"{item.name}: {item.choice}" not in seen]
-    return [_reaction(item) for item in new[-AT_ONCE:]]
+    return [_reaction(item, "cons" in view.fields) for item in new[-AT_ONCE:]]
 
 
-def _reaction(item: Item) -> str:
+def _reaction(item: Item, has_cons: bool) -> str:
+    if not has_cons:
+        return f"Agreed: {item.name}: {item.choice} is right for my field too."
     if against := item.parts.get("cons", "").partition(";")[0]:
         return f"Agreed: {item.name}: {item.choice} suits my field; mind that {against}."
     return f"Question: {item.name}: {item.choice} is named, but what speaks against it?"
