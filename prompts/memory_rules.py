@@ -2,7 +2,9 @@
 
 A line that begins with a label (`Risk: …`) is one statement; other lines are cut into sentences. A slot's
 words are its name's and its description's. A statement about the same subject as an entry of its slot takes
-that entry's place; words with a digit (`ball1`) are names, and tell subjects apart.
+that entry's place, and so does one that denies it (`The door is closed.`); words with a digit (`ball1`) are
+names, and tell subjects apart, as their order does. What stands in a slot of open things (`open`) moves to
+the slot of settled ones beside it (`done`) when it is said to be so.
 """
 
 import re
@@ -15,7 +17,9 @@ from prompts.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Path, content, 
 LABELLED = re.compile(r"^\s*[-*•]?\s*([A-Za-z][\w '/-]{1,40}):\s+(\S.*)$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 SUBJECT = re.compile(r"^([^:(.;,]{3,60})\s*[:(]")
-WORD = re.compile(r"\b\w*\d\w*\b|[a-z]{3,}")
+NEGATED = re.compile(r"\bnot (?=[a-z])")
+WORD = re.compile(r"\b\w*\d\w*\b|not_[a-z]+|[a-z]{3,}")
+SPOKEN = re.compile(r"[\w-]+")
 NUMBERED = re.compile(r"\b\w*\d\w*\b")
 COMMON = frozenset(
     re.findall(
@@ -45,6 +49,14 @@ CUES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = (
     ),
 )
 """What a statement looks like, and the words of slots that are for such statements."""
+OPEN = frozenset(("open", "outstanding", "pending", "todo"))
+DONE = frozenset(("done", "reached", "settled", "closed"))
+"""Names of slots for what is still to come, and of those beside them for what has come."""
+OPPOSITES = frozenset(
+    frozenset(pair.split())
+    for pair in ("open closed", "on off", "loose tight", "full empty", "up down", "clean dirty")
+)
+"""Words of which one denies what the other says, beside those that begin with `un`, and `not`."""
 LABEL, CUE, OVERLAP = 4.0, 2.0, 1.0
 ALIKE = 0.7
 CUT = "…"
@@ -63,9 +75,9 @@ def updated(
 ) -> tuple[str, dict[str, Any]]:
     """Return why, and the memory with the output's statements in their slots, within its bound."""
     known = deepcopy(dict(memory))
-    changed = [_place(template, known, statement) for statement in statements(output)]
+    changed = [path for each in statements(output) for path in _take_in(template, known, each)]
     _bound(template, known, limit)
-    names = sorted({".".join(path) for path in changed if path})
+    names = sorted({".".join(path) for path in changed})
     return (f"New in {', '.join(names)}." if names else "Nothing new was said."), known
 
 
@@ -78,21 +90,63 @@ def statements(output: str) -> list[str]:
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text that mean something, without the plural's s."""
-    found = (word for word in WORD.findall(text.lower().replace("_", " ")) if word not in COMMON)
-    return frozenset(word.removesuffix("s") if len(word) > 4 and word.isalpha() else word for word in found)
+    """Return the words of a text that mean something, without the plural's s; `not valid` is one word."""
+    return frozenset(_meaningful(text))
 
 
-def _place(template: Mapping[str, Any], memory: dict[str, Any], statement: str) -> Path:
-    """Put a statement into the slot that it fits best; return the slot, or nothing where it was known."""
+def _meaningful(text: str) -> list[str]:
+    plain = NEGATED.sub("not_", text.lower().replace("_", " "))
+    found = (word for word in WORD.findall(plain) if word not in COMMON)
+    return [word.removesuffix("s") if len(word) > 4 and word.isalpha() else word for word in found]
+
+
+def _take_in(template: Mapping[str, Any], memory: dict[str, Any], statement: str) -> list[Path]:
+    """Put a statement into the slot that it fits best, settle what it settles; return the slots changed."""
     label, said = _label(statement, template)
     path, _, is_list = max(slots(template), key=lambda slot: (_fit(slot[0], slot[1], label, said), slot[2]))
+    settled = [] if OPEN.intersection(path[-1].split("_")) else _settle(template, memory, said)
     if not is_list:
         _set(memory, path, said[:LONGEST_ENTRY])
-        return path
+        return [path, *settled]
+    return [path, *settled] if _add(_listed(memory, path), said[:LONGEST_ENTRY]) else settled
+
+
+def _listed(memory: Mapping[str, Any], path: Path) -> list[str]:
     kept = content(memory, path)
     assert isinstance(kept, list)
-    return path if _add(kept, said[:LONGEST_ENTRY]) else ()
+    return kept
+
+
+def _settle(template: Mapping[str, Any], memory: dict[str, Any], said: str) -> list[Path]:
+    """Move the open things that are now said to be so to where settled ones are; return the slots changed."""
+    changed: list[Path] = []
+    for waiting, settled in _settling(template):
+        reached = [each for each in _listed(memory, waiting) if _spoken(_first(each)) == _spoken(said)]
+        for each in reached:
+            _listed(memory, waiting).remove(each)
+            _add(_listed(memory, settled), each)
+            changed.append(settled)
+    return changed
+
+
+def _settling(template: Mapping[str, Any]) -> list[tuple[Path, Path]]:
+    """Return the list slots for open things, each with the one for settled things beside it."""
+    lists = [path for path, _, is_list in slots(template) if is_list]
+    return [
+        (one, other)
+        for one in lists
+        for other in lists
+        if one[:-1] == other[:-1]
+        if OPEN.intersection(one[-1].split("_")) and DONE.intersection(other[-1].split("_"))
+    ]
+
+
+def _first(entry: str) -> str:
+    return SENTENCE_END.split(entry)[0]
+
+
+def _spoken(statement: str) -> list[str]:
+    return SPOKEN.findall(statement.lower())
 
 
 def _label(statement: str, template: Mapping[str, Any]) -> tuple[str, str]:
@@ -129,7 +183,7 @@ def _add(kept: list[str], said: str) -> bool:
         kept.remove(said)
         kept.append(said)
         return False
-    older = next((number for number, each in enumerate(kept) if _same_subject(each, said)), None)
+    older = next((n for n, each in enumerate(kept) if _same_subject(each, said) or denies(each, said)), None)
     if older is not None:
         kept.pop(older)
     kept.append(said)
@@ -143,14 +197,35 @@ def _same_subject(one: str, other: str) -> bool:
     left, right = words(one), words(other)
     if set(NUMBERED.findall(one.lower())) != set(NUMBERED.findall(other.lower())):
         return False
+    if _meaningful(one)[:1] != _meaningful(other)[:1] or _is_turned_round(one, other):
+        return False
     return bool(left | right) and len(left & right) / len(left | right) >= ALIKE
+
+
+def _is_turned_round(one: str, other: str) -> bool:
+    """Say whether two statements say the same words in another order (`move rooma roomb`)."""
+    left, right = _spoken(one), _spoken(other)
+    return left != right and sorted(left) == sorted(right)
+
+
+def denies(one: str, other: str) -> bool:
+    """Say whether two statements differ in nothing but a `not`, or in a word that stands for its opposite."""
+    left, right = _spoken(one), _spoken(other)
+    if len(left) == len(right):
+        differing = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
+        return len(differing) == 1 and _are_opposites(*differing[0])
+    shorter, longer = sorted((left, right), key=len)
+    return any(word == "not" and longer[:at] + longer[at + 1 :] == shorter for at, word in enumerate(longer))
+
+
+def _are_opposites(one: str, other: str) -> bool:
+    return frozenset((one, other)) in OPPOSITES or f"un{one}" == other or f"un{other}" == one
 
 
 def _bound(template: Mapping[str, Any], memory: dict[str, Any], limit: int) -> None:
     """Shorten the longest entries until the memory fits; where all are short, drop the oldest ones."""
-    lists = [content(memory, path) for path, _, is_list in slots(template) if is_list]
+    lists = [_listed(memory, path) for path, _, is_list in slots(template) if is_list]
     for kept in lists:
-        assert isinstance(kept, list)
         del kept[:-MOST_ENTRIES]
     while (excess := size(memory) - limit) > 0:
         path, at = max(_places(template, memory), key=lambda place: len(_entry(memory, *place)))

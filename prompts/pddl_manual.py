@@ -77,6 +77,11 @@ class Manual:
         adds = frozenset(filled(each, binding) for each in doing.adds)
         return adds, frozenset(filled(each, binding) for each in doing.deletes) - adds
 
+    def needed(self, act: Act) -> frozenset[Sentence]:
+        """Return what an action needs, by its description."""
+        found = self.bound(act)
+        return frozenset(filled(each, found[1]) for each in found[0].needs) if found else frozenset()
+
     def acts_in(self, text: str) -> list[Act]:
         """Return the actions that a text names with all their objects, in order."""
         words = WORD.findall(text.lower())

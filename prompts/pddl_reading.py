@@ -21,7 +21,6 @@ EARLIER = re.compile(r"^An earlier task that (succeeded|failed)\. Its goal: ", r
 STEP = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 FAILED = re.compile(r"fail|without effect|not valid", re.IGNORECASE)
 WANTED = re.compile(r"\b(?:open|next|goal|plan|subgoal|wanted)\b", re.IGNORECASE)
-SETTLED = re.compile(r"\bdone\b|reached", re.IGNORECASE)
 THOUGHT = re.compile(r"(?:;|think:|subgoals?:)\s*", re.IGNORECASE)
 NEEDED = re.compile(r"needed for:", re.IGNORECASE)
 IN_ORDER = re.compile(r"in order", re.IGNORECASE)
@@ -80,7 +79,7 @@ def read(task: str, memory: str, turns: str) -> Reading:
 
 def _read_turns(reading: Reading, turns: Sequence[Told]) -> None:
     """Go through the turns in order, keeping up with what they changed."""
-    stood: list[tuple[Facts, Act]] = []
+    acted: list[tuple[Act, Facts | None]] = []
     failures: list[Act] = []
     for turn in turns:
         acts = reading.manual.acts_in(turn.output)[:1]
@@ -92,22 +91,36 @@ def _read_turns(reading: Reading, turns: Sequence[Told]) -> None:
             failures += acts
             reading.failed += acts
         else:
-            stood += [(reading.facts, act) for act in acts]
-            _see(reading, acts, turn.outcome)
+            is_whole = _see(reading, acts, turn.outcome)
+            acted += [(act, reading.facts if is_whole else None) for act in acts]
     reading.failed += [act for act in failures if failures.count(act) >= FEW]
-    reading.led_back = {act for facts, act in stood if facts == reading.facts}
+    stood = _stood(reading.manual, acted, reading.facts)
+    reading.led_back = {act for act, before in stood if before == reading.facts}
 
 
-def _see(reading: Reading, acts: Sequence[Act], outcome: str) -> None:
-    """Take in what a turn that worked has changed, and what was seen after it."""
+def _stood(
+    manual: Manual, acted: Sequence[tuple[Act, Facts | None]], now: Facts
+) -> Iterator[tuple[Act, Facts]]:
+    """Yield each action, the last one first, with how things stood before it, going back from now.
+
+    What a memory holds is of now: going on from it, past turns would seem to have begun where they ended.
+    """
+    for act, seen in reversed(acted):
+        adds, deletes = manual.effects(act)
+        now = ((now if seen is None else seen) - adds) | deletes | manual.needed(act)
+        yield act, now
+
+
+def _see(reading: Reading, acts: Sequence[Act], outcome: str) -> bool:
+    """Take in what a turn that worked has changed, and what was seen after it; say whether that was all."""
     for act in acts:
         _did(reading, act)
     seen = frozenset(reading.manual.facts_in(outcome))
     adds = frozenset[Sentence]().union(*(reading.manual.effects(act)[0] for act in acts))
-    if seen - adds:  # more is shown than what changed: the whole picture
-        reading.facts = seen
-    reading.facts |= seen
+    is_whole = bool(seen - adds)  # more is shown than what changed
+    reading.facts = seen if is_whole else reading.facts | seen
     reading.failed, reading.listed = [], []
+    return is_whole
 
 
 def _did(reading: Reading, act: Act) -> None:
@@ -131,7 +144,7 @@ def _read_memory(reading: Reading, memory: str) -> None:
             reading.examples += _examples(reading.manual, told)
     notes = list(_notes(own[1]))
     for label, note in notes:
-        if not _is_settled(label, note):
+        if not _is_no_fact(label, note):
             _believe_note(reading, label, note)
     for label, note in notes:
         _read_note(reading, label, note)
@@ -181,8 +194,8 @@ def _slots(slots: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
             yield label, str(note)
 
 
-def _is_settled(label: str, note: str) -> bool:
-    """Say whether a note tells of what failed, or is wanted, or is a list of what was done."""
+def _is_no_fact(label: str, note: str) -> bool:
+    """Say whether a note tells of what failed, or of what is or was wanted."""
     return bool(FAILED.search(f"{label} {note}") or WANTED.search(label))
 
 
@@ -224,7 +237,7 @@ def _read_note(reading: Reading, label: str, note: str) -> None:
     names = reading.manual.names_in(note)
     if FAILED.search(f"{label} {note}"):
         reading.failed += acts
-    elif WANTED.search(label) and not SETTLED.search(label):
+    elif WANTED.search(label):
         _note_subgoals(reading, note)
     elif acts and IN_ORDER.search(label):
         for act in acts:

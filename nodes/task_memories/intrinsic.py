@@ -6,6 +6,7 @@ agent's own words are the name of an action, from which nothing could be learned
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from prompts.trajectories import Told
 from stores.agent_memory import AgentMemory
 from stores.records import Change, Source
 
+SENTENCES = re.compile(r"(?<=\.)\s+")
+LISTING = re.compile(r"valid actions\b", re.IGNORECASE)
+"""What is possible at a moment is no fact to keep: the newest turns show it as long as it holds."""
 CHARACTERS = 3
 """Characters of a memory for each token of its bound."""
 
@@ -84,7 +88,8 @@ def _output(turn: Turn) -> str:
         return told.thought or turn.output
     if told.failed:
         return f"Action failed: {turn.output}. {turn.outcome}"
-    return f"Action worked: {turn.output}.\n{turn.outcome}"
+    seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
+    return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])
 
 
 def _text(known: Any) -> str:
