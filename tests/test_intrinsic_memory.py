@@ -29,6 +29,7 @@ from models.budget import tokens
 from models.tokenizers import CUTS
 from nodes.context_window import f_context
 from nodes.discussion_context import DiscussionContext
+from prompts import memory_rules
 from prompts.discussion_document import write_document
 from prompts.intrinsic_memory import (
     Contribution,
@@ -103,6 +104,33 @@ class TestMemoryUpdate:
             empty(TEMPLATE), "Risk: ball1 may fall off the rack.\nRisk: ball2 may fall off the rack."
         )
         assert len(memory["risks"]) == 2
+
+    async def test_the_same_words_in_another_order_are_another_subject(self) -> None:
+        output = "Risk: lidar may overtake radar.\nRisk: radar may overtake lidar."
+        assert len((await updated(empty(TEMPLATE), output))["risks"]) == 2
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("The egress is open.", "The egress is closed."),
+            ("Lane 2 is fastened.", "Lane 2 is unfastened."),
+            ("Lane 2 is covered.", "Lane 2 is not covered."),
+        ],
+    )
+    async def test_what_is_denied_later_is_stale(self, before: str, after: str) -> None:
+        memory = await updated(empty(TEMPLATE), f"Risk: {before}\nRisk: Lane 3 is open.\nRisk: {after}")
+        assert memory["risks"] == ["Lane 3 is open.", after]
+
+    async def test_open_things_are_settled_by_what_is_said_to_be_so(self) -> None:
+        template = {"facts": ["What was observed"], "subgoals": {"done": ["Reached"], "open": ["To come"]}}
+        wanted = "B1 is clear. It is needed for: B2 is on b1."
+        memory: dict[str, Any] = empty(template)
+        for output in (f"open subgoal: {wanted}", "Observed: B2 is clear.", "Observed: Boot is open."):
+            memory = memory_rules.updated(template, memory, output, 2000)[1]
+        assert memory["subgoals"] == {"done": [], "open": [wanted]}
+        why, memory = memory_rules.updated(template, memory, "Observed: B1 is clear.", 2000)
+        assert memory["subgoals"] == {"done": [wanted], "open": []} and "subgoals.done" in why
+        assert memory["facts"] == ["B2 is clear.", "Boot is open.", "B1 is clear."]
 
     async def test_a_full_memory_is_condensed_to_its_bound_and_loses_no_slot(self) -> None:
         memory = empty(TEMPLATE)

@@ -190,6 +190,22 @@ def test_what_was_done_beyond_the_window_is_believed_undone_unless_it_is_noted()
     assert chosen(problem, f"Done, in order: {first}; {second}") == third
 
 
+@pytest.mark.parametrize("domain", ["tyreworld", "barman", "blockworld"])
+def test_a_memory_of_now_does_not_change_what_the_visible_turns_tell(domain: Any) -> None:
+    problem = generate(domain, 2)
+    world, turns, worked = PddlWorld(problem), list[str](), list[str]()
+    for number in range(1, 15):
+        action = chosen(problem, "", *turns)
+        turns.append(tell(number, "solver", action, world.step(action).text))
+        worked = [*(each for each in worked if each != action), action]
+        memory = json.dumps({"facts_learned": [], "actions": {"worked_in_order": worked}})
+        bare = read(task_of(problem), "", "\n".join(turns))
+        noted = read(task_of(problem), memory, "\n".join(turns))
+        assert noted.facts == bare.facts and noted.led_back == bare.led_back
+        blind = read(task_of(problem), memory, "")
+        assert blind.facts == bare.facts, "what was done last, in order, tells what holds now"
+
+
 def test_an_earlier_success_is_followed_where_things_correspond() -> None:
     world, action = PddlWorld(GRIPPER), ""
     turns: list[str] = []

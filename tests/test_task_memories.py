@@ -33,6 +33,7 @@ from stores.agent_memory import AgentMemory
 from stores.ledger import Ledger
 from stores.records import Change, Source
 from stores.trials import Insight, Kept, Trials
+from teams.team import load_team
 
 GOAL = "The goal is to satisfy the following conditions: Ball1 is at kitchen."
 TEMPLATE = {"facts": ["What was seen"], "plan": "What to do next"}
@@ -318,6 +319,25 @@ async def test_intrinsic_memories_are_private_versioned_and_keep_their_slots(led
     assert all(departure(TEMPLATE, each.memory) == "" for each in versions)
     assert "+" in await store.diff(0, 1)
     assert await memory(ledger, "intrinsic", trial="t1").recall(task()) != held, "a task begins anew"
+
+
+async def test_intrinsic_memory_tells_what_worked_what_failed_and_what_holds(edge_ledger: Ledger) -> None:
+    told = memory(edge_ledger, "intrinsic")
+    told.means.roles = {"solver": Role("plans", load_team("pddl").role("solver").memory)}
+    held = await told.recall(task())
+    done = turns(
+        ("open boot", "Boot is open. Jack is in boot."),
+        ("inflate r1", "The action is not valid and has no effect. Its conditions do not hold."),
+        ("check valid actions", "Valid actions: close boot; fetch jack boot; check valid actions"),
+        ("close boot", "Boot is closed."),
+    )
+    for count in range(1, len(done) + 1):
+        held = await told.observe(task(), held, done[:count])
+    known = held["solver"]["memory"]
+    assert known["facts_learned"] == ["Jack is in boot.", "Boot is closed."]
+    assert known["actions"]["worked_in_order"] == ["open boot.", "check valid actions.", "close boot."]
+    assert [each.partition(".")[0] for each in known["actions"]["failed"]] == ["inflate r1"]
+    assert known["subgoals"] == {"done": [], "open": []}
 
 
 async def test_trials_are_versions_in_the_ledger_that_say_where_they_come_from(ledger: Ledger) -> None:
