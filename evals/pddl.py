@@ -3,7 +3,8 @@
 A team of two plays every problem in a seeded order with each memory; a memory that learns across tasks
 has its own ledger per order. Reward is a task's progress, a table's value the mean over tasks. Problems
 are our own, drawn from the seed with AgentBoard's shares of the four domains, or a folder's (AgentBoard's
-60 files with `--data`), which a seed only puts into another order; the paper ran once, in one order.
+60 files with `--data`, or what the folder `pddl` of MNEME_DATA holds), which a seed only puts into another
+order; the paper ran once, in one order.
 
 Every memory and order is a process of its own, so that two cores are both used; rows are kept as they
 come, and an interrupted evaluation goes on, also in the middle of a task.
@@ -20,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from nodes.pddl_team import PddlContext
 from pydantic import BaseModel, Field
 
 from environments.pddl import Problem, generate_suite, load_folder
@@ -31,8 +31,10 @@ from evals.report import ROOT, Journal, Progress, Report, Row, digest, open_jour
 from mneme.errors import BadInput, MnemeError
 from mneme.settings import settings
 from models.embedders import open_embedder
+from nodes.pddl_team import PddlContext
 from nodes.task_memories.kinds import MEMORIES
 
+PROBLEMS = 60
 LINE = 2**26
 """Bytes that a row with its transcript may take."""
 
@@ -40,8 +42,12 @@ LINE = 2**26
 class Options(BaseModel):
     """Which problems with which memories, in which orders, and who answers."""
 
-    data: Path | None = Field(None, description="Folder of PDDL problems; default: our own.")
-    problems: int = Field(60, ge=1, description="How many of our own.")
+    data: Path | None = Field(
+        None, description="Folder of PDDL problems; default: MNEME_DATA's, if it has them, else our own."
+    )
+    problems: int | None = Field(
+        None, ge=1, description=f"So many of our own, whatever data there are; default: {PROBLEMS}."
+    )
     memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
     seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
     agents: str = Field("auto", description="Who answers, the memories' questions included.")
@@ -118,7 +124,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         if memory not in MEMORIES:
             raise BadInput(f"There is no memory {memory!r}.", f"There are: {', '.join(MEMORIES)}.")
     who = await identify(options.agents)
-    loaded = [] if options.data is None else await asyncio.to_thread(load_folder, options.data)
+    folder = _folder(options)
+    loaded = [] if folder is None else await asyncio.to_thread(load_folder, folder)
     journal = await _journal(options, who, loaded)
     bench = Bench(options, who, _home(journal), journal, progress)
     errands = []
@@ -126,13 +133,21 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         problems = await asyncio.to_thread(_order, options, loaded, seed)
         errands += [bench.errand(memory, seed, problems) for memory in options.memories]
     await bench.run(errands)
-    source = "our own, drawn by seed" if options.data is None else f"from {options.data}"
+    source = "our own, drawn by seed" if folder is None else f"from {folder}"
     return report(bench.rows(errands), options.seeds, who, source, journal.path)
+
+
+def _folder(options: Options) -> Path | None:
+    """Return the folder that problems are loaded from; None for our own."""
+    if options.data is not None or options.problems is not None:
+        return options.data
+    place = settings().data
+    return place / "pddl" if place is not None and (place / "pddl").is_dir() else None
 
 
 async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -> Journal:
     configuration = {
-        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems,
+        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
         "agents": who.model_dump(),
         "window": options.window,
         "embedder": (await open_embedder(options.embedder or settings().embedder)).name,
@@ -151,7 +166,7 @@ def _home(journal: Journal) -> Path:
 
 def _order(options: Options, loaded: Sequence[Problem], seed: int) -> list[Problem]:
     """Return a seed's problems in its order."""
-    problems = list(loaded) or generate_suite(options.problems, seed)
+    problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
     Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
     return problems
 

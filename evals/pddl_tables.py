@@ -49,6 +49,13 @@ RULES = (
     "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
     "writes a summary; tokens are estimated from the words that a model would have read and written. "
     "The paper's figures are Llama 3.1 8B's: compare orders of memories with it, not figures.",
+    "Why intrinsic memory gains little here: gripper and blockworld show all that holds at every step, so "
+    "that the newest turn tells the rule whatever a memory of facts could; barman and tyreworld show changes "
+    "only, but their 30 short steps nearly all fit beside the task in 4096 tokens, and a window that is "
+    "too tight for the steps is nearly too tight for the memory. A rule that reads every word of its window, "
+    "unlike a model, is not helped by having the same said again, in order; it costs the memory's tokens.",
+    "Why memories that recall earlier tasks end alike: they mostly show a success of the same domain, of "
+    "which the rule takes nothing but what followed on what; texts, steps and tokens differ, rewards seldom.",
 )
 
 

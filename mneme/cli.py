@@ -638,9 +638,12 @@ def discussion_growth(
 @evaluate.command("pddl")
 def pddl_tasks(
     data: Annotated[
-        Path | None, typer.Option("--data", help="A folder of PDDL problems; default: our own.")
+        Path | None,
+        typer.Option("--data", help="Folder of PDDL problems; default: MNEME_DATA's or own."),
     ] = None,
-    problems: Annotated[int | None, typer.Option("--problems", min=1, help="How many of our own.")] = None,
+    problems: Annotated[
+        int | None, typer.Option("--problems", min=1, help="So many of our own; default: 60.")
+    ] = None,
     memories: Annotated[
         list[str] | None, typer.Option("--memory", help="Only these memories; repeatable.")
     ] = None,
