@@ -50,6 +50,7 @@ class Model:
     size: int = 4_900_000_000
     size_vram: int = 4_900_000_000
     overflow: Literal["cut", "error"] = "cut"
+    vocabulary: Json = field(default_factory=dict)
 
 
 @dataclass
@@ -316,7 +317,7 @@ class OllamaDouble:
         if model is None:
             raise _Refused(f"model '{name}' not found", 404)
         if request.path == "/api/show":
-            await _whole(writer, _shown(model))
+            await _whole(writer, _shown(model, verbose=bool(request.body.get("verbose"))))
         elif request.path == "/api/embed":
             await self._embed(request, model, writer)
         else:
@@ -534,7 +535,7 @@ def _tag(model: Model) -> Json:
     }
 
 
-def _shown(model: Model) -> Json:
+def _shown(model: Model, verbose: bool = False) -> Json:
     facts = {
         "general.architecture": "llama",
         "llama.context_length": model.context_length,
@@ -545,7 +546,7 @@ def _shown(model: Model) -> Json:
         "parameters": "",
         "template": model.template,
         "details": _details(model),
-        "model_info": facts,
+        "model_info": facts | (model.vocabulary if verbose else {}),
         "capabilities": list(model.capabilities),
         "modified_at": "2026-01-01T00:00:00Z",
     }

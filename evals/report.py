@@ -25,7 +25,8 @@ Progress = Callable[[int, int, str], None]
 
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("environments", "evals", "graphs", "models", "nodes", "prompts", "stores")
+PACKAGES = ("environments", "evals", "graphs", "models", "nodes", "prompts", "stores", "teams")
+SOURCES = {".py", ".pddl", ".yaml"}
 LIBRARIES = (
     "mneme",
     "langgraph",
@@ -150,7 +151,7 @@ def code_digest() -> str:
     """Name the program that gave a result: a digest of every source file of ours that takes part."""
     whole = hashlib.sha256()
     for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
+        for path in sorted(each for each in (ROOT / package).rglob("*") if each.suffix in SOURCES):
             whole.update(path.read_bytes())
     return whole.hexdigest()[:12]
 

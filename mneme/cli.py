@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from mneme.commands import household as household_commands
+from mneme.commands.discuss import discuss
 from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
+from mneme.commands.pddl import pddl
 from mneme.errors import MnemeError
 
 app = typer.Typer(
@@ -30,6 +32,8 @@ app.add_typer(memories, name="memories")
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 app.add_typer(household_commands.app, name="household")
+app.add_typer(pddl, name="pddl")
+app.add_typer(discuss, name="discuss")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 
@@ -618,3 +622,77 @@ def latency(
     from mneme.evaluations import evaluate as run
 
     run_command(run("latency", {"trials": trials, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command("pipeline_design")
+def pipeline_design(
+    runs: Annotated[int | None, typer.Option("--runs", help="Discussions in each arm.")] = None,
+    context_tokens: Annotated[
+        int | None, typer.Option("--context-tokens", help="Tokens of task, memory and turns.")
+    ] = None,
+    sizes: Annotated[
+        list[int] | None, typer.Option("--size", help="Another size of the context; repeatable.")
+    ] = None,
+    agents: Agents = "auto",
+    judge: Annotated[str, typer.Option("--judge", help="Who judges; default: as --agents.")] = "",
+    team: Annotated[str | None, typer.Option("--team", help="A team's name or file.")] = None,
+    task: Annotated[Path | None, typer.Option("--task", help="Another task than the case study's.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two discussions in each arm, one size.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Design a data pipeline with intrinsic memory and without: table 2, figure 3."""
+    from mneme.evaluations import evaluate as run
+
+    given = {"runs": runs, "context_tokens": context_tokens, "sizes": sizes, "team": team, "task": task}
+    who = {"agents": agents, "judge": judge}
+    run_command(run("pipeline_design", given | who | {"out": out, "fresh": fresh, "quick": quick}, as_json))
+
+
+@evaluate.command("discussion_growth")
+def discussion_growth(
+    turns: Annotated[int | None, typer.Option("--turns", help="Turns of the discussion.")] = None,
+    context_tokens: Annotated[
+        int | None, typer.Option("--context-tokens", help="Tokens of context where it is bounded.")
+    ] = None,
+    agents: Agents = "auto",
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure how context and checkpoints grow over a long discussion."""
+    from mneme.evaluations import evaluate as run
+
+    given = {"turns": turns, "context_tokens": context_tokens, "agents": agents}
+    run_command(run("discussion_growth", given | {"out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command("pddl")
+def pddl_tasks(
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder of PDDL problems; default: MNEME_DATA's or own."),
+    ] = None,
+    problems: Annotated[
+        int | None, typer.Option("--problems", min=1, help="So many of our own; default: 60.")
+    ] = None,
+    memories: Annotated[
+        list[str] | None, typer.Option("--memory", help="Only these memories; repeatable.")
+    ] = None,
+    seeds: Annotated[
+        list[int] | None, typer.Option("--seed", help="Problems of our own, and their order; repeatable.")
+    ] = None,
+    agents: Agents = "auto",
+    window: Annotated[int | None, typer.Option("--window", min=1, help="Tokens of a context.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes at once.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Compare eight memories of a team on planning tasks: rewards, tokens, token efficiency."""
+    from mneme.evaluations import evaluate as run
+
+    chosen = {"data": data, "problems": problems, "memories": memories, "seeds": seeds, "window": window}
+    how = {"workers": workers, "agents": agents, "out": out, "fresh": fresh}
+    run_command(run("pddl", chosen | how, as_json))

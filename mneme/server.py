@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mneme.discussion_operations import DiscussionOperations
 from mneme.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.home import announced, open_own_ledger
 from mneme.operations import Operations, Remote, error_as_json, operate
@@ -82,7 +83,10 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
     return OF_TEAMS[kind](ledger, own_team(identity, owner))
 
 
-OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {TeamOperations.ROUTE: TeamOperations}
+OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
+    TeamOperations.ROUTE: TeamOperations,
+    DiscussionOperations.ROUTE: DiscussionOperations,
+}
 """What teams have, by its route."""
 
 

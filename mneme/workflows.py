@@ -14,7 +14,7 @@ import httpx
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.pregel.remote import RemoteException, RemoteGraph
-from langgraph.types import StreamMode
+from langgraph.types import Durability, StreamMode
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError
@@ -74,12 +74,21 @@ class Workflows:
             return cast(Values, await self.graphs[graph].ainvoke(given, config, context=context))
 
     async def stream(
-        self, graph: str, given: Any, config: RunnableConfig, context: Values, stream_mode: StreamMode
+        self,
+        graph: str,
+        given: Any,
+        config: RunnableConfig,
+        context: Values,
+        stream_mode: StreamMode,
+        durability: Durability = "async",
     ) -> AsyncIterator[Any]:
-        """Run a graph on a thread and yield what it tells meanwhile."""
+        """Run a graph on a thread and yield what it tells meanwhile.
+
+        With `sync` a step is kept before the next begins; else quick steps are told long before they are.
+        """
+        how: Values = {"stream_mode": stream_mode, "durability": durability}
         with server_errors():
-            told = self.graphs[graph].astream(given, config, context=context, stream_mode=stream_mode)
-            async for each in told:
+            async for each in self.graphs[graph].astream(given, config, context=context, **how):
                 yield each
 
 

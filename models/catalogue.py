@@ -112,6 +112,12 @@ async def facts(url: str, model: str) -> Facts:
     return known
 
 
+async def vocabulary(url: str, model: str) -> dict[str, Any]:
+    """Return what the server says about a model with its tokens and merges, some megabytes of it."""
+    shown = await _post(url, "/api/show", {"model": model, "verbose": True})
+    return shown.get("model_info") or {}
+
+
 async def survey(url: str) -> Server:
     """Return the whole of what a server has, for `mneme doctor`."""
     version = (await _get(url, "/api/version", GLANCE)).get("version", "")

@@ -1,0 +1,235 @@
+"""PDDL texts, parsed by unified-planning, turned into plain tuples that a simulator runs fast.
+
+Typed STRIPS: preconditions and goals are conjunctions of positive literals, effects add or delete. What
+is more than that (numbers, quantifiers, conditions, negation) is refused by name. PDDL tells no capitals
+from small letters, so all names are small here.
+"""
+
+import re
+import warnings
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from pyparsing import ParseBaseException
+from pyparsing.warnings import PyparsingDeprecationWarning
+from unified_planning.exceptions import UPException
+from unified_planning.io import PDDLReader
+
+from mneme.errors import BadInput
+
+Literal = tuple[str, ...]
+"""A predicate's name and its arguments: objects or, in an action, parameters with their `?`."""
+STRIPS = "Give a typed STRIPS problem: conjunctions of positive literals, plain adding and deleting effects."
+COMMENT = re.compile(r";[^\n]*")
+DEFINED, WANTED = re.compile(r"\(\s*domain\s+([^\s()]+)"), re.compile(r"\(\s*:domain\s+([^\s()]+)")
+PREDICATES = re.compile(r"\(\s*:predicates\b(?:[^()]|\([^()]*\))*\)")
+CONSTANTS = re.compile(r"\(\s*:constants\b[^()]*\)")
+TYPE = re.compile(r"\s-\s+[^\s()]+")
+OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
+GROUP = re.compile(r"([^()]*?)-\s+([^\s()]+)")
+EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
+RAISED = (
+    *(SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError),
+    *(AssertionError, RecursionError),
+)
+"""What unified-planning raises for texts that it cannot use, beside what pyparsing raises."""
+_parsing = Lock()
+"""unified-planning's grammar is one object of the process; `catch_warnings` is not thread-safe either."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An action before its parameters are bound."""
+
+    name: str
+    parameters: tuple[str, ...]
+    types: tuple[str, ...]
+    requires: tuple[Literal, ...]
+    adds: tuple[Literal, ...]
+    deletes: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A problem as tuples: each object's own type, all objects of a type, actions by name, start and goal."""
+
+    domain: str
+    kinds: dict[str, str] = field(hash=False)
+    objects: dict[str, frozenset[str]] = field(hash=False)
+    schemas: dict[str, Schema] = field(hash=False)
+    initial: frozenset[Literal]
+    goal: tuple[Literal, ...]
+
+
+@lru_cache(maxsize=512)
+def compile_problem(domain_pddl: str, problem_pddl: str) -> Compiled:
+    """Parse and check two texts. Raises BadInput naming the domain or the problem, and the place."""
+    domain, problem = domain_pddl.lower(), problem_pddl.lower()
+    name = _domain_name(domain, problem)
+    mended, constants = _domain(domain)
+    try:
+        parsed = _read(mended, _without_constants(problem, dict(constants)))
+    except UnreadableError as error:
+        raise BadInput(f"The problem: {error}", STRIPS) from error
+    return _compiled(name, parsed)
+
+
+def _domain_name(domain: str, problem: str) -> str:
+    defined, wanted = DEFINED.search(COMMENT.sub("", domain)), WANTED.search(COMMENT.sub("", problem))
+    if defined is None:
+        raise BadInput("The domain: it has no (define (domain NAME) …).", STRIPS)
+    if wanted is None:
+        raise BadInput("The problem: it names no (:domain NAME).", STRIPS)
+    if defined[1] != wanted[1]:
+        raise BadInput(
+            f"The problem: it is of the domain {wanted[1]}, and the domain file defines {defined[1]}.",
+            "Give the problem with its own domain file.",
+        )
+    return defined[1]
+
+
+@lru_cache(maxsize=64)
+def _domain(domain: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a domain that parses, and its constants with their types.
+
+    AgentBoard's tyreworld, as published, declares constants after predicates, and a predicate with other
+    types than its own actions use; its parser does not mind. So where a domain does not parse, constants
+    are moved to their place and the predicates' types left out; the actions' own types still bind.
+    """
+    try:
+        return domain, _constants(_read(domain, None))
+    except UnreadableError as error:
+        mended = PREDICATES.sub(_untyped, _constants_first(domain))
+        try:
+            return mended, _constants(_read(mended, None))
+        except UnreadableError:
+            raise BadInput(f"The domain: {error}", STRIPS) from error
+
+
+def _constants_first(domain: str) -> str:
+    constants, predicates = CONSTANTS.search(domain), PREDICATES.search(domain)
+    if constants is None or predicates is None or constants.start() < predicates.start():
+        return domain
+    without = domain.replace(constants[0], "", 1)
+    return f"{without[: predicates.start()]}{constants[0]}{without[predicates.start() :]}"
+
+
+def _constants(parsed: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((thing.name, thing.type.name) for thing in parsed.all_objects)
+
+
+def _untyped(predicates: re.Match[str]) -> str:
+    return TYPE.sub(lambda match: " " * len(match[0]), predicates[0])
+
+
+def _without_constants(problem: str, constants: dict[str, str]) -> str:
+    """Blank out objects that are the domain's constants over again, as in AgentBoard's tyreworld."""
+
+    def blanked(group: re.Match[str]) -> str:
+        names, kind = group[1], group[2]
+        again = [name for name in names.split() if constants.get(name) == kind]
+        left = re.sub(r"[^\s()]+", lambda name: " " * len(name[0]) if name[0] in again else name[0], names)
+        return f"{left}- {kind}" if left.strip() else " " * len(group[0])
+
+    return OBJECTS.sub(lambda block: block[1] + GROUP.sub(blanked, block[2]) + ")", problem)
+
+
+class UnreadableError(ValueError):
+    """What unified-planning found, in words, with the place where it says one."""
+
+
+def _read(domain: str, problem: str | None) -> Any:
+    with _parsing, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PyparsingDeprecationWarning)
+        try:
+            return PDDLReader().parse_problem_string(domain, problem)
+        except ParseBaseException as error:
+            raise UnreadableError(f"line {error.lineno}, column {error.column}: {error.msg}.") from error
+        except KeyError as error:
+            raise UnreadableError(f"{error} is used and not declared.") from error
+        except RAISED as error:
+            raise UnreadableError(_plain(str(error)) or "it is no well-formed PDDL.") from error
+
+
+def _plain(message: str) -> str:
+    """Leave the names of unified-planning's own exceptions and its advice to programmers out."""
+    said = EXCEPTION.sub(r"\2", " ".join(message.split()))
+    return said.split(" Different elements of a problem", 1)[0]
+
+
+def _compiled(domain: str, parsed: Any) -> Compiled:
+    schemas = [_schema(action) for action in parsed.actions]
+    goal = [literal for wanted in parsed.goals for literal in _conjunction(wanted, "The problem: the goal")]
+    if not goal:
+        raise BadInput("The problem: it has no goal.", "Say what is wanted: (:goal (and …)).")
+    if not schemas:
+        raise BadInput("The domain: it has no actions.", STRIPS)
+    kinds = {thing.name: thing.type.name for thing in parsed.all_objects}
+    objects = {kind.name: _names(parsed.objects(kind)) for kind in parsed.user_types}
+    return Compiled(
+        domain=domain,
+        kinds=kinds,
+        objects=objects,
+        schemas={schema.name: schema for schema in schemas},
+        initial=frozenset(_initial(parsed)),
+        goal=tuple(dict.fromkeys(goal)),
+    )
+
+
+def _names(things: Any) -> frozenset[str]:
+    return frozenset(thing.name for thing in things)
+
+
+def _initial(parsed: Any) -> list[Literal]:
+    explicit = parsed.explicit_initial_values
+    return [
+        _literal(fluent, "The problem: the start") for fluent, value in explicit.items() if value.is_true()
+    ]
+
+
+def _schema(action: Any) -> Schema:
+    where = f"The domain: the action {action.name}"
+    if not hasattr(action, "preconditions") or not hasattr(action, "effects") or hasattr(action, "duration"):
+        raise BadInput(f"{where} is no plain action.", STRIPS)
+    changes = [(_literal(effect.fluent, where), _truth(effect, where)) for effect in action.effects]
+    return Schema(
+        name=action.name,
+        parameters=tuple(f"?{parameter.name}" for parameter in action.parameters),
+        types=tuple(parameter.type.name for parameter in action.parameters),
+        requires=tuple(
+            literal for condition in action.preconditions for literal in _conjunction(condition, where)
+        ),
+        adds=tuple(literal for literal, truth in changes if truth),
+        deletes=tuple(literal for literal, truth in changes if not truth),
+    )
+
+
+def _truth(effect: Any, where: str) -> bool:
+    plain = effect.is_assignment() and not effect.is_conditional() and not effect.is_forall()
+    if not plain or not effect.value.is_bool_constant():
+        raise BadInput(f"{where} has the effect {effect}.", STRIPS)
+    return bool(effect.value.is_true())
+
+
+def _conjunction(formula: Any, where: str) -> list[Literal]:
+    if formula.is_true():
+        return []
+    if formula.is_and():
+        return [literal for part in formula.args for literal in _conjunction(part, where)]
+    return [_literal(formula, where)]
+
+
+def _literal(formula: Any, where: str) -> Literal:
+    if not formula.is_fluent_exp() or not formula.type.is_bool_type():
+        raise BadInput(f"{where} has {formula}, which is no positive literal.", STRIPS)
+    return (str(formula.fluent().name), *(_argument(part, where) for part in formula.args))
+
+
+def _argument(part: Any, where: str) -> str:
+    if part.is_parameter_exp():
+        return f"?{part.parameter().name}"
+    if part.is_object_exp():
+        return str(part.object().name)
+    raise BadInput(f"{where} has {part}, which is neither an object nor a parameter.", STRIPS)

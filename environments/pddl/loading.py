@@ -1,0 +1,101 @@
+"""PDDL problems from files: AgentBoard's layout, or any folder with a domain and its problems.
+
+Understood are `FOLDER/domain.pddl` beside its problems, and AgentBoard's own `NAME.pddl` beside a folder
+`NAME/` of problems; folders are searched at any depth.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from environments.pddl.compiling import compile_problem
+from environments.pddl.wording import called, goal_text
+from environments.pddl.world import Problem
+from mneme.errors import BadInput
+
+HARD = 6
+"""Goal literals from which a problem counts as hard: our line; AgentBoard keeps its labels elsewhere."""
+NUMBER = re.compile(r"(\d+)")
+
+
+def load(domain_file: Path | str, problem_file: Path | str) -> Problem:
+    """Load one problem. Raises BadInput naming the file and the place of what is wrong in it."""
+    domain, problem = Path(domain_file), Path(problem_file)
+    return make(_text(domain), _text(problem), problem.stem, (str(domain), str(problem)))
+
+
+def load_one(problem_file: Path | str) -> Problem:
+    """Load a problem with the domain that lies beside it or above. Raises BadInput."""
+    problem = Path(problem_file)
+    domain = _domain_of(problem)
+    if domain is None:
+        raise BadInput(f"{problem} is a domain.", "Give a problem's file.")
+    return load(domain, problem)
+
+
+def load_folder(path: Path | str) -> list[Problem]:
+    """Load every problem under a folder, by domain and number. Raises BadInput for a file or for none."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder.", "Give a folder with domain.pddl and its problems.")
+    found = [load(domain, problem) for domain, problem in sorted(_pairs(folder), key=_place)]
+    if not found:
+        raise BadInput(f"{folder} holds no PDDL problems.", "Put domain.pddl beside its problem files.")
+    return found
+
+
+def make(domain_pddl: str, problem_pddl: str, name: str, files: tuple[str, str]) -> Problem:
+    """Make a problem of two texts; `files` says what they are called where one of them is wrong."""
+    try:
+        compiled = compile_problem(domain_pddl, problem_pddl)
+    except BadInput as error:
+        raise BadInput(_with_files(str(error), files), error.hint) from error
+    domain = called(compiled.domain)
+    return Problem(
+        name=f"{domain}/{name}",
+        domain=domain,
+        difficulty="hard" if len(compiled.goal) >= HARD else "easy",
+        goal=goal_text(domain, compiled.goal),
+        domain_pddl=domain_pddl,
+        problem_pddl=problem_pddl,
+    )
+
+
+def _with_files(message: str, files: tuple[str, str]) -> str:
+    domain, problem = files
+    if message.startswith("The domain: "):
+        return f"{domain}: {message.removeprefix('The domain: ')}"
+    return f"{problem}: {message.removeprefix('The problem: ')}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {path}: {error}.", "Give a PDDL file of text.") from error
+
+
+def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
+    for problem in folder.rglob("*.pddl"):
+        domain = _domain_of(problem)
+        if domain is not None and domain != problem:
+            yield domain, problem
+
+
+def _domain_of(problem: Path) -> Path | None:
+    """Return the domain file that a problem goes with; None where the file is a domain itself."""
+    beside = problem.parent / "domain.pddl"
+    above = problem.parent.parent / f"{problem.parent.name}.pddl"
+    if problem.name == "domain.pddl" or (problem.parent / problem.stem).is_dir():
+        return None
+    for domain in (beside, above):
+        if domain.is_file():
+            return domain
+    raise BadInput(f"{problem} has no domain.", f"Put its domain at {beside} or {above}.")
+
+
+def _place(pair: tuple[Path, Path]) -> tuple[str, list[tuple[int, str]]]:
+    """Sort problem 2 before problem 10."""
+    problem = pair[1]
+    parts = NUMBER.split(problem.name)
+    return str(problem.parent), [(int(part), "") if part.isdigit() else (0, part) for part in parts]

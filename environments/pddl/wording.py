@@ -1,0 +1,158 @@
+"""What is said in a PDDL world: sentences for literals, forms for actions.
+
+The domains that AgentBoard uses have sentences of their own; a literal of any other domain is said as
+its name and arguments. Where AgentBoard's sentence leaves out an argument (what a hand of the barman
+holds) or says another thing (that a ball carries the gripper, that a used shot is being poured), ours
+says the literal: an agent could not know the state otherwise. Capitals begin a sentence, never a name
+within one.
+"""
+
+from environments.pddl.compiling import Compiled, Literal, Schema
+
+SENTENCES: dict[str, dict[str, str]] = {
+    "gripper": {
+        "room": "{} is a room",
+        "ball": "{} is a ball",
+        "gripper": "{} is a gripper",
+        "at-robby": "Robby is at {}",
+        "at": "{} is at {}",
+        "free": "{} is free",
+        "carry": "{} is carried by {}",
+    },
+    "blockworld": {
+        "on": "{} is on {}",
+        "on-table": "{} is on the table",
+        "clear": "{} is clear",
+        "holding": "the arm holds {}",
+        "arm-empty": "the arm is empty",
+    },
+    "barman": {
+        "handempty": "{} hand is empty",
+        "holding": "{} hand holds {}",
+        "ontable": "{} is on the table",
+        "empty": "{} is empty",
+        "clean": "{} is clean",
+        "contains": "{} contains {}",
+        "used": "{} was used for {}",
+        "dispenses": "{} dispenses {}",
+        "shaker-empty-level": "the empty level of {} is {}",
+        "shaker-level": "{} is filled to level {}",
+        "next": "level {} comes before level {}",
+        "unshaked": "{} is unshaken",
+        "shaked": "{} is shaken",
+        "cocktail-part1": "the first ingredient of {} is {}",
+        "cocktail-part2": "the second ingredient of {} is {}",
+    },
+    "tyreworld": {
+        "isopen": "{} is open",
+        "closed": "{} is closed",
+        "unlocked": "{} is unlocked",
+        "have": "you have {}",
+        "in": "{} is in {}",
+        "loose": "nut {} is loose on hub {}",
+        "tight": "nut {} is tight on hub {}",
+        "on-ground": "hub {} is on the ground",
+        "not-on-ground": "hub {} is off the ground",
+        "inflated": "wheel {} is inflated",
+        "not-inflated": "wheel {} is not inflated",
+        "fastened": "hub {} is fastened",
+        "unfastened": "hub {} is unfastened",
+        "free": "hub {} is free",
+        "on": "wheel {} is on hub {}",
+        "intact": "wheel {} is intact",
+    },
+}
+ALIASES = {"gripper-strips": "gripper", "blocksworld-4ops": "blockworld", "blocks": "blockworld"}
+"""Names of domains in PDDL files, and what AgentBoard calls them."""
+PARTIAL = frozenset({"barman", "tyreworld"})
+"""Domains where, after step 0, only the literals that are new are shown."""
+
+UNTYPED = "object"
+"""The type of everything where a domain declares none."""
+NO_EFFECT = "The action is not valid and has no effect."
+ILLEGAL = f"{NO_EFFECT} Its conditions do not hold."
+UNPARSED = f"{NO_EFFECT} Please check valid actions."
+THOUGHT = "OK. Thinking took a step."
+SATISFIED = "The goal is satisfied."
+
+
+def called(domain: str) -> str:
+    """Return AgentBoard's name of a domain, or the domain's own."""
+    return ALIASES.get(domain, domain)
+
+
+def clause(domain: str, literal: Literal) -> str:
+    """Say one literal without a capital or a full stop."""
+    name, *arguments = literal
+    pattern = SENTENCES.get(domain, {}).get(name)
+    if pattern is None or pattern.count("{}") != len(
+        arguments
+    ):  # another version of the domain: its own words
+        return " ".join(literal)
+    return pattern.format(*arguments)
+
+
+def sentence(domain: str, literal: Literal) -> str:
+    said = clause(domain, literal)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def sentences(domain: str, literals: frozenset[Literal] | set[Literal]) -> str:
+    """Say literals, one sentence each, sorted."""
+    return " ".join(sorted(sentence(domain, literal) for literal in literals))
+
+
+def goal_text(domain: str, goal: tuple[Literal, ...]) -> str:
+    return f"The goal is to satisfy the following conditions: {sentences(domain, set(goal))}"
+
+
+def form(schema: Schema) -> str:
+    """Say how an action is written: `pick <obj> <room> <gripper>`."""
+    return " ".join([schema.name, *map(_marked, schema.parameters)])
+
+
+def manual(domain: str, compiled: Compiled) -> str:
+    """Say which objects there are, and each action's form, conditions and effects in observations' words."""
+    blocks = [_block(domain, compiled, schema) for schema in compiled.schemas.values()]
+    return "\n".join([f"Objects: {_objects(compiled)}", "Actions:", *blocks])
+
+
+def _objects(compiled: Compiled) -> str:
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in sorted(compiled.kinds.items()):
+        by_kind.setdefault(kind, []).append(name)
+    if by_kind.keys() == {UNTYPED}:
+        return ", ".join(by_kind[UNTYPED])
+    return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in sorted(by_kind.items()))
+
+
+def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
+    lines = {
+        "where": _where(compiled, schema),
+        "needs": _in_form(domain, schema.requires),
+        "makes true": _in_form(domain, schema.adds),
+        "makes untrue": _in_form(domain, schema.deletes),
+    }
+    return "\n".join([f"- {form(schema)}", *(f"  {name}: {said}" for name, said in lines.items() if said)])
+
+
+def _where(compiled: Compiled, schema: Schema) -> str:
+    """Say of which types the parameters are: `<c> is a shaker or a shot`; nothing without types."""
+    typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
+    told = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
+    return "; ".join(told)
+
+
+def _either(compiled: Compiled, kind: str) -> str:
+    """Name the types that objects of a type are declared with."""
+    own = sorted({compiled.kinds[name] for name in compiled.objects[kind]}) or [kind]
+    return " or ".join(f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in own)
+
+
+def _in_form(domain: str, literals: tuple[Literal, ...]) -> str:
+    marked = [(name, *map(_marked, words)) for name, *words in literals]
+    return " ".join(sentence(domain, literal) for literal in marked)
+
+
+def _marked(word: str) -> str:
+    return f"<{word.removeprefix('?')}>" if word.startswith("?") else word

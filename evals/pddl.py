@@ -1,0 +1,215 @@
+"""Intrinsic Memory Agents, table 1: eight memories of a team on PDDL tasks.
+
+A team of two plays every problem in a seeded order with each memory; a memory that learns across tasks
+has its own ledger per order. Reward is a task's progress, a table's value the mean over tasks. Problems
+are our own, drawn from the seed with AgentBoard's shares of the four domains, or a folder's (AgentBoard's
+60 files with `--data`, or what the folder `pddl` of MNEME_DATA holds), which a seed only puts into another
+order; the paper ran once, in one order.
+
+Every memory and order is a process of its own, so that two cores are both used; rows are kept as they
+come, and an interrupted evaluation goes on, also in the middle of a task.
+"""
+
+import asyncio
+import os
+import shutil
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from pydantic import BaseModel, Field
+
+from environments.pddl import Problem, generate_suite, load_folder
+from evals.answering import Identity, identify
+from evals.pddl_play import Answered, Errand
+from evals.pddl_tables import report
+from evals.report import ROOT, Journal, Progress, Report, Row, digest, open_journal
+from mneme.errors import BadInput, MnemeError
+from mneme.settings import settings
+from models.embedders import open_embedder
+from nodes.pddl_team import PddlContext
+from nodes.task_memories.kinds import MEMORIES
+
+PROBLEMS = 60
+LINE = 2**26
+"""Bytes that a row with its transcript may take."""
+
+
+class Options(BaseModel):
+    """Which problems with which memories, in which orders, and who answers."""
+
+    data: Path | None = Field(
+        None, description="Folder of PDDL problems; default: MNEME_DATA's, if it has them, else our own."
+    )
+    problems: int | None = Field(
+        None, ge=1, description=f"So many of our own, whatever data there are; default: {PROBLEMS}."
+    )
+    memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
+    seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
+    agents: str = Field("auto", description="Who answers, the memories' questions included.")
+    window: int = Field(
+        PddlContext.model_fields["window"].default, ge=1, description="Tokens of an agent's context."
+    )
+    workers: int | None = Field(
+        None, ge=1, description="Processes at once; default: the cores, for a model MNEME_PARALLEL."
+    )
+    out: Path = Field(Path("runs"), description="Folder of raw results and plots.")
+    embedder: str = Field("", description="Embedder of the ledgers; default: the settings'.")
+    fresh: bool = Field(False, description="Start anew instead of resuming.")
+
+
+@dataclass
+class Bench:
+    """What every errand shares: the options, who answers, where ledgers are, and what is played already."""
+
+    options: Options
+    who: Identity
+    home: Path
+    journal: Journal
+    progress: Progress
+
+    @property
+    def workers(self) -> int:
+        """Return how many processes play at once: one would only wait for a model that serves another."""
+        by_default = settings().parallel if self.who.is_model else os.cpu_count()
+        return self.options.workers or by_default or 1
+
+    def errand(self, memory: str, seed: int, problems: list[Problem]) -> Errand:
+        """Return what a process has to play, without what is played already."""
+        errand = Errand(
+            memory=memory,
+            seed=seed,
+            who=self.who.responder,
+            window=self.options.window,
+            embedder=self.options.embedder or settings().embedder,
+            home=self.home,
+            problems=problems,
+            done=[],
+        )
+        done = [number for number in range(len(problems)) if _case(errand, number) in self.journal]
+        return errand.model_copy(update={"done": done})
+
+    async def run(self, errands: Sequence[Errand]) -> None:
+        """Run the errands, so many at once; the first failure stops them all."""
+        free = asyncio.Semaphore(self.workers)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for errand in errands:
+                    if len(errand.done) < len(errand.problems):
+                        group.create_task(self._play(errand, free, errands))
+        except* MnemeError as failed:
+            raise failed.exceptions[0] from None
+
+    async def _play(self, errand: Errand, free: asyncio.Semaphore, errands: Sequence[Errand]) -> None:
+        async with free, aclosing(_rows(errand)) as rows:
+            async for number, row in rows:
+                played = {"memory": errand.memory, "seed": errand.seed, "number": number}
+                self.journal.add(_case(errand, number), played | row)
+                total = sum(len(each.problems) for each in errands)
+                self.progress(len(self.rows(errands)), total, f"{errand.memory}, order {errand.seed}")
+
+    def rows(self, errands: Sequence[Errand]) -> list[Row]:
+        """Return what is played of some errands."""
+        cases = [_case(errand, number) for errand in errands for number in range(len(errand.problems))]
+        return [self.journal[case] for case in cases if case in self.journal]
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Play every problem with every memory in every order; go on where an interrupted run stopped."""
+    for memory in options.memories:
+        if memory not in MEMORIES:
+            raise BadInput(f"There is no memory {memory!r}.", f"There are: {', '.join(MEMORIES)}.")
+    who = await identify(options.agents)
+    folder = _folder(options)
+    loaded = [] if folder is None else await asyncio.to_thread(load_folder, folder)
+    journal = await _journal(options, who, loaded)
+    bench = Bench(options, who, _home(journal), journal, progress)
+    errands = []
+    for seed in options.seeds:
+        problems = await asyncio.to_thread(_order, options, loaded, seed)
+        errands += [bench.errand(memory, seed, problems) for memory in options.memories]
+    await bench.run(errands)
+    source = "our own, drawn by seed" if folder is None else f"from {folder}"
+    return report(bench.rows(errands), options.seeds, who, source, journal.path)
+
+
+def _folder(options: Options) -> Path | None:
+    """Return the folder that problems are loaded from; None for our own."""
+    if options.data is not None or options.problems is not None:
+        return options.data
+    place = settings().data
+    return place / "pddl" if place is not None and (place / "pddl").is_dir() else None
+
+
+async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -> Journal:
+    configuration = {
+        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
+        "agents": who.model_dump(),
+        "window": options.window,
+        "embedder": (await open_embedder(options.embedder or settings().embedder)).name,
+    }
+    return open_journal(options.out, "pddl", configuration, fresh=options.fresh)
+
+
+def _home(journal: Journal) -> Path:
+    """Return the folder of the ledgers, emptied of what a run left that finished no task."""
+    home = journal.path.with_suffix("").absolute()
+    if not journal.rows:
+        shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _order(options: Options, loaded: Sequence[Problem], seed: int) -> list[Problem]:
+    """Return a seed's problems in its order."""
+    problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
+    Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
+    return problems
+
+
+def _case(errand: Errand, number: int) -> str:
+    return f"{errand.name}/{number:03d}"
+
+
+async def _rows(errand: Errand) -> AsyncGenerator[tuple[int, Row], None]:
+    """Have a process run an errand and yield its rows; it plays on when the next row is asked for."""
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "evals.pddl_play"),
+        stdin=PIPE,
+        stdout=PIPE,
+        limit=LINE,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    try:
+        await _tell(process, errand.model_dump_json())
+        while line := await _line(process):
+            answered = Answered.model_validate_json(line)
+            if answered.error:
+                raise MnemeError(answered.error, answered.hint)
+            yield answered.number, answered.row
+            await _tell(process, "kept")
+        if status := await process.wait():
+            raise MnemeError(
+                f"The process that played {errand.name} ended with status {status}.",
+                "What it said is above; the same command goes on where it stopped.",
+            )
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _tell(process: Process, line: str) -> None:
+    if process.stdin is not None:
+        process.stdin.write(f"{line}\n".encode())
+        with suppress(ConnectionError):  # the process has ended; its status says why
+            await process.stdin.drain()
+
+
+async def _line(process: Process) -> bytes:
+    return await process.stdout.readline() if process.stdout is not None else b""

@@ -1,0 +1,30 @@
+"""Intrinsic Memory Agents (§3, §5): speak, update the speaker's memory, choose who is next."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.discussion_context import DiscussionContext
+from nodes.discussion_ending import approval, ask_approval, close, document, verdict
+from nodes.discussion_state import Given, Result, State
+from nodes.intrinsic_memory import floor, hear, open, select, speak, update
+
+builder = StateGraph(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)
+builder.add_node(open)
+builder.add_node(select)
+builder.add_node(speak)
+builder.add_node(hear)
+builder.add_node(update)
+builder.add_node(document)
+builder.add_node(ask_approval)
+builder.add_node(close)
+
+builder.add_edge(START, "open")
+builder.add_edge("open", "select")
+builder.add_conditional_edges("select", floor, ["speak", "hear", "document"])
+builder.add_edge("speak", "update")
+builder.add_edge("hear", "update")
+builder.add_edge("update", "select")
+builder.add_conditional_edges("document", approval, ["ask_approval", "close"])
+builder.add_conditional_edges("ask_approval", verdict, ["close", "select"])
+builder.add_edge("close", END)
+
+graph = builder.compile(name="intrinsic_memory")

@@ -1,0 +1,21 @@
+"""A team in a PDDL world (§4): a solver, a second agent, and a memory of any kind."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.pddl_team import Given, PddlContext, Result, State, act, is_over, observe, recall, remember, solve
+
+builder = StateGraph(State, context_schema=PddlContext, input_schema=Given, output_schema=Result)
+builder.add_node(recall)
+builder.add_node(solve)
+builder.add_node(act)
+builder.add_node(observe)
+builder.add_node(remember)
+
+builder.add_edge(START, "recall")
+builder.add_conditional_edges("recall", is_over, ["solve", "remember"])
+builder.add_edge("solve", "act")
+builder.add_edge("act", "observe")
+builder.add_conditional_edges("observe", is_over, ["solve", "remember"])
+builder.add_edge("remember", END)
+
+graph = builder.compile(name="pddl_team")

@@ -1,0 +1,295 @@
+"""A discussion with intrinsic memory (§3, §5): open, select, speak or hear, update; again and again.
+
+What the paper leaves open, and deviations:
+
+- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again.
+- The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
+- A person's turn updates the memory of the role that the person speaks for, like any output of that role.
+- Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
+  grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to
+  go another way, begin another discussion.
+"""
+
+import asyncio
+from typing import Any, Literal
+from uuid import uuid4
+
+from mneme.errors import BadInput
+from models.asking import ask, resolve
+from models.tokenizers import counter_of
+from nodes.context_window import Window
+from nodes.discussion_context import (
+    OWN,
+    Context,
+    Table,
+    as_output,
+    discussions_of,
+    team_given,
+    who_answers,
+)
+from nodes.discussion_person import Spoken, action, read_answer
+from nodes.discussion_state import Prepared, State, Update, heard, tokens_of
+from nodes.task_memories.interface import TaskMemory
+from prompts.intrinsic_memory import (
+    Contribution,
+    Delegating,
+    Delegation,
+    Remembering,
+    Speaking,
+    contribute,
+    delegate,
+    evaluate,
+    integrate,
+    update_memory_by,
+)
+from prompts.memory_template import Slots, empty
+from prompts.prompt import Prompt
+from stores.discussions import Discussion, Ending, Turn
+from stores.records import Change
+from teams.selection import Floor, part_of, sigma
+from teams.team import CHARACTERS_PER_TOKEN, Delegated, Role, Team
+
+QUESTIONS: dict[str, Prompt[Any, Any]] = {
+    "contribute": contribute,
+    "integrate": integrate,
+    "evaluate": evaluate,
+}
+
+
+async def open(state: State, runtime: Context) -> Update:
+    """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
+    team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
+    task = str(state.get("task") or "").strip()
+    await _check(task, team, runtime)
+    discussion_id = state.get("discussion_id") or uuid4().hex
+    given = Discussion(
+        id=discussion_id, task=task, team=team.model_dump(mode="json"), memory=runtime.context.memory
+    )
+    about = await discussions_of(runtime).open(given)
+    table = await Table.of(about.id, runtime)
+    held = await _begin(table)
+    runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
+    return {
+        "discussion_id": about.id,
+        "ended": "",
+        "turn": 0,
+        "document": {},
+        "report": {},
+        "tokens": 0,
+        "answered_by": {},
+        "speaker": "",
+        "worker_counter": 0,
+        "accepted": {},
+        "finalize": False,
+        "held": held,
+        "approved": False,
+    }
+
+
+async def _check(task: str, team: Team, runtime: Context) -> None:
+    """Raise BadInput, naming the field, for what could only fail later, in the middle of a discussion."""
+    context = runtime.context
+    if not task:
+        raise BadInput("task: it is empty.", "Say what the team is to discuss.")
+    if context.person:
+        team.role(context.person)
+    budget = context.context_tokens or team.context_tokens
+    memory = team.memory_within(budget) if context.memory != "none" else 0
+    if context.memory == "intrinsic" and (cramped := team.cramped(budget)):
+        raise BadInput(
+            f"context_tokens: {budget} leave {memory} to a memory, too few for the slots of {cramped}.",
+            "Raise context_tokens, or the team's memory_tokens.",
+        )
+    for role in team.roles:
+        count = await counter_of(await resolve(who_answers(role, context)))
+        if (needed := count(task) + memory) >= budget:
+            raise BadInput(
+                f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
+                "Shorten the task, raise context_tokens, or lower the team's memory_tokens.",
+            )
+
+
+async def _begin(table: Table) -> dict[str, Any]:
+    if table.about.memory == "none":
+        return {}
+    if not table.is_intrinsic:
+        return await table.baseline().recall(table.task)
+    change = Change(reason="the discussion begins", actor="intrinsic_memory")
+    for role in table.team.roles:
+        memory = table.discussions.memory(table.about.id, role.name)
+        await memory.begin(empty(role.memory), change=change)
+    return {}
+
+
+async def select(state: State, runtime: Context) -> Update:
+    """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
+    table = await Table.of(state["discussion_id"], runtime)
+    if ended := _ended(state, table):
+        return {"ended": ended, "speaker": table.team.document.by}
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
+    return {"speaker": following.speaker, "worker_counter": following.worker_counter}
+
+
+def _ended(state: State, table: Table) -> Ending:
+    if state["finalize"] or (
+        not isinstance(table.team.speakers, Delegated) and not _outstanding(state, table)
+    ):
+        return "consensus"
+    return "turn limit" if state["turn"] >= table.max_turns else ""
+
+
+def _outstanding(state: State, table: Table) -> list[str]:
+    return [name for name in table.team.deciders if not state["accepted"].get(name)]
+
+
+def floor(state: State, runtime: Context) -> Literal["speak", "hear", "document"]:
+    """Let the one with the floor speak: an agent, or the person who has taken that role."""
+    if state["ended"]:
+        return "document"
+    return "hear" if state["speaker"] == runtime.context.person else "speak"
+
+
+async def speak(state: State, runtime: Context) -> Update:
+    """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
+    table = await Table.of(state["discussion_id"], runtime)
+    number = state["turn"] + 1
+    prepared = await _prepared(state, table)
+    said = await table.conversation.get(number)  # kept already where this step was killed after it
+    known: State = {**state, **prepared}
+    turn = said or await table.conversation.add(await _spoken(number, known, table))
+    return heard(turn, known, runtime) | {"held": prepared["held"]}
+
+
+async def _spoken(number: int, state: State, table: Table) -> Turn:
+    role = table.team.role(state["speaker"])
+    window = await table.shown_to(role, state["turn"], state["held"])
+    who = await resolve(who_answers(role, table.context))
+    given = Speaking(
+        role=role.title,
+        duties=role.description,
+        task=window.task,
+        memory=window.memory,
+        turns=window.turns,
+        item=table.team.document.item,
+        fields=", ".join(table.team.document.item_fields),
+        room=table.room(role, await counter_of(who)),
+    )
+    question, asked = _asked(given, state, table)
+    answered = await ask(question, asked, who, lane="user")
+    value = answered.value
+    return Turn(
+        number=number,
+        speaker=role.name,
+        title=role.title,
+        message=value.message,
+        reasoning=value.reasoning,
+        accept=isinstance(value, Contribution) and value.accept,
+        finalize=isinstance(value, Delegation) and value.finalize,
+        context_tokens=window.tokens,
+        turns_shown=len(window.turns),
+        tokens=tokens_of(question, asked, answered),
+        answered_by=answered.responder,
+    )
+
+
+async def _prepared(state: State, table: Table) -> Prepared:
+    """Let a baseline memory get ready for one more context; return what it holds then, and all tokens."""
+    memory, held = table.baseline(), state["held"]
+    if table.about.memory not in OWN:
+        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+        held = await memory.prepare(table.task, held, turns)
+    return Prepared(held=held, tokens=state["tokens"] + _spent(memory))
+
+
+def _spent(memory: TaskMemory) -> int:
+    cost = memory.means.tally.cost()
+    return cost["prompt_tokens"] + cost["reply_tokens"]
+
+
+def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
+    """Return the question for the speaker's part in the discussion."""
+    part = part_of(table.team, state["speaker"])
+    if part != "delegate":
+        return QUESTIONS[part], given
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"])).speaker
+    titles = {role.name: role.title for role in table.team.roles}
+    outstanding = [titles[name] for name in _outstanding(state, table)]
+    return delegate, Delegating(**dict(given), outstanding=outstanding, following=titles[following])
+
+
+async def hear(state: State, runtime: Context) -> Update:
+    """Wait for the person who speaks for this role, and keep what is said."""
+    table = await Table.of(state["discussion_id"], runtime)
+    role = table.team.role(state["speaker"])
+    said = await table.conversation.get(state["turn"] + 1)
+    if said is None:
+        window = await table.shown_to(role, state["turn"], state["held"])
+        spoken = _wait_for_words(role, window, state, table)
+        said = await table.conversation.add(_by_person(spoken, role, window, state, table))
+    return heard(said, state, runtime)
+
+
+def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> Spoken:
+    question = {
+        "role": role.title,
+        "task": window.task,
+        "memory": window.memory,
+        "turns": window.turns,
+        "outstanding": _outstanding(state, table),
+        **action("speak", f"Speak as the {role.title}.", Spoken()),
+    }
+    return read_answer(question, Spoken)
+
+
+def _by_person(spoken: Spoken, role: Role, window: Window, state: State, table: Table) -> Turn:
+    may_end = part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
+    return Turn(
+        number=state["turn"] + 1,
+        speaker=role.name,
+        title=role.title,
+        message=spoken.message,
+        accept=spoken.accept,
+        finalize=spoken.finalize and may_end,
+        person=True,
+        context_tokens=window.tokens,
+        turns_shown=len(window.turns),
+        answered_by="a person",
+    )
+
+
+async def update(state: State, runtime: Context) -> Update:
+    """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
+    table = await Table.of(state["discussion_id"], runtime)
+    turn = await table.conversation.get(state["turn"])
+    if turn is None or table.about.memory == "none":
+        return {}
+    if not table.is_intrinsic:
+        return await _observe(state, table)
+    return await _updated(turn, state, table)
+
+
+async def _observe(state: State, table: Table) -> Update:
+    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+    memory = table.baseline()
+    held = await memory.observe(table.task, state["held"], turns)
+    return {"held": held, "tokens": state["tokens"] + _spent(memory)}
+
+
+async def _updated(turn: Turn, state: State, table: Table) -> Update:
+    memory = table.discussions.memory(table.about.id, turn.speaker)
+    known = await memory.now()
+    if known.turn >= turn.number:  # kept already where this step was killed after it
+        return {}
+    role = table.team.role(turn.speaker)
+    question = update_memory_by(role.memory)
+    given = Remembering(
+        role=role.title,
+        template=Slots(role.memory),
+        memory=Slots(known.memory),
+        output=turn.message,
+        limit=CHARACTERS_PER_TOKEN * table.memory_tokens,
+    )
+    answered = await ask(question, given, who_answers(role, table.context), lane="user")
+    change = Change(reason=answered.value.reason, actor=turn.speaker, model=answered.responder)
+    await memory.update(answered.value.slots, turn=turn.number, change=change, expected_version=known.version)
+    return {"tokens": state["tokens"] + tokens_of(question, given, answered)}

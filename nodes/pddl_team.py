@@ -1,0 +1,294 @@
+"""A team in a PDDL world, in the harness of G-Memory: recall, solve, act, observe, …, remember.
+
+One action a step, 30 steps. The solver chooses; where its action equals the two before, a second agent is
+asked instead. A reply that stays unusable after its repairs is handed to the world as it is, which costs a
+step like any other words that name no action; a memory's question that stays unanswered leaves the memory as
+it was. Both are told in the result's `complaints`.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from functools import lru_cache
+from operator import add
+from typing import Annotated, Any, NotRequired, TypeVar
+from uuid import uuid4
+
+from langgraph.runtime import Runtime
+from pydantic import Field, ValidationError
+from typing_extensions import TypedDict
+
+from environments.pddl import STEPS, PddlWorld, Problem
+from mneme.errors import BadAnswer, BadInput
+from models.asking import ask
+from models.budget import tokens
+from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
+from nodes.costs import Cost, Tally, total
+from nodes.task_memories.interface import Held, Means, Role, Shown, Task, TaskMemory, Trial, Turn
+from nodes.task_memories.kinds import MemoryName, open_memory
+from prompts.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
+from prompts.prompt import Prompt
+from stores.trials import Trials
+from teams.team import load_team
+
+SOLVER, SECOND = "solver", "second_agent"
+TEAM = "pddl"
+REPEATED = 2
+UNSAID = "(nothing)"
+T = TypeVar("T")
+
+
+class PddlContext(OwnedByTeam):
+    """Who plays, with which memory, and how much an agent is shown."""
+
+    memory: MemoryName = Field("intrinsic", description="The team's memory.")
+    solver: str = Field("auto", description=f"The solver's model. {RESPONDER}")
+    second_agent: str = Field("auto", description=f"The second agent's model. {RESPONDER}")
+    memory_model: str = Field("auto", description=f"Who answers the memory's own questions. {RESPONDER}")
+    window: int = Field(
+        4096, ge=512, description="Tokens of a context: task, memory and the turns that fit (algorithm 1)."
+    )
+    memory_tokens: int = Field(
+        700, ge=100, description="The most tokens of one agent's structured memory (intrinsic)."
+    )
+
+
+class Given(TypedDict):
+    """A problem of `environments.pddl` as plain JSON; the same `task_id` is the same trial."""
+
+    problem: dict[str, Any]
+    task_id: NotRequired[str]
+
+
+class Step(TypedDict):
+    """One step of a task."""
+
+    number: int
+    agent: str
+    action: str
+    observation: str
+    valid: bool
+    parsed: bool
+    progress: float
+
+
+class Chosen(TypedDict):
+    """An action that is to be taken."""
+
+    agent: str
+    action: str
+
+
+class Result(TypedDict):
+    """How a task went. `progress` is its reward."""
+
+    task_id: str
+    progress: float
+    success: bool
+    steps: int
+    valid_steps: int
+    cost: Annotated[Cost, total]
+    answered_by: str
+    transcript: Annotated[list[Step], add]
+    complaints: Annotated[list[str], add]
+
+
+class State(Result):
+    """A task under way."""
+
+    problem: dict[str, Any]
+    world: dict[str, Any]
+    held: Held
+    chosen: Chosen
+
+
+Update = dict[str, Any]
+
+
+async def recall(state: Given, runtime: Runtime[PddlContext]) -> Update:
+    """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
+    problem = await asyncio.to_thread(_problem, state["problem"])
+    world = await asyncio.to_thread(PddlWorld, problem)
+    trial = state.get("task_id") or uuid4().hex
+    task = await asyncio.to_thread(_task, problem)
+    _check_room(task, runtime.context)
+    memory = await _memory(runtime, trial)
+    held, complaints = await _kept(memory.recall(task), {})
+    return {
+        "task_id": trial,
+        "world": world.state(),
+        "progress": world.progress,
+        "success": world.success,
+        "steps": 0,
+        "valid_steps": 0,
+        "held": held,
+        "cost": memory.means.tally.cost(),
+        "complaints": complaints,
+    }
+
+
+async def solve(state: State, runtime: Runtime[PddlContext]) -> Update:
+    """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
+    memory, task, turns = await _at_work(state, runtime)
+    held, complaints = await _kept(memory.prepare(task, state["held"], turns), state["held"])
+    asking = _Asking(memory.means.tally, complaints)
+    situation = _situation(task, memory.context(task, held, turns, SOLVER))
+    action = await asking.action(choose_action, situation, runtime.context.solver)
+    chosen = Chosen(agent=SOLVER, action=action)
+    if [turn.output for turn in turns[-REPEATED:]] == [action] * REPEATED:
+        seen = _situation(task, memory.context(task, held, turns, SECOND))
+        given = Repetition(**seen.model_dump(), repeated=action)
+        other = await asking.action(choose_otherwise, given, runtime.context.second_agent)
+        chosen = Chosen(agent=SECOND, action=other)
+    return {
+        "held": held,
+        "chosen": chosen,
+        "cost": memory.means.tally.cost(),
+        "answered_by": asking.responder or state.get("answered_by", ""),
+        "complaints": complaints,
+    }
+
+
+async def act(state: State, runtime: Runtime[PddlContext]) -> Update:
+    """Take the action that was chosen, and see what comes of it."""
+    chosen = state["chosen"]
+    world = await asyncio.to_thread(PddlWorld, _problem(state["problem"]), state["world"])
+    observed = await asyncio.to_thread(world.step, chosen["action"])
+    step = Step(
+        number=observed.steps,
+        agent=chosen["agent"],
+        action=chosen["action"],
+        observation=observed.text,
+        valid=observed.valid,
+        parsed=observed.parsed,
+        progress=observed.progress,
+    )
+    told = {name: value for name, value in step.items() if name in TOLD}
+    runtime.stream_writer({"step": step["number"], **told})
+    return {
+        "world": world.state(),
+        "transcript": [step],
+        "progress": observed.progress,
+        "success": observed.success,
+        "steps": observed.steps,
+        "valid_steps": state["valid_steps"] + observed.valid,
+    }
+
+
+TOLD = ("agent", "action", "observation", "progress")
+
+
+async def observe(state: State, runtime: Runtime[PddlContext]) -> Update:
+    """Let the memory take in the step."""
+    memory, task, turns = await _at_work(state, runtime)
+    held, complaints = await _kept(memory.observe(task, state["held"], turns), state["held"])
+    return {"held": held, "cost": memory.means.tally.cost(), "complaints": complaints}
+
+
+def is_over(state: State) -> str:
+    """Go on until the goal is reached or the steps are used up."""
+    return "remember" if state["success"] or state["steps"] >= STEPS else "solve"
+
+
+async def remember(state: State, runtime: Runtime[PddlContext]) -> Update:
+    """Let the memory keep what the task has to teach."""
+    memory, task, turns = await _at_work(state, runtime)
+    trial = Trial(
+        id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
+    )
+    _, complaints = await _kept(memory.remember(trial, state["held"]), None)
+    return {"cost": memory.means.tally.cost(), "complaints": complaints}
+
+
+class _Asking:
+    """Ask agents for actions, counting what it costs and noting what could not be used."""
+
+    def __init__(self, tally: Tally, complaints: list[str]) -> None:
+        self._tally, self._complaints = tally, complaints
+        self.responder = ""
+
+    async def action(self, question: Prompt[Any, Move], given: Situation, who: str) -> str:
+        """Return the action that is answered, on one line; else the words that stayed unusable."""
+        try:
+            answered = await ask(question, given, who)
+        except BadAnswer as bad:
+            self._complaints.append(str(bad))
+            self._tally.failed(question, given, bad)
+            return _on_one_line(bad.raw)
+        self.responder = answered.responder
+        return _on_one_line(self._tally.add(question, given, answered).action)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())[:300] or UNSAID
+
+
+async def _kept(work: Awaitable[T], otherwise: T) -> tuple[T, list[str]]:
+    """Return what a memory did; where it got no usable answer, what was before, and the complaint."""
+    try:
+        return await work, []
+    except BadAnswer as bad:
+        return otherwise, [str(bad)]
+
+
+async def _at_work(state: State, runtime: Runtime[PddlContext]) -> tuple[TaskMemory, Task, list[Turn]]:
+    task = await asyncio.to_thread(_task, _problem(state["problem"]))
+    turns = [
+        Turn(number=each["number"], agent=each["agent"], output=each["action"], outcome=each["observation"])
+        for each in state.get("transcript", [])
+    ]
+    return await _memory(runtime, state["task_id"]), task, turns
+
+
+async def _memory(runtime: Runtime[PddlContext], trial: str) -> TaskMemory:
+    context, ledger, team = runtime.context, ledger_of(runtime), team_of(runtime)
+    means = Means(
+        ledger=ledger,
+        trials=Trials(ledger, team, context.memory),
+        who=context.memory_model,
+        trial=trial,
+        window=context.window,
+        memory_tokens=context.memory_tokens,
+        team=team,
+        roles=await asyncio.to_thread(_roles),
+    )
+    return open_memory(context.memory, means)
+
+
+@lru_cache(maxsize=1)
+def _roles() -> dict[str, Role]:
+    team = load_team(TEAM)
+    known = [team.role(name) for name in (SOLVER, SECOND)]
+    return {role.name: Role(role.description, role.memory) for role in known}
+
+
+def _problem(given: dict[str, Any]) -> Problem:
+    try:
+        return Problem.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "problem"
+        raise BadInput(
+            f"The problem cannot be used: {where}: {first['msg']}.",
+            "Load it with environments.pddl.load, and give problem.model_dump().",
+        ) from error
+
+
+def _task(problem: Problem) -> Task:
+    seen = PddlWorld(problem).first_observation
+    text = f"{problem.goal}\n{problem.manual}\nAt the start: {seen}"
+    return Task(id=problem.name, goal=problem.goal, text=text, domain=problem.domain)
+
+
+def _check_room(task: Task, context: PddlContext) -> None:
+    """Refuse a window that task and memory fill already, before any model is asked."""
+    memory = context.memory_tokens if context.memory == "intrinsic" else 0
+    needed = tokens(task.text) + memory
+    if needed >= context.window:
+        raise BadInput(
+            f"The task {task.id} and its memory take about {needed} tokens; the window has {context.window}.",
+            "Raise `window`, or lower `memory_tokens`.",
+        )
+
+
+def _situation(task: Task, shown: Shown) -> Situation:
+    return Situation(task=task.text, memory=shown.memory, turns="\n".join(map(str, shown.turns)))

@@ -1,0 +1,96 @@
+"""Intrinsic memory (§3): each agent's structured memory, which evolves with its own outputs.
+
+Nothing is carried across tasks. Every M_{n,m} is a version in the ledger, below the task's run. In a task
+with an environment, what came of an action is part of the output that the memory is updated with: there an
+agent's own words are the name of an action, from which nothing could be learned.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from models.asking import Answered, ask
+from nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, Turn
+from nodes.task_memories.windows import within
+from prompts.intrinsic_memory import Remembering, Updated, update_memory_by
+from prompts.memory_template import Slots, empty
+from prompts.trajectories import Told
+from stores.agent_memory import AgentMemory
+from stores.records import Change, Source
+
+SENTENCES = re.compile(r"(?<=\.)\s+")
+LISTING = re.compile(r"valid actions\b", re.IGNORECASE)
+"""What is possible at a moment is no fact to keep: the newest turns show it as long as it holds."""
+CHARACTERS = 3
+"""Characters of a memory for each token of its bound."""
+
+
+class Intrinsic(TaskMemory):
+    """Keep a structured memory for each agent, private to it, and show it before the newest turns."""
+
+    name = "intrinsic"
+
+    async def recall(self, task: Task) -> Held:
+        """Begin with empty memories."""
+        return {agent: await self._begun(agent, role) for agent, role in self.means.roles.items()}
+
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+        """Show the agent its own memory, and the newest turns that fit."""
+        return within(self.means, task, _text(held.get(agent)), turns)
+
+    async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
+        """Update the memory of the agent whose turn it was with what it put out; all others stay."""
+        turn = turns[-1]
+        if turn.agent not in held:
+            return held
+        answered = await self._updated(held[turn.agent]["memory"], turn)
+        change = self._change(answered.value.reason, answered.responder)
+        known = await self._store(turn.agent).update(
+            answered.value.slots,
+            turn=turn.number,
+            change=change,
+            expected_version=held[turn.agent]["version"],
+        )
+        return {**held, turn.agent: {"memory": known.memory, "version": known.version}}
+
+    async def _begun(self, agent: str, role: Role) -> dict[str, Any]:
+        change = self._change("a task begins", "")
+        known = await self._store(agent).begin(empty(role.template), change=change)
+        return {"memory": known.memory, "version": known.version}
+
+    async def _updated(self, memory: dict[str, Any], turn: Turn) -> Answered[Updated]:
+        role = self.means.roles[turn.agent]
+        question = update_memory_by(role.template)
+        given = Remembering(
+            role=role.description,
+            template=Slots(dict(role.template)),
+            memory=Slots(memory),
+            output=_output(turn),
+            limit=CHARACTERS * self.means.memory_tokens,
+        )
+        answered = await ask(question, given, self.means.who, lane="background")
+        self.means.tally.add(question, given, answered)
+        return answered
+
+    def _store(self, agent: str) -> AgentMemory:
+        within_task = ("teams", self.means.team, "task_memory", self.name, self.means.trial)
+        return AgentMemory(self.means.ledger, within_task, agent)
+
+    def _change(self, reason: str, model: str) -> Change:
+        return Change(reason=reason, actor=self.name, model=model, source=Source(tasks=[self.means.trial]))
+
+
+def _output(turn: Turn) -> str:
+    """Say O_{n,m}: what the agent said, or what it did and what came of it."""
+    told = Told(turn.number, turn.agent, turn.output, turn.outcome)
+    if told.thought or not turn.outcome:
+        return told.thought or turn.output
+    if told.failed:
+        return f"Action failed: {turn.output}. {turn.outcome}"
+    seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
+    return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])
+
+
+def _text(known: Any) -> str:
+    return json.dumps(known["memory"], indent=1, ensure_ascii=False) if known else ""

@@ -1,0 +1,46 @@
+"""Speaker selection σ (§3, algorithm 2): who has the floor next.
+
+Deviations from algorithm 2 as printed: ACCEPT and FINALIZE are fields of an answer, not words searched in
+texts; after the evaluation agent, where the listing returns nobody, the delegate speaks; and the delegate
+opens the discussion.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from teams.team import Delegated, Team
+
+Part = Literal["contribute", "delegate", "integrate", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Who has the floor, how often workers had it, and in which part."""
+
+    speaker: str = ""
+    worker_counter: int = 0
+
+
+def sigma(team: Team, floor: Floor) -> Floor:
+    """Return who speaks after whoever spoke last; nobody has spoken at the beginning."""
+    speakers, count = team.speakers, floor.worker_counter
+    if not isinstance(speakers, Delegated):
+        return Floor(speakers.order[count % len(speakers.order)], count + 1)
+    if floor.speaker == speakers.delegate:
+        return Floor(speakers.workers[count % len(speakers.workers)], count + 1)
+    if floor.speaker in speakers.workers:
+        ends_round = count % len(speakers.workers) == 0
+        return replace(floor, speaker=speakers.integrator if ends_round else speakers.delegate)
+    if floor.speaker == speakers.integrator:
+        return replace(floor, speaker=speakers.evaluator)
+    return replace(floor, speaker=speakers.delegate)
+
+
+def part_of(team: Team, name: str) -> Part:
+    """Return what a role does when it has the floor."""
+    speakers = team.speakers
+    if not isinstance(speakers, Delegated) or name in speakers.workers:
+        return "contribute"
+    if name == speakers.delegate:
+        return "delegate"
+    return "integrate" if name == speakers.integrator else "evaluate"

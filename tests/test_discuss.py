@@ -1,0 +1,278 @@
+"""`mneme discuss` as a user runs it: real files, a real process that is killed, a real server."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema_rs
+import pytest
+import yaml
+from test_server import Server, serving
+from typer.testing import CliRunner
+
+from evals.ollama_double import Model, OllamaDouble, by_rules
+from mneme.cli import app
+from mneme.errors import MnemeError
+from mneme.settings import settings
+from models.asking import forget
+from nodes.background import thread_id
+from prompts.discussion_document import write_document
+from prompts.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
+
+TASK = """# Pipeline <script>alert(1)</script>
+Design a data pipeline on AWS for real-time machine learning on cars: 6 camera sources in .jpg,
+one lidar source in .pcd.bin, 5 radar sources in .pcd. Training and inference.
+"""
+ROOT = Path(__file__).parent.parent
+
+
+class Done(NamedTuple):
+    """How a command ended: what it printed, and what it refused."""
+
+    status: int
+    stdout: str
+    refused: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
+        "MNEME_HOME": str(tmp_path / "home"),
+        "MNEME_OLLAMA_URL": "http://127.0.0.1:9",
+        "LANGSMITH_TRACING": "false",
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "160",
+    }
+
+
+@pytest.fixture
+def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Give the command line in this process, on a home of its own."""
+    (tmp_path / "TASK.md").write_text(TASK)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, stdin: str = "", fails: bool = False) -> Done:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+        forget()
+        done = CliRunner().invoke(app, ["discuss", *words], input=stdin)
+        refused = str(done.exception) if isinstance(done.exception, MnemeError) else ""
+        assert (done.exit_code != 0) == fails, (done.output, done.exception)
+        return Done(done.exit_code, done.stdout, refused)
+
+    yield run
+    settings.cache_clear()
+    forget()
+
+
+def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_path: Path) -> None:
+    told = mneme("TASK.md", "--team", "data_pipeline", "--agents", "rules", "--id", "first")
+    assert "All who decide accepted" in told.stdout
+    folder = tmp_path / "discussions" / "first"
+    document = json.loads((folder / "PIPELINE_OVERVIEW.json").read_text())
+    schema = json.loads((folder / "PIPELINE_OVERVIEW.schema.json").read_text())
+    jsonschema_rs.validate(schema, document)
+    assert not jsonschema_rs.is_valid(schema, document | {"Platform": ""})
+    assert not jsonschema_rs.is_valid(schema, document | {"Implementation difficulties": 11})
+    assert document["Platform"] == "AWS"
+    turns = [json.loads(line) for line in (folder / "transcript.jsonl").read_text().splitlines()]
+    assert [turn["number"] for turn in turns] == list(range(1, len(turns) + 1))
+    memories = [json.loads(line) for line in (folder / "memories.jsonl").read_text().splitlines()]
+    assert len(memories) == 8
+    markdown, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    for part in ("# PIPELINE_OVERVIEW.json", "## Transcript", "memory at the end", "answered by rules"):
+        assert part in markdown
+    assert "<h2>Transcript</h2>" in page and "<script" not in page
+
+    listed = json.loads(mneme("list", "--json").stdout)
+    assert (listed["id"], listed["ended"]) == ("first", "consensus")
+    shown = mneme("show", "--json").stdout.splitlines()
+    assert len(shown) == 1 + len(turns)
+    early = json.loads(mneme("memory", "data_engineer", "--turn", "4", "--json").stdout)
+    late = json.loads(mneme("memory", "data_engineer", "--json").stdout)
+    assert (early["turn"], early["version"]) == (4, 2) and late["turn"] > 4
+    diff = mneme("memory", "data_engineer", "--since", "0", "--turn", "4").stdout
+    assert re.search(r"^\+ .*Time synchronisation", diff, re.MULTILINE)
+    versions = mneme("memory", "data_engineer", "--history").stdout
+    assert "the discussion begins" in versions
+    again = mneme("report", "--out", "elsewhere", "--json").stdout
+    assert (tmp_path / "elsewhere" / "report.html").read_text() == page and "elsewhere" in again
+
+
+def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
+    words = ("--agents", "rules", "--as", "business_objectives", "--max-turns", "5")
+    waits = mneme("TASK.md", *words, "--id", "mine", stdin="", fails=True)
+    assert waits.status == 3 and "waits for you" in waits.stdout
+    done = mneme("--id", "mine", *words, stdin="Proposal: Diesel pump (rotary) because we need it.\ny\n")
+    assert "a person" in done.stdout
+    assert "Diesel pump" in mneme("show", "-d", "mine").stdout
+    machine = mneme(
+        "TASK.md", *words, "--id", "other", "--json", stdin='{"message": "Cheap!", "accept": true}\n'
+    )
+    lines = [json.loads(line) for line in machine.stdout.splitlines()]
+    assert any("waits" in line for line in lines)
+    assert lines[-1]["ended"] == "turn limit"
+
+
+def test_a_document_is_approved_or_discussed_on(mneme: Run) -> None:
+    told = mneme(
+        "TASK.md", "--agents", "rules", "--approve", "--id", "a", stdin="What about a data catalogue?\nyes\n"
+    )
+    assert "Data catalogue" in told.stdout and "All who decide accepted" in told.stdout
+
+
+def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) -> None:
+    made = mneme(
+        *(
+            "new-team",
+            "shop",
+            "--task",
+            "Daily orders of a shop must reach a warehouse for reports, cheaply.",
+        ),
+        *("--role", "Data Engineer: ingestion, storage, quality, processing of each data source"),
+        *("--role", "Controller: cost, reports", "--agents", "rules"),
+        fails=True,
+    )
+    assert "set reviewed: true" in made.stdout
+    file = tmp_path / "shop.yaml"
+    team = yaml.safe_load(file.read_text())
+    template = next(role["memory"] for role in team["roles"] if role["name"] == "data_engineer")
+    assert "ingestion" in template["duties"] and template["position"]
+    refused = mneme("A task for the shop.", "--team", "shop.yaml", "--agents", "rules", fails=True)
+    assert "reviewed" in refused.refused
+    assert "exists already" in mneme("new-team", "shop", "--task", "x", fails=True).refused
+    file.write_text(file.read_text().replace("reviewed: false", "reviewed: true"))
+    mneme("Daily orders of a shop must reach a warehouse.", "--team", "shop.yaml", "--agents", "rules")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([""], "task: it is empty"),
+        (["absent.md"], "Cannot read the task"),
+        (["x", "--team", "nope"], "no team 'nope'"),
+        (["x", "--as", "nobody"], "no role 'nobody'"),
+        (["x", "--model", "solver"], "ROLE=WHO"),
+        (["x", "--model", "nobody=rules"], "no role 'nobody'"),
+        (["x", "--memory", "elephant"], "no such memory"),
+        (["x", "--context-tokens", "200"], "context_tokens: 200"),
+        (["word " * 9000, "--agents", "rules"], "context_tokens is 4096"),
+        (["x", "--agents", "martian"], "martian"),
+        (["show"], "no discussion"),
+        (["memory", "solver"], "no discussion"),
+        (["--id", "unheard-of"], "no discussion"),
+        (["new-team", "t", "--task", "x", "--role", "No duties"], "say who it is"),
+    ],
+)
+def test_what_cannot_work_is_told(words: list[str], told: str, mneme: Run) -> None:
+    assert told in mneme(*words, fails=True).refused
+
+
+def test_a_refusal_is_one_line_and_a_hint(tmp_path: Path, environment: dict[str, str]) -> None:
+    failed = subprocess.run(
+        [sys.executable, "-m", "mneme", "discuss", "x", "--as", "nobody"],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told, hint = failed.stderr.strip().splitlines()[-2:]
+    assert failed.returncode == 1 and "no role 'nobody'" in told and hint.startswith("  It has: ")
+
+
+PROMPTS = (contribute, delegate, integrate, evaluate, update_memory, write_document)
+MODEL = "ollama:llama3.1:8b"
+
+
+@pytest.mark.timeout(200)
+def test_a_discussion_that_is_killed_at_any_moment_goes_on(
+    mneme: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with OllamaDouble(Model("llama3.1:8b"), brain=by_rules(*PROMPTS), seconds=0.05) as double:
+        environment["MNEME_OLLAMA_URL"] = double.url
+        command = [sys.executable, "-m", "mneme", "discuss", "TASK.md", "--agents", MODEL, "--id", "k"]
+        for asked in (3, 8, 15):
+            process = subprocess.Popen(
+                [*command, "--max-turns", "10"],
+                cwd=tmp_path,
+                env=os.environ | environment,
+                stdout=subprocess.DEVNULL,
+            )
+            wait_for_chats(double, asked)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        mneme("TASK.md", "--agents", MODEL, "--id", "k", "--max-turns", "10")
+    lines = (tmp_path / "discussions" / "k" / "transcript.jsonl").read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines] == list(range(1, 11))
+    versions = [
+        json.loads(line)
+        for line in mneme("memory", "data_engineer", "--history", "--json").stdout.splitlines()
+    ]
+    assert [each["turn"] for each in versions] == [0, 4], "each output updated the memory once"
+
+
+def wait_for_chats(double: OllamaDouble, number: int) -> None:
+    end = time.monotonic() + 60
+    while len(double.chats) < number:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.xdist_group("server")
+@pytest.mark.timeout(280)
+async def test_a_server_that_is_killed_in_a_turn_goes_on_until_a_person_is_asked(tmp_path: Path) -> None:
+    given: Any = {"task": TASK, "team": "data_pipeline", "discussion_id": "served"}
+    context: Any = {"agents": MODEL, "person": "data_engineer", "max_turns": 6}
+    thread = thread_id("discuss/local/served")
+    with OllamaDouble(Model("llama3.1:8b"), brain=by_rules(*PROMPTS), seconds=0.2) as double:
+        where = {"MNEME_OLLAMA_URL": double.url}
+        with serving(tmp_path / "home", **where) as server:
+            async with server.client() as client:
+                await client.threads.create(thread_id=thread, graph_id="intrinsic_memory")
+                await client.runs.create(thread, "intrinsic_memory", input=given, context=context)
+                await asyncio.to_thread(wait_for_chats, double, 4)
+            server.process.kill()
+            server.process.wait()
+        with serving(tmp_path / "home", **where) as server:
+            async with server.client() as client:
+                await client.threads.create(
+                    thread_id=thread, graph_id="intrinsic_memory", if_exists="do_nothing"
+                )
+                waits: Any = await client.runs.wait(thread, "intrinsic_memory", input=None, context=context)
+                assert waits["__interrupt__"][0]["value"]["role"] == "Data Engineer"
+                said: Any = {
+                    "resume": {"message": "Proposal: Sluice (gate) because floods.", "accept": False}
+                }
+                done: Any = await client.runs.wait(thread, "intrinsic_memory", command=said, context=context)
+            assert done["ended"] == "turn limit" and "Sluice" in json.dumps(done["document"])
+            assert len(double.chats) <= 2 * 6 + 1, "what was kept before the death was not asked for again"
+            through_the_server(server, tmp_path / "out")
+
+
+def through_the_server(server: Server, out: Path) -> None:
+    """Use the command line while the server owns the ledger."""
+    listed = json.loads(server.mneme("discuss", "list", "--json").stdout)
+    assert (listed["id"], listed["turns"]) == ("served", 6)
+    early = json.loads(
+        server.mneme("discuss", "memory", "business_objectives", "--turn", "2", "--json").stdout
+    )
+    assert early["turn"] == 2 and early["memory"]["proposed_solution"]["components"]
+    words = ("--agents", "rules", "--max-turns", "3", "--id", "two", "--out", str(out), "--json")
+    done = server.mneme("discuss", TASK, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["turns"] == 3
+    assert (out / "PIPELINE_OVERVIEW.json").exists()
+    refused = server.mneme("discuss", "x", "--as", "nobody", "--agents", "rules")
+    assert refused.returncode == 1 and "no role 'nobody'" in refused.stderr
