@@ -1,0 +1,171 @@
+"""Memory Sharing's pool (§3.1): prompt-answer pairs of many agents, which all of them read and write.
+
+A pair's key is made of its content, so that the same pair is in a pool once, however many agents store
+it at the same moment. A pair may hold the turns that led up to its question, which the paper's
+limitation names as missing.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mneme.errors import BadInput, Conflict, NotFound
+from stores.engine import Mode
+from stores.forgetting import Forgotten
+from stores.ledger import Ledger
+from stores.records import Change, Namespace, Version, Write, check_namespace, make_write
+
+LONGEST = 20_000
+"""Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
+DEEPEST = 20
+"""Turns that may lead up to a question."""
+SHELF = "pairs"
+
+
+class Pair(BaseModel):
+    """A prompt and its answer: one memory, as it is shown to other agents."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: str = Field("", max_length=LONGEST, description="The question; the first pairs may lack one.")
+    answer: str = Field(min_length=1, max_length=LONGEST)
+    leading: list[str] = Field(
+        [], max_length=DEEPEST, description='Earlier turns, oldest first: "user: …", "assistant: …".'
+    )
+    agent: str = Field(min_length=1, max_length=100)
+    domain: str = Field(min_length=1, max_length=100)
+    score: int = Field(ge=0, le=100)
+    retriever: int = Field(0, ge=0, description="The retriever version that chose its examples; 0: none yet.")
+
+    @property
+    def key(self) -> str:
+        """Return the name of what this pair says; who said it and its score do not count."""
+        said = json.dumps([self.leading, self.prompt.strip(), self.answer.strip()], ensure_ascii=False)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @property
+    def text(self) -> str:
+        """Return what retrieval looks at."""
+        return "\n".join([*self.leading, self.prompt, self.answer]).strip()
+
+
+class Pooled(BaseModel):
+    """A pair in its pool; the similarity is there where it was found by a question."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    pair: Pair
+    similarity: float | None = None
+
+    @classmethod
+    def of(cls, version: Version, similarity: float | None = None) -> "Pooled":
+        return cls(key=version.key, pair=Pair.model_validate(version.value), similarity=similarity)
+
+
+class Added(BaseModel):
+    """What became of the lines of an import."""
+
+    added: int = 0
+    known: int = 0
+    broken: list[str] = Field([], description="What is wrong, by line; the other lines went in.")
+
+
+class MemoryPool:
+    """One pool of a team: of a domain, or the single one of all domains."""
+
+    def __init__(self, ledger: Ledger, team: str, pool: str) -> None:
+        self.ledger, self.team, self.pool = ledger, team, pool
+        self.below: Namespace = check_namespace(("teams", team, "pools", pool))
+        self.namespace: Namespace = (*self.below, "pairs")
+
+    async def add(self, pair: Pair, *, change: Change) -> bool:
+        """Store a pair; return whether it is new. One that was removed stays removed."""
+        if await self.ledger.get(self.namespace, pair.key) is not None:
+            return False
+        try:
+            await self.ledger.write([self._insertion(pair, change)])
+        except Conflict:  # another agent stored the same pair in between
+            return False
+        return True
+
+    def _insertion(self, pair: Pair, change: Change) -> Write:
+        return make_write(
+            event="insert",
+            namespace=self.namespace,
+            key=pair.key,
+            value=pair.model_dump(),
+            text=pair.text,
+            change=change,
+            shelf=SHELF,
+        )
+
+    async def get(self, key: str) -> Pooled:
+        """Return a pair by its key, or by enough of its beginning. Raises NotFound, BadInput."""
+        if (found := await self.ledger.get(self.namespace, key)) and found.live:
+            return Pooled.of(found)
+        starting = [each async for each in self.pairs() if key and each.key.startswith(key)]
+        if not starting:
+            raise NotFound(f"The pool {self.pool} holds no pair {key}.", "See `mneme share pool list`.")
+        if len(starting) > 1:
+            raise BadInput(f"{len(starting)} pairs begin with {key}.", "Give more of it.")
+        return starting[0]
+
+    async def pairs(self, agent: str = "") -> AsyncIterator[Pooled]:
+        """Yield every pair, in the order in which they came in."""
+        wanted, page, start = {"agent": agent} if agent else None, 500, 0
+        while True:
+            found = await self.ledger.records(self.namespace, filter=wanted, limit=page, offset=start)
+            for each in found:
+                yield Pooled.of(each)
+            if len(found) < page:
+                return
+            start += page
+
+    async def count(self) -> int:
+        return await self.ledger.count(self.namespace)
+
+    async def retrieve(
+        self, question: str, k: int, *, vector: Sequence[float] | None = None, mode: Mode = "dense"
+    ) -> list[Pooled]:
+        """Return the k pairs most similar to a question (§3.2), by the vector that a retriever made of it."""
+        hits = await self.ledger.search(self.namespace, question, limit=k, mode=mode, vector=vector)
+        return [Pooled.of(hit.version, hit.score) for hit in hits]
+
+    async def remove(self, key: str, *, change: Change) -> None:
+        """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput."""
+        found = await self.get(key)
+        head = await self.ledger.get(self.namespace, found.key)
+        assert head is not None
+        await self.ledger.retire(self.namespace, head.key, change=change, expected_version=head.version)
+
+    async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
+        """Erase a pair for good. Raises NotFound, BadInput."""
+        found = await self.get(key)
+        return await self.ledger.forget(self.namespace, found.key, reason=reason, actor=actor)
+
+    async def export_lines(self) -> list[str]:
+        """Return each pair as a line of JSON."""
+        return [each.pair.model_dump_json() async for each in self.pairs()]
+
+    async def import_lines(self, lines: Sequence[str], *, change: Change) -> Added:
+        """Bring in pairs, one JSON line each; a broken line is told with its number, the rest goes on."""
+        added, known, broken = 0, 0, list[str]()
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                is_new = await self.add(Pair.model_validate_json(line), change=change)
+            except ValidationError as error:
+                broken.append(f"line {number}: {_first(error)}")
+            else:
+                added, known = added + is_new, known + (not is_new)
+        return Added(added=added, known=known, broken=broken)
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]

@@ -1,0 +1,185 @@
+"""A pool's retrievers: each training's outcome is a version; one of those that were kept serves.
+
+What a version learned is in a file named by its content's checksum, written beside and renamed; which
+version serves is one record in the ledger. So a process that is killed while it trains leaves the last
+good version serving, and a rollback is one write.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from mneme.errors import BadInput, Conflict, NotFound, StorageFailure
+from models.projection import Projection
+from stores.memory_pool import MemoryPool
+from stores.records import Change, Namespace, Version, make_write
+
+Mode = Literal["projection", "encoder"]
+SERVING = "serving"
+UNTRAINED = 0
+"""The number of the retriever that is the embedder as it came."""
+
+
+class Judged(BaseModel):
+    """How well a retriever does on the held-out memories of a pool."""
+
+    model_config = ConfigDict(frozen=True)
+
+    held_out: int = Field(ge=0, description="Memories that no training looked at.")
+    recall: float = Field(ge=0, le=1, description="Share of their positives among the first k retrieved.")
+    loss: float = Field(ge=0, description="Eq. 2 on their labelled pairs, in nats.")
+    k: int = Field(ge=1)
+
+
+class Retriever(BaseModel):
+    """One version: what it was trained on, how it went, and whether it was kept."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int = Field(ge=1)
+    parent: int = Field(ge=0, description="The version it was trained onwards from; 0: the embedder.")
+    mode: Mode
+    weights: str = Field(description="SHA-256 of its file.")
+    embedder: str
+    memories: list[str] = Field(description="Keys of the memories that it learned from newly.")
+    positives: int = Field(ge=0)
+    negatives: int = Field(ge=0)
+    losses: list[float]
+    before: Judged
+    after: Judged
+    kept: bool
+    reason: str = Field(description="Why it was kept, or kept out.")
+    seconds: float = Field(ge=0)
+    device: str
+    seed: int
+
+    @classmethod
+    def of(cls, version: Version) -> "Retriever":
+        return cls.model_validate(version.value)
+
+
+class Retrievers:
+    """The retrievers of one pool, their files, and which of them serves."""
+
+    def __init__(self, pool: MemoryPool, folder: Path) -> None:
+        self._ledger, self._folder = pool.ledger, folder
+        self._pool = pool.pool
+        self._versions: Namespace = (*pool.below, "retrievers")
+        self._pointer: Namespace = (*pool.below, "retriever")
+
+    async def serving(self) -> int:
+        """Return the number of the version that serves; 0 where none has been kept yet."""
+        head = await self._ledger.get(self._pointer, SERVING)
+        return int(str(head.value["number"])) if head else UNTRAINED
+
+    async def all(self) -> list[Retriever]:
+        """Return every version, oldest first."""
+        count = await self._ledger.count(self._versions)
+        return [Retriever.of(each) for each in await self._ledger.records(self._versions, limit=count)]
+
+    async def get(self, number: int) -> Retriever:
+        """Return a version. Raises NotFound."""
+        found = await self._ledger.get(self._versions, _key(number))
+        if found is None:
+            raise NotFound(
+                f"The pool {self._pool} has no retriever {number}.", "See `mneme share retriever status`."
+            )
+        return Retriever.of(found)
+
+    async def projection(self, number: int, dimension: int) -> Projection:
+        """Return what a version learned. Raises NotFound, StorageFailure."""
+        if number == UNTRAINED:
+            return Projection.untrained(dimension)
+        retriever = await self.get(number)
+        return await asyncio.to_thread(self._read, retriever)
+
+    async def store(self, head: Projection) -> str:
+        """Write what was learned to its file; return its name, the checksum."""
+        return await asyncio.to_thread(self._write, head)
+
+    async def record(self, retriever: Retriever, *, change: Change) -> None:
+        """Log a version, kept or not. Raises Conflict where another training took its number."""
+        write = make_write(
+            event="insert",
+            namespace=self._versions,
+            key=_key(retriever.number),
+            value=retriever.model_dump(),
+            text="",
+            change=change,
+            idempotency_key=f"{retriever.number}/{retriever.weights}",
+        )
+        await self._ledger.write([write])
+
+    async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
+        """Let a version serve from now on. Raises Conflict where another one was put in its place."""
+        head = await self._ledger.get(self._pointer, SERVING)
+        if await self.serving() != instead_of:
+            raise Conflict(f"Retriever {instead_of} of {self._pool} serves no more.", "Try again.")
+        write = make_write(
+            event="update" if head else "insert",
+            namespace=self._pointer,
+            key=SERVING,
+            value={"number": number},
+            text="",
+            change=change,
+            expected_version=head.version if head else None,
+        )
+        await self._ledger.write([write])
+
+    async def roll_back(self, number: int | None, *, change: Change) -> int:
+        """Let an earlier version serve again: the given one, or the parent of the one that serves.
+
+        Raises BadInput where there is none, or where its file is missing or damaged.
+        """
+        now = await self.serving()
+        if now == UNTRAINED and number is None:
+            raise BadInput(f"The pool {self._pool} is served by the embedder as it came; nothing is before.")
+        then = (await self.get(now)).parent if number is None else number
+        if then != UNTRAINED:
+            await asyncio.to_thread(self._read, await self.get(then))
+        await self.serve(then, instead_of=now, change=change)
+        return then
+
+    def _write(self, head: Projection) -> str:
+        content = save({"matrix": head.matrix, "logit": np.array([head.scale, head.bias], dtype=np.float32)})
+        name = hashlib.sha256(content).hexdigest()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
+                file.write(content)
+            Path(file.name).replace(self._file(name))
+        except OSError as error:
+            raise StorageFailure(
+                f"The retriever cannot be written to {self._folder}: {error.strerror}.", "Make room there."
+            ) from error
+        return name
+
+    def _read(self, retriever: Retriever) -> Projection:
+        file = self._file(retriever.weights)
+        try:
+            if hashlib.sha256(file.read_bytes()).hexdigest() != retriever.weights:
+                raise StorageFailure(f"The file of retriever {retriever.number} is damaged: {file}.", MEND)
+            tensors = load_file(file)
+        except (OSError, SafetensorError) as error:
+            raise StorageFailure(
+                f"The file of retriever {retriever.number} cannot be read: {file}.", MEND
+            ) from error
+        scale, bias = tensors["logit"].tolist()
+        return Projection(tensors["matrix"], scale, bias)
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.safetensors"
+
+
+MEND = "`mneme share retriever rollback` lets an earlier one serve."
+
+
+def _key(number: int) -> str:
+    return f"{number:06d}"
