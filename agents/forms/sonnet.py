@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from agents.forms.report import FormReport, report
-from agents.forms.verse import FUNCTION_WORDS, Scan, Word, rhyme_faults, scans, stress, unknown, words_of
+from agents.forms.verse import EITHER, LIGHT, Scan, Word, rhyme_faults, scans, stress, unknown, words_of
 
 LINES, FEET, MOST_REVERSED = 14, 5, 2
 SCHEMES = {
@@ -60,8 +60,8 @@ def _sound(words: Sequence[Word], measure: str) -> bool:
 
 def _heavy_light(places: Sequence[tuple[Word, int, int]], foot: int) -> bool:
     (first, _, size), (second, _, other) = places[2 * foot], places[2 * foot + 1]
-    heavy = size == 1 and first.spelling not in FUNCTION_WORDS
-    return heavy and other == 1 and second.spelling in FUNCTION_WORDS and not second.after_pause
+    heavy = size == 1 and first.spelling not in LIGHT | EITHER
+    return heavy and other == 1 and second.spelling in LIGHT and not second.after_pause
 
 
 def _syllables(words: Sequence[Word], length: int) -> list[tuple[Word, int, int]] | None:

@@ -16,14 +16,18 @@ BEAT, OFFBEAT = "/", "x"
 ARTICLES = frozenset({"a", "an", "the"})
 CLITICS = ARTICLES | {"of", "to", "and", "or", "as", "at", "than", "from", "for", "but", "with"}
 """Words too light for a beat of a quick measure."""
-FUNCTION_WORDS = frozenset(
-    """a an the of to in on at by for from with and or but nor as than that if so is am are was were be been being
-    has have had do does did can could will would shall should may might must i you he she it we they me him her us
-    them my your his its our their this these those who whom whose which what when where there then not no into upon
-    through though while till until up out off down over such some any all each both too very just i'm i've i'll
-    i'd you're you'll you'd he's he'd he'll she's she'd she'll it's it'll we're we'd we'll we've they're they'd
-    they'll that's there's who'd who's since how why yet ere nor or once still like more most much now here""".split()
+LIGHT = CLITICS | frozenset(
+    """nor so than that if is am are was were be been has have had do does did can could will would shall should may
+    might must i you he she it we they me him her us them my your his its our their who whom whose which though
+    since because thee thou thy hath doth i'm i've i'll i'd you're you'll he's he'd he'll she's she'd she'll it's
+    it'll we're we'd we'll they're they'd they'll that's there's who's""".split()
 )
+"""Words that lean on a neighbour."""
+EITHER = frozenset(
+    """in on by off up out down over upon into through while until till once ere not no too very just then there here
+    when where what how why yet still like this these those such some any all both each more most much one""".split()
+)
+"""Words that may have weight or lean: "in" leans in "in me" and has weight in "comes in"."""
 ENDINGS = (("'s", "IH0 Z"), ("s", "IH0 Z"), ("'", ""), ("ed", "IH0 D"), ("ing", "IH0 NG"), ("ly", "L IY0"))
 SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
 VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
@@ -38,10 +42,6 @@ class Word:
     spelling: str
     readings: tuple[Phones, ...]
     after_pause: bool
-
-    @property
-    def weak(self) -> bool:
-        return self.spelling in FUNCTION_WORDS
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def _fits(word: Word, stresses: str, measure: str, strict_beats: bool) -> bool:
     if len(stresses) == 1:
         barred = CLITICS if strict_beats else ARTICLES
         return measure != BEAT or word.spelling not in barred
-    if any(sign == OFFBEAT for digit, sign in zip(stresses, measure, strict=True) if digit == "1"):
-        return False
+    if all(sign == OFFBEAT for digit, sign in zip(stresses, measure, strict=True) if digit == "1"):
+        return False  # of two main stresses, as in "fourteen", one may yield to a neighbour
     return all(
         sign == OFFBEAT or digit != "0" or _far_from_main(stresses, index)
         for index, (digit, sign) in enumerate(zip(stresses, measure, strict=True))
