@@ -53,7 +53,7 @@ class QueryEncoder:
         from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
         from transformers.utils import logging  # noqa: PLC0415
 
-        logging.disable_progress_bar()
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         self.device = device()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
         self._model: Any = AutoModel.from_pretrained(str(folder)).to(self.device).eval()

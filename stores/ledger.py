@@ -304,9 +304,16 @@ class Ledger:
         where = _where(check_namespace(prefix, prefix=True), retired=include_retired)
         return sorted({namespace_of(word) for word in await self._engine.scopes(where)})
 
-    async def count(self, prefix: Namespace = (), *, include_retired: bool = False) -> int:
+    async def count(
+        self,
+        prefix: Namespace = (),
+        *,
+        filter: Mapping[str, Any] | None = None,
+        include_retired: bool = False,
+    ) -> int:
         """Return the number of records."""
-        return await self._engine.count(_where(check_namespace(prefix, prefix=True), retired=include_retired))
+        below = check_namespace(prefix, prefix=True)
+        return await self._engine.count(_where(below, conditions(filter), retired=include_retired))
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk. Raises NotFound.

@@ -7,7 +7,7 @@ limitation names as missing.
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,7 +15,7 @@ from mneme.errors import BadInput, Conflict, NotFound
 from stores.engine import Mode
 from stores.forgetting import Forgotten
 from stores.ledger import Ledger
-from stores.records import Change, Namespace, Version, Write, check_namespace, make_write
+from stores.records import Change, Namespace, Version, Write, check_namespace, make_write, record_id
 
 LONGEST = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
@@ -133,6 +133,19 @@ class MemoryPool:
         """Return the k pairs most similar to a question (§3.2), by the vector that a retriever made of it."""
         hits = await self.ledger.search(self.namespace, question, limit=k, mode=mode, vector=vector)
         return [Pooled.of(hit.version, hit.score) for hit in hits]
+
+    async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
+        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
+        hits = await self.ledger.search(self.namespace, pair.pair.prompt, limit=n + 1, mode="bm25")
+        return [Pooled.of(hit.version) for hit in hits if hit.version.key != pair.key][:n]
+
+    async def vectors(self) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of all pairs, by their point ids."""
+        return await self.ledger.vectors(self.namespace, SHELF)
+
+    def point(self, key: str) -> str:
+        """Return the id under which a pair's vector is."""
+        return record_id(self.namespace, key)
 
     async def remove(self, key: str, *, change: Change) -> None:
         """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput."""
