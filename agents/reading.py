@@ -29,7 +29,9 @@ def text_of(path: Path) -> str:
             raise BadInput(f"{path} is larger than {LARGEST} bytes.", "Give a file that describes one thing.")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as unreadable:
-        raise BadInput(f"{path} cannot be read: {unreadable}", "Give the path of a YAML file.") from unreadable
+        raise BadInput(
+            f"{path} cannot be read: {unreadable}", "Give the path of a YAML file."
+        ) from unreadable
 
 
 def _one_line(broken: yaml.YAMLError) -> str:

@@ -58,7 +58,9 @@ class Rubric(BaseModel):
     def total(self, earned: Sequence[int]) -> int:
         """Add up points, one number per criterion in order; too many or too few points raise `BadInput`."""
         if len(earned) != len(self.criteria):
-            raise BadInput(f"{len(earned)} scores for {len(self.criteria)} criteria.", "Score each criterion.")
+            raise BadInput(
+                f"{len(earned)} scores for {len(self.criteria)} criteria.", "Score each criterion."
+            )
         for criterion, points in zip(self.criteria, earned, strict=True):
             if not 0 <= points <= criterion.points:
                 raise BadInput(

@@ -13,7 +13,8 @@ SCHEME = "AABBA"
 STARTS, TAILS = ("x/", "xx/"), ("", "x", "xx")
 FEET = {"A": 2, "B": 1}
 MEASURES = {
-    letter: tuple(start + "xx/" * feet + tail for start in STARTS for tail in TAILS) for letter, feet in FEET.items()
+    letter: tuple(start + "xx/" * feet + tail for start in STARTS for tail in TAILS)
+    for letter, feet in FEET.items()
 }
 BEATS = {"A": "three", "B": "two"}
 
@@ -24,8 +25,12 @@ def check(question: str, answer: str) -> FormReport:
     if len(lines) != len(SCHEME):
         return report([("the whole", f"{len(lines)} lines instead of 5")])
     words = [words_of(line) for line in lines]
-    scanned = [scans(each, MEASURES[letter], strict_beats=True) for each, letter in zip(words, SCHEME, strict=True)]
-    faults = [fault for number in range(len(lines)) for fault in _metre(number, words[number], scanned[number])]
+    scanned = [
+        scans(each, MEASURES[letter], strict_beats=True) for each, letter in zip(words, SCHEME, strict=True)
+    ]
+    faults = [
+        fault for number in range(len(lines)) for fault in _metre(number, words[number], scanned[number])
+    ]
     return report(faults or rhyme_faults(SCHEME, scanned, words))
 
 

@@ -57,7 +57,11 @@ def words_of(line: str) -> tuple[Word, ...]:
     found = list(WORD.finditer(line))
     ends = [0, *(match.end() for match in found)]
     return tuple(
-        Word(spelling, readings(spelling), index == 0 or bool(re.search(r"[^\s\-\"“”(]", line[end : match.start()])))
+        Word(
+            spelling,
+            readings(spelling),
+            index == 0 or bool(re.search(r"[^\s\-\"“”(]", line[end : match.start()])),
+        )
         for index, (match, end) in enumerate(zip(found, ends, strict=False))
         for spelling in [match.group().lower().replace("’", "'")]
     )
@@ -146,7 +150,6 @@ def _fits(word: Word, stresses: str, measure: str, strict_beats: bool) -> bool:
 
 def _far_from_main(stresses: str, index: int) -> bool:
     return all(abs(index - other) >= 2 for other, digit in enumerate(stresses) if digit == "1")
-
 
 
 def rhyme_faults(
