@@ -80,14 +80,19 @@ def inbox_of(runtime: Runtime[Context]) -> Inbox:
     return Inbox(ledger_of(runtime))
 
 
-class TeamContext(BaseModel):
-    """Which team learns, in which environment, and who challenges its solutions."""
+class OwnedByTeam(BaseModel):
+    """Which team remembers what a run learns."""
 
     model_config = ConfigDict(extra="forbid")
 
     team: str = Field(
-        "local", description="Whose knowledge cards. Where the server authenticates, a team of the caller's."
+        "local", description="Whose memories. Where the server authenticates, a team of the caller's."
     )
+
+
+class TeamContext(OwnedByTeam):
+    """In which environment a team learns, and who challenges its solutions."""
+
     devils_advocate: str = Field("auto", description=f"The devil's advocate's model. {RESPONDER}")
     environment: Literal["", "sql_tuning"] = Field(
         "", description="Where solutions are run and measured; empty: nowhere, the leader judges."
@@ -109,10 +114,11 @@ class LearningContext(TeamContext):
     recall: int = Field(5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.")
 
 
+Owned = TypeVar("Owned", bound=OwnedByTeam)
 Team = TypeVar("Team", bound=TeamContext)
 
 
-def team_of(runtime: Runtime[Team]) -> str:
+def team_of(runtime: Runtime[Owned]) -> str:
     """Return the run's team: within the authenticated user's own teams where there is a user."""
     user = runtime.server_info.user if runtime.server_info else None
     alone = user is None or ALONE in user.permissions
