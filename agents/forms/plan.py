@@ -28,7 +28,7 @@ SPOKEN_OF = {
     },
     "travel": {
         "how to get about": r"train|tram|bus|ferry|boat|walk|drive|cycle|bike|metro|funicular|car\b|taxi",
-        "where to sleep": r"hotel|hostel|guesthouse|inn\b|hut|camp|flat|cabin|farmhouse|ryokan|room|pension",
+        "where to sleep": r"hotel|hostel|guesthouse|inn\b|hut|camp|flat|cabin|farmhouse|ryokan|riad|room|pension|beds?\b",
         "something to eat": r"breakfast|lunch|dinner|supper|eat|picnic|food|soup|cake|meal|café|restaurant",
     },
     "fitness": {
