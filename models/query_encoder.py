@@ -1,28 +1,18 @@
-"""The retriever fine-tuned whole: an encoder of questions that starts as the embedder and learns by eq. 2.
-
-The encoder of the memories stays as it is (query-side fine-tuning: Lee et al. 2021, DensePhrases), for the
-reason that `models.projection` gives: the memories' vectors in the ledger never change.
+"""The retriever's question side as a whole encoder, fine-tuned from the bundled embedder.
 
 Needs PyTorch and transformers, for training and for serving. On a GPU it trains in mixed precision.
 """
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mneme.errors import BadInput
-from models.projection import SCALE, device
+from models.retriever import SCALE, Examples, Matrix, Weights, device
 
 if TYPE_CHECKING:
     import torch
-
-Matrix = NDArray[np.float32]
-Weights = dict[str, Matrix]
 
 EPOCHS = 3
 LEARNING_RATE = 3e-5
@@ -30,19 +20,6 @@ BATCH = 32
 LONGEST = 256
 """Tokens of a question, as the embedder reads them."""
 CLIP = 1.0
-
-
-@dataclass(frozen=True)
-class Questions:
-    """Labelled pairs: question i goes with row i of `memories` and with label i (eq. 2)."""
-
-    texts: Sequence[str]
-    memories: Matrix
-    labels: Matrix
-
-    def __post_init__(self) -> None:
-        if not len(self.texts) == len(self.memories) == len(self.labels) or not self.texts:
-            raise BadInput("Labelled pairs need as many questions as memories and labels, and at least one.")
 
 
 class QueryEncoder:
@@ -64,41 +41,37 @@ class QueryEncoder:
             self._model.load_state_dict(tensors)
         self._logit = torch.tensor(logit, device=self.device, requires_grad=True)
 
-    def ask_with(self, question: str) -> list[float]:
-        """Return the vector to search memories with, of length 1."""
+    def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
         import torch  # noqa: PLC0415  (an extra, and slow)
 
         with torch.inference_mode():
-            vector: list[float] = self._encode([question])[0].float().cpu().tolist()
-        return vector
+            batches = [self._encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+            found: Matrix = torch.cat(batches).float().cpu().numpy()
+        return found
 
-    def logits(self, questions: Sequence[str], memories: Matrix) -> Matrix:
-        """Return the logit of each question with the memory of its row."""
-        vectors = np.array([self.ask_with(each) for each in questions], dtype=np.float32)
+    def logits(self, vectors: Matrix, memories: Matrix) -> Matrix:
         scale, bias = self._logit.detach().cpu().numpy()
         found: Matrix = scale * (vectors * memories).sum(axis=1) + bias
         return found
 
-    def train(self, examples: Questions, seed: int, epochs: int = EPOCHS) -> tuple[list[float], float]:
-        """Minimise eq. 2; return the mean loss of each epoch, and the seconds that it took."""
+    def weights(self) -> Weights:
+        learned = {name: value.cpu().numpy() for name, value in self._model.state_dict().items()}
+        return {**learned, "logit": self._logit.detach().cpu().numpy()}
+
+    def train(self, examples: Examples, seed: int) -> list[float]:
+        """Take EPOCHS rounds of AdamW through the pairs, in an order of the seed's."""
         import torch  # noqa: PLC0415  (an extra, and slow)
 
-        began = time.perf_counter()
         torch.manual_seed(seed)
         order = torch.Generator().manual_seed(seed)
         optimiser = torch.optim.AdamW([*self._model.parameters(), self._logit], lr=LEARNING_RATE)
         self._model.train()
-        losses = [self._epoch(examples, optimiser, order) for _ in range(epochs)]
+        losses = [self._epoch(examples, optimiser, order) for _ in range(EPOCHS)]
         self._model.eval()
-        return losses, time.perf_counter() - began
-
-    def weights(self) -> Weights:
-        """Return what was learned, the scale and the bias of the logit with it."""
-        learned = {name: value.cpu().numpy() for name, value in self._model.state_dict().items()}
-        return {**learned, "logit": self._logit.detach().cpu().numpy()}
+        return losses
 
     def _epoch(
-        self, examples: Questions, optimiser: "torch.optim.Optimizer", order: "torch.Generator"
+        self, examples: Examples, optimiser: "torch.optim.Optimizer", order: "torch.Generator"
     ) -> float:
         import torch  # noqa: PLC0415  (an extra, and slow)
 
@@ -106,11 +79,11 @@ class QueryEncoder:
         batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         return float(np.mean([self._step(examples, batch, optimiser) for batch in batches]))
 
-    def _step(self, examples: Questions, rows: list[int], optimiser: "torch.optim.Optimizer") -> float:
+    def _step(self, examples: Examples, rows: list[int], optimiser: "torch.optim.Optimizer") -> float:
         import torch  # noqa: PLC0415  (an extra, and slow)
 
-        memories = torch.from_numpy(examples.memories[rows]).to(self.device)
-        labels = torch.from_numpy(examples.labels[rows]).to(self.device)
+        memories = torch.tensor(examples.memories[rows], device=self.device)
+        labels = torch.tensor(examples.labels[rows], device=self.device)
         optimiser.zero_grad()
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
             vectors = self._encode([examples.texts[row] for row in rows])

@@ -7,22 +7,21 @@ good version serving, and a rollback is one write.
 
 import asyncio
 import hashlib
+import os
 import tempfile
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from mneme.errors import BadInput, Conflict, NotFound, StorageFailure
-from models.projection import Projection
+from models.retriever import Learning, Weights
 from stores.memory_pool import MemoryPool
 from stores.records import Change, Namespace, Version, make_write
 
-Mode = Literal["projection", "encoder"]
 SERVING = "serving"
+PART = ".part"
 UNTRAINED = 0
 """The number of the retriever that is the embedder as it came."""
 
@@ -45,7 +44,7 @@ class Retriever(BaseModel):
 
     number: int = Field(ge=1)
     parent: int = Field(ge=0, description="The version it was trained onwards from; 0: the embedder.")
-    mode: Mode
+    learning: Learning
     weights: str = Field(description="SHA-256 of its file.")
     embedder: str
     memories: list[str] = Field(description="Keys of the memories that it learned from newly.")
@@ -93,16 +92,26 @@ class Retrievers:
             )
         return Retriever.of(found)
 
-    async def projection(self, number: int, dimension: int) -> Projection:
+    async def weights(self, number: int) -> Weights:
         """Return what a version learned. Raises NotFound, StorageFailure."""
-        if number == UNTRAINED:
-            return Projection.untrained(dimension)
-        retriever = await self.get(number)
-        return await asyncio.to_thread(self._read, retriever)
+        return await asyncio.to_thread(self._read, await self.get(number))
 
-    async def store(self, head: Projection) -> str:
-        """Write what was learned to its file; return its name, the checksum."""
-        return await asyncio.to_thread(self._write, head)
+    def store(self, weights: Weights) -> str:
+        """Write what was learned to its file; return its name, the checksum. Blocks."""
+        content = save(weights)
+        name = hashlib.sha256(content).hexdigest()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self._folder, suffix=PART, delete=False) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(file.name).replace(self._file(name))
+        except OSError as error:
+            raise StorageFailure(
+                f"The retriever cannot be written to {self._folder}: {error.strerror}.", "Make room there."
+            ) from error
+        return name
 
     async def record(self, retriever: Retriever, *, change: Change) -> None:
         """Log a version, kept or not. Raises Conflict where another training took its number."""
@@ -147,32 +156,17 @@ class Retrievers:
         await self.serve(then, instead_of=now, change=change)
         return then
 
-    def _write(self, head: Projection) -> str:
-        content = save({"matrix": head.matrix, "logit": np.array([head.scale, head.bias], dtype=np.float32)})
-        name = hashlib.sha256(content).hexdigest()
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
-                file.write(content)
-            Path(file.name).replace(self._file(name))
-        except OSError as error:
-            raise StorageFailure(
-                f"The retriever cannot be written to {self._folder}: {error.strerror}.", "Make room there."
-            ) from error
-        return name
-
-    def _read(self, retriever: Retriever) -> Projection:
+    def _read(self, retriever: Retriever) -> Weights:
         file = self._file(retriever.weights)
         try:
             if hashlib.sha256(file.read_bytes()).hexdigest() != retriever.weights:
                 raise StorageFailure(f"The file of retriever {retriever.number} is damaged: {file}.", MEND)
-            tensors = load_file(file)
+            weights: Weights = load_file(file)
         except (OSError, SafetensorError) as error:
             raise StorageFailure(
                 f"The file of retriever {retriever.number} cannot be read: {file}.", MEND
             ) from error
-        scale, bias = tensors["logit"].tolist()
-        return Projection(tensors["matrix"], scale, bias)
+        return weights
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.safetensors"

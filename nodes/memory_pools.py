@@ -1,0 +1,89 @@
+"""Which pool a run of Memory Sharing works on, and which retriever asks it."""
+
+import asyncio
+from collections import OrderedDict
+from threading import Lock
+from typing import Literal, TypeVar
+
+import numpy as np
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from agents.rubric import SINGLE_POOL
+from mneme.settings import read_settings
+from models.retriever import QuestionSide, question_side
+from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
+from stores.memory_pool import MemoryPool
+from stores.retrievers import UNTRAINED, Retrievers
+
+HELD = 4
+"""Question sides of trained retrievers that a process keeps ready."""
+
+
+class PoolContext(OwnedByTeam):
+    """Which pools are worked on, and how their retrievers learn."""
+
+    pools: Literal["domain", "single"] = Field(
+        "domain", description="A pool for each domain, or one for all (§4.1)."
+    )
+    grader: str = Field("auto", description=f"Who grades candidates for the retriever (eq. 1). {RESPONDER}")
+    candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes for grading.")
+    labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.")
+    learning: Literal["projection", "encoder"] = Field(
+        "projection", description="What learns: a matrix on the embedder, or a whole encoder of questions."
+    )
+    seed: int = Field(0, ge=0, description="Seed of every training.")
+
+
+Pools = TypeVar("Pools", bound=PoolContext)
+
+
+def pool_of(runtime: Runtime[Pools], domain: str) -> MemoryPool:
+    """Return the pool of a domain, or the one pool of all, as the context has it."""
+    return pool_named(runtime, domain if runtime.context.pools == "domain" else SINGLE_POOL)
+
+
+def pool_named(runtime: Runtime[Pools], name: str) -> MemoryPool:
+    """Return a pool of the run's team."""
+    return MemoryPool(ledger_of(runtime), team_of(runtime), name)
+
+
+async def retrievers_of(pool: MemoryPool) -> Retrievers:
+    """Return a pool's retrievers; their files are in the home folder."""
+    return Retrievers(pool, (await read_settings()).home / "retrievers")
+
+
+async def question_vector(pool: MemoryPool, question: str) -> tuple[int, list[float]]:
+    """Return the number of the retriever that serves a pool, and the vector that it makes of a question.
+
+    Raises StorageFailure where its file is missing or damaged; the hint names the command that helps.
+    """
+    retrievers = await retrievers_of(pool)
+    number = await retrievers.serving()
+    embedded = list(await pool.ledger.vector_of(question))
+    if number == UNTRAINED:
+        return number, embedded
+    side = await opened(pool, retrievers, number)
+    given = np.array([embedded], dtype=np.float32)
+    found = await asyncio.to_thread(side.vectors, [question], given)
+    return number, [float(each) for each in found[0]]
+
+
+async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QuestionSide:
+    """Return the question side of a trained version, read once and kept while it is in use."""
+    version = await retrievers.get(number)
+    with _holding:
+        if version.weights in _held:
+            _held.move_to_end(version.weights)
+            return _held[version.weights]
+    info, weights = await pool.ledger.info(), await retrievers.weights(number)
+    side = await asyncio.to_thread(question_side, version.learning, info.embedder, info.dimension, weights)
+    with _holding:
+        _held[version.weights] = side
+        while len(_held) > HELD:
+            _held.popitem(last=False)
+    return side
+
+
+_held: OrderedDict[str, QuestionSide] = OrderedDict()
+_holding = Lock()
