@@ -1,4 +1,4 @@
-"""Who shares memories: nine agents in three domains (§4.1), each a YAML file; a user's own is one more file."""
+"""Who shares memories: nine agents in three domains (§4.1), a YAML file each; a user's own is one more."""
 
 from functools import cache
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""What a pair is scored by, 0 to 100: criteria with points (appendix A.1), one rubric per domain and one for all.
+"""What a pair is scored by, 0 to 100: criteria with points (A.1), one rubric per domain and one for all.
 
-Criteria and points are the paper's, in our words. Where its literary rubric names a criterion by what one form
-asks (five syllables, AABBA, the sonnet's parts), ours lets it speak of the form that was asked for, since one
-rubric scores all three forms of that domain.
+Criteria and points are the paper's, in our words. Where its literary rubric names what one form asks (five
+syllables, AABBA, the sonnet's parts), ours speaks of the form that was asked for, since one rubric scores all
+three forms of that domain.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Rubric(BaseModel):
 
 
 def load_rubric(name_or_path: str | Path) -> Rubric:
-    """Load a shipped rubric by name or another from a YAML file; one that cannot be used raises `BadInput`."""
+    """Load a shipped rubric by name or another from a YAML file; an unusable one raises `BadInput`."""
     if str(name_or_path) in RUBRICS:
         return _shipped(str(name_or_path))
     path = Path(name_or_path)

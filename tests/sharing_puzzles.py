@@ -1,4 +1,4 @@
-"""Solve the shipped puzzles by trying everything: each function gives every solution, as its answer states it."""
+"""Solve the shipped puzzles by trying everything: each function gives all solutions, worded as answers."""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction

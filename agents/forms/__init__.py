@@ -1,4 +1,4 @@
-"""Checks of form by code: does a text scan, rhyme, cover its weeks, explain its pun? Sense is left to a rubric."""
+"""Checks of form by code: does a text scan, rhyme, cover its weeks, explain its pun?"""
 
 from importlib import import_module
 from typing import get_args
@@ -20,7 +20,7 @@ def check_form(form: str, question: str, answer: str) -> FormReport:
     """Say what is wrong with an answer's form, and where.
 
     An unknown form or an answer over `LONGEST` characters raises `BadInput`; a library that is not installed,
-    `MnemeError`. The first check of English verse in a process loads a dictionary, which takes about a second.
+    `MnemeError`. The first check of verse in a process loads a dictionary, which takes about a second.
     """
     if form not in FORMS:
         raise BadInput(f'There is no form "{form}".', f"Forms: {', '.join(FORMS)}.")

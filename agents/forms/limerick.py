@@ -20,17 +20,14 @@ BEATS = {"A": "three", "B": "two"}
 
 
 def check(question: str, answer: str) -> FormReport:
-    """Say where a text is no limerick; words in no pronouncing dictionary are faults, for they cannot be scanned."""
+    """Say where a text is no limerick; a word without a known sound cannot be scanned and is a fault."""
     lines = [line for line in answer.splitlines() if line.strip()]
     if len(lines) != len(SCHEME):
         return report([("the whole", f"{len(lines)} lines instead of 5")])
     words = [words_of(line) for line in lines]
-    scanned = [
-        scans(each, MEASURES[letter], strict_beats=True) for each, letter in zip(words, SCHEME, strict=True)
-    ]
-    faults = [
-        fault for number in range(len(lines)) for fault in _metre(number, words[number], scanned[number])
-    ]
+    measured = zip(words, SCHEME, strict=True)
+    scanned = [scans(each, MEASURES[letter], strict_beats=True) for each, letter in measured]
+    faults = [fault for line in range(len(lines)) for fault in _metre(line, words[line], scanned[line])]
     return report(faults or rhyme_faults(SCHEME, scanned, words))
 
 

@@ -1,7 +1,7 @@
 """A plan for study, travel or fitness: all its days or weeks are there, its budget adds up, and it says why.
 
-What must be spoken of is the domain's rubric put into words: sessions, reviews and breaks; ways, beds and food;
-exercise, warming up, rest and when to stop. Whether the advice is good is for a reader.
+What must be spoken of is the domain's rubric put into words: reviews and breaks; ways, beds and food; warming
+up, rest and when to stop. Whether the advice is good is for a reader.
 """
 
 import re
@@ -14,8 +14,11 @@ from agents.forms.report import FormReport, report
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {word: number for number, word in enumerate(_WORDS, 1)}
 ASKED = re.compile(
-    rf"\b(\d+|{'|'.join(NUMBERS)})[ -](day|week)s?\b(?! (?:a|per|each|every) )(?!-old| old)", re.IGNORECASE
+    rf"\b(\d+|{'|'.join(NUMBERS)})(?: (?!(?:per|a|an|each|every)\b)[a-z]+)?[ -](day|week)s?\b"
+    r"(?! (?:a|per|each|every|ago|pregnant|old)\b)(?!-old)",
+    re.IGNORECASE,
 )
+"""A number of days or weeks, "two free days" too, but neither "three days a week" nor "two weeks ago"."""
 HEADING = re.compile(r"(Day|Week)s? (\d+)(?:\s?(?:-|–|to|and)\s?(\d+))?[^:]{0,60}:(.*)", re.IGNORECASE)
 MONEY = re.compile(r"[€£$](\d[\d,]*)")
 WHY, TOTAL = "Why:", "Total:"
@@ -28,7 +31,8 @@ SPOKEN_OF = {
     },
     "travel": {
         "how to get about": r"train|tram|bus|ferry|boat|walk|drive|cycle|bike|metro|funicular|car\b|taxi",
-        "where to sleep": r"hotel|hostel|guesthouse|inn\b|hut|camp|flat|cabin|farmhouse|ryokan|riad|room|pension|beds?\b",
+        "where to sleep": r"hotel|hostel|guesthouse|pension|inn\b|huts?\b|camp|flat|cabin|farmhouse"
+        r"|ryokan|riad|room|beds?\b",
         "something to eat": r"breakfast|lunch|dinner|supper|eat|picnic|food|soup|cake|meal|café|restaurant",
     },
     "fitness": {
@@ -54,7 +58,13 @@ def check(kind: str, question: str, answer: str) -> FormReport:
     lines = [line.strip() for line in answer.splitlines() if line.strip()]
     spans = [span for line in lines if (span := _span(line))]
     return report(
-        [*_covered(question, spans), *_filled(spans), *_told(kind, answer), *_budget(question, lines), *_why(lines)]
+        [
+            *_covered(question, spans),
+            *_filled(spans),
+            *_told(kind, answer),
+            *_budget(question, lines),
+            *_why(lines),
+        ]
     )
 
 
@@ -85,7 +95,9 @@ def _covered(question: str, spans: Sequence[Span]) -> list[tuple[str, str]]:
             faults.append((f"{span.unit} {span.first}", f"follows where {spans[0].unit} {expected} belongs"))
         expected = span.last + 1
     if expected - 1 != asked * days or (unit == "day" and spans[0].unit == "week"):
-        faults.append(("the whole", f"plans {expected - 1} {spans[0].unit}s where {asked} {unit}s are asked for"))
+        faults.append(
+            ("the whole", f"plans {expected - 1} {spans[0].unit}s where {asked} {unit}s are asked for")
+        )
     return faults
 
 
@@ -114,7 +126,9 @@ def _budget(question: str, lines: Sequence[str]) -> list[tuple[str, str]]:
     if len(stated) != 1:
         return [("the budget", f'one line must say "{TOTAL}" with an amount')]
     spent = sum(amount for line in lines if not line.startswith((TOTAL, WHY)) for amount in _amounts(line))
-    faults = [("the budget", f"the parts cost {spent}, the total says {stated[0]}")] if spent != stated[0] else []
+    faults = (
+        [("the budget", f"the parts cost {spent}, the total says {stated[0]}")] if spent != stated[0] else []
+    )
     over = stated[0] > int(limit[1].replace(",", ""))
     return [*faults, ("the budget", f"{stated[0]} is over {limit[0]}")] if over else faults
 

@@ -7,7 +7,7 @@ cannot be checked by sound; it must stand in the joke, and both meanings be told
 
 import re
 from difflib import SequenceMatcher
-from itertools import product
+from itertools import islice, product
 
 from agents.forms.reasoned import words
 from agents.forms.report import FormReport, report
@@ -18,6 +18,8 @@ QUOTED = re.compile(r'["“]([^"”]+)["”]')
 SOUNDS_LIKE = re.compile(r'["“]([^"”]+)["”][^"“”]*?\bsounds? (?:\w+ )?like ["“]([^"”]+)["”]')
 ALIKE = 0.6
 """Least share of sounds in common."""
+LONGEST_PHRASE, MOST_READINGS = 6, 8
+"""Words of a phrase that is compared by sound, and the ways to say it that are tried."""
 SHORTEST = 8
 """Words that tell two meanings."""
 
@@ -46,23 +48,28 @@ def _quoted(explanation: str, joke: str) -> list[tuple[str, str]]:
 
 
 def _sounds(explanation: str) -> list[tuple[str, str]]:
-    faults = []
-    for one, other in SOUNDS_LIKE.findall(explanation):
-        mute = [word for word in [*words(one), *words(other)] if not readings(word)]
-        if mute:
-            faults.append(("the explanation", f"no known sound for: {', '.join(mute)}"))
-        elif likeness(one, other) < ALIKE:
-            faults.append(("the explanation", f'"{one}" does not sound like "{other}"'))
-    return faults
+    faults = [_unlike(one, other) for one, other in SOUNDS_LIKE.findall(explanation)]
+    return [("the explanation", fault) for fault in faults if fault]
+
+
+def _unlike(one: str, other: str) -> str:
+    """Say why two phrases cannot be said to sound alike, or nothing."""
+    if max(len(words(one)), len(words(other))) > LONGEST_PHRASE:
+        return f"compares phrases of over {LONGEST_PHRASE} words"
+    mute = [word for word in [*words(one), *words(other)] if not readings(word)]
+    if mute:
+        return f"no known sound for: {', '.join(mute)}"
+    return "" if likeness(one, other) >= ALIKE else f'"{one}" does not sound like "{other}"'
 
 
 def likeness(one: str, other: str) -> float:
     """Give the share of sounds that two phrases have in common, 0 to 1, in their most alike readings."""
     return max(
-        SequenceMatcher(a=a, b=b, autojunk=False).ratio() for a, b in product(_sounds_of(one), _sounds_of(other))
+        SequenceMatcher(a=a, b=b, autojunk=False).ratio()
+        for a, b in product(_sounds_of(one), _sounds_of(other))
     )
 
 
 def _sounds_of(phrase: str) -> list[list[str]]:
-    ways = product(*(readings(word) for word in words(phrase)))
+    ways = islice(product(*(readings(word) for word in words(phrase))), MOST_READINGS)
     return [[sound.rstrip("012") for word in way for sound in word] for way in ways]

@@ -1,7 +1,7 @@
 """A solved puzzle: it asks something, reasons, and ends in one conclusion that the reasoning speaks of.
 
-Whether the conclusion is right, code cannot see from the words; a rubric judges it, and the shipped puzzles are
-solved by trying everything in the tests.
+Whether the conclusion is right, code cannot see from the words; a rubric judges it, and the tests solve
+the shipped puzzles by trying everything.
 """
 
 import re

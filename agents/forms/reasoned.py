@@ -3,13 +3,16 @@
 import re
 
 WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
-COMMON = frozenset(
-    """a about after all also am an and any are as at be because been but by can cannot could did do does each else for
-    from get give given go had has have he her him his how i if in into is it its just like make makes many may me more
-    most much must my never nobody not nothing of off on one only or other our out over own same say says she so some
-    than that the their them then there these they thing things this those though through to too two under up upon us
-    very was we were what when where which while who whom whose why will with without would yet you your""".split()
-)
+_COMMON = """
+a about after all also am an and any are as at be because been but by can cannot could did do does each
+else for from get give given go had has have he her him his how i if in into is it its just like make
+makes many may me more most much must my never nobody not nothing of off on one only or other our out
+over own same say says she so some than that the their them then there these they thing things this those
+though through to too two under up upon us very was we were what when where which while who whom whose
+why will with without would yet you your
+"""
+COMMON = frozenset(_COMMON.split())
+"""Words that say nothing of what a text is about."""
 
 
 def words(text: str) -> list[str]:

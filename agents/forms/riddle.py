@@ -1,4 +1,4 @@
-"""A solved riddle: the thing named at once, not given away by the question, and its clues taken up and explained."""
+"""A solved riddle: the thing named at once, not given away by the question, and its clues explained."""
 
 import re
 

