@@ -9,12 +9,16 @@ import numpy as np
 from langgraph.runtime import Runtime
 from pydantic import Field
 
+from agents.agent import AGENTS, Agent, load_agent
+from agents.reading import read_yaml
 from agents.rubric import SINGLE_POOL
-from mneme.settings import read_settings
 from models.retriever import QuestionSide, question_side
+from mneme.errors import BadInput
+from mneme.settings import read_settings
 from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
 from stores.memory_pool import MemoryPool
 from stores.retrievers import UNTRAINED, Retrievers
+from stores.rubrics import Frozen, Rubrics
 
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
@@ -35,7 +39,66 @@ class PoolContext(OwnedByTeam):
     seed: int = Field(0, ge=0, description="Seed of every training.")
 
 
+class ScoredContext(PoolContext):
+    """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
+
+    shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
+    threshold: int = Field(
+        70, ge=0, le=100, description="A pair is stored where its score, of 100, is above this (§3.1)."
+    )
+    answerer: str = Field("auto", description=f"Who answers the questions. {RESPONDER}")
+    scorer: str = Field("auto", description=f"Who scores the pairs. {RESPONDER}")
+
+
+class SharingContext(ScoredContext):
+    """Which agent is asked."""
+
+    agent: str = Field(
+        "sonnet",
+        description=f"Who is asked: {', '.join(AGENTS)}; or the YAML text that describes another agent.",
+    )
+
+
+class GrowthContext(ScoredContext):
+    """How a pool grows by itself (§3.3)."""
+
+    budget: int = Field(
+        100, ge=1, le=100_000, description="Calls to models; what a round repairs may go beyond it."
+    )
+    asked: Literal["own", "domain"] = Field(
+        "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."
+    )
+    at_once: int = Field(8, ge=1, le=64, description="Standard answers that are worked on together.")
+    laps: int = Field(2, ge=1, le=100, description="Times that each memory may serve as a standard answer.")
+
+
 Pools = TypeVar("Pools", bound=PoolContext)
+
+
+def agent_of(named: str) -> Agent:
+    """Return a shipped agent, or the one that a YAML text describes; never a file of this machine.
+
+    Raises BadInput for an unknown name, and for a text that describes no agent.
+    """
+    return read_yaml(named, Agent, "The agent") if "\n" in named.strip() else load_shipped(named.strip())
+
+
+def load_shipped(name: str) -> Agent:
+    """Return a shipped agent by its name. Raises BadInput."""
+    if name not in AGENTS:
+        raise BadInput(
+            f'There is no agent "{name}".', f"Agents: {', '.join(AGENTS)}; or give an agent's YAML text."
+        )
+    return load_agent(name)
+
+
+async def rubric_of(runtime: Runtime[Pools], domain: str) -> Frozen:
+    """Return what a domain's pairs are scored by: the team's own rubric, else the one that is shipped.
+
+    Raises BadInput where there is neither.
+    """
+    name = domain if runtime.context.pools == "domain" else SINGLE_POOL
+    return await Rubrics(ledger_of(runtime), team_of(runtime)).latest(name)
 
 
 def pool_of(runtime: Runtime[Pools], domain: str) -> MemoryPool:

@@ -38,6 +38,7 @@ class Pair(BaseModel):
     domain: str = Field(min_length=1, max_length=100)
     score: int = Field(ge=0, le=100)
     retriever: int = Field(0, ge=0, description="The retriever version that chose its examples; 0: none yet.")
+    rubric: int = Field(0, ge=0, description="The rubric's version that scored it; 0: the shipped one.")
 
     @property
     def key(self) -> str:
@@ -47,8 +48,8 @@ class Pair(BaseModel):
 
     @property
     def text(self) -> str:
-        """Return what retrieval looks at."""
-        return "\n".join([*self.leading, self.prompt, self.answer]).strip()
+        """Return what retrieval looks at; an embedder may not read to the end, so earlier turns come last."""
+        return "\n".join([self.prompt, self.answer, *self.leading]).strip()
 
 
 class Pooled(BaseModel):
@@ -101,6 +102,11 @@ class MemoryPool:
             change=change,
             shelf=SHELF,
         )
+
+    async def holds(self, key: str) -> bool:
+        """Return whether a pair is there and has not been removed."""
+        head = await self.ledger.get(self.namespace, key)
+        return head is not None and head.live
 
     async def get(self, key: str) -> Pooled:
         """Return a pair by its key, or by enough of its beginning. Raises NotFound, BadInput."""
