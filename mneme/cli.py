@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from mneme.commands import share
 from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
 from mneme.errors import MnemeError
 
@@ -28,6 +29,7 @@ disputes = typer.Typer(no_args_is_help=True, help="Findings against verified car
 app.add_typer(memories, name="memories")
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
+app.add_typer(share.app, name="share")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 

@@ -24,6 +24,7 @@ from mneme.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.home import announced, open_own_ledger
 from mneme.operations import Operations, Remote, error_as_json, operate
 from mneme.settings import settings
+from mneme.sharing_operations import SharingOperations
 from mneme.team_operations import TeamOperations
 from nodes.background import start_remembering
 from nodes.context import own_team
@@ -82,7 +83,10 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
     return OF_TEAMS[kind](ledger, own_team(identity, owner))
 
 
-OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {TeamOperations.ROUTE: TeamOperations}
+OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
+    TeamOperations.ROUTE: TeamOperations,
+    SharingOperations.ROUTE: SharingOperations,
+}
 """What teams have, by its route."""
 
 

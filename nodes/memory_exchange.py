@@ -13,7 +13,7 @@ from agents.agent import Agent
 from agents.forms import check_form
 from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from models.asking import Answered, Lane, ask
-from nodes.memory_pools import ScoredContext, question_vector
+from nodes.memory_pools import Sharing, question_vector
 from prompts.memory_sharing import Asked, Criterion, Example, Judgeable, score_pair
 from prompts.memory_sharing import answer as answer_question
 from stores.lessons import Lessons
@@ -32,6 +32,15 @@ class Exchange:
     agent: Agent
     question: str
     leading: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """By what pairs are scored, and who does it."""
+
+    rubric: Frozen
+    who: str
+    lane: Lane = "user"
 
 
 @dataclass(frozen=True)
@@ -105,15 +114,13 @@ def example_of(pair: Pair) -> Example:
     return Example(question=pair.prompt, answer=pair.answer, leading=pair.leading)
 
 
-async def score(
-    exchange: Exchange, text: str, examples: Sequence[str], rubric: Frozen, who: str, lane: Lane = "user"
-) -> Scored:
+async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: Scorer) -> Scored:
     """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
     if len(text) > LONGEST:
         told = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
         return Scored({}, told, (), "")
     form, faults = await _form_of(exchange, text)
-    criteria = [Criterion(**each.model_dump()) for each in rubric.rubric.criteria]
+    criteria = [Criterion(**each.model_dump()) for each in scorer.rubric.rubric.criteria]
     given = Judgeable(
         question="\n".join([*exchange.leading, exchange.question]),
         answer=text,
@@ -123,9 +130,9 @@ async def score(
         form=form,
     )
     try:
-        answered = await ask(score_pair, given, who, lane=lane)
+        answered = await ask(score_pair, given, scorer.who, lane=scorer.lane)
     except (BadAnswer, PromptTooLong) as unusable:
-        return Scored({}, f"It could not be scored: {unusable}", faults, who, calls=1)
+        return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, calls=1)
     points = {each.name: given for each, given in zip(criteria, answered.value.points, strict=True)}
     return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts)
 
@@ -168,7 +175,7 @@ async def keep(pool: MemoryPool, pair: Pair, *, change: Change) -> bool:
     return is_new
 
 
-def change_of(runtime: Runtime[ScoredContext], exchange: Exchange, scored: Scored, model: str) -> Change:
+def change_of(runtime: Runtime[Sharing], exchange: Exchange, scored: Scored, model: str) -> Change:
     """Say why a pair is stored, and where it came from."""
     info = runtime.execution_info
     source = Source(thread=info.thread_id or "" if info else "")

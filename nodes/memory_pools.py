@@ -12,9 +12,9 @@ from pydantic import Field
 from agents.agent import AGENTS, Agent, load_agent
 from agents.reading import read_yaml
 from agents.rubric import SINGLE_POOL
-from models.retriever import QuestionSide, question_side
-from mneme.errors import BadInput
+from mneme.errors import BadInput, LedgerMismatch
 from mneme.settings import read_settings
+from models.retriever import QuestionSide, question_side
 from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
 from stores.memory_pool import MemoryPool
 from stores.retrievers import UNTRAINED, Retrievers
@@ -73,6 +73,7 @@ class GrowthContext(ScoredContext):
 
 
 Pools = TypeVar("Pools", bound=PoolContext)
+Sharing = TypeVar("Sharing", bound=ScoredContext)
 
 
 def agent_of(named: str) -> Agent:
@@ -140,6 +141,12 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> Quest
             _held.move_to_end(version.weights)
             return _held[version.weights]
     info, weights = await pool.ledger.info(), await retrievers.weights(number)
+    if version.embedder != info.embedder:
+        raise LedgerMismatch(
+            f"Retriever {number} of the pool {pool.pool} was trained on {version.embedder}, and the ledger "
+            f"is embedded by {info.embedder}.",
+            "`mneme share retriever rollback --to 0` lets the embedder serve as it came; then train anew.",
+        )
     side = await asyncio.to_thread(question_side, version.learning, info.embedder, info.dimension, weights)
     with _holding:
         _held[version.weights] = side

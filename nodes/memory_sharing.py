@@ -10,13 +10,13 @@ Beyond the paper, whose limitation it is, a memory holds the turns that led up t
 those of the same conversation, or those that are given with the question.
 """
 
-from typing import Any
+from typing import Any, NotRequired
 
 from langgraph.runtime import Runtime
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from nodes import memory_exchange as exchange
-from nodes.memory_exchange import Exchange, Scored
+from nodes.memory_exchange import Exchange, Scored, Scorer
 from nodes.memory_pools import SharingContext, agent_of, pool_of, rubric_of
 from nodes.training_wake import wake_training
 from stores.memory_pool import DEEPEST, LONGEST, Pooled
@@ -113,7 +113,8 @@ async def score(state: State, runtime: Context) -> Update:
     asked = _asked(state, runtime)
     rubric = await rubric_of(runtime, asked.agent.domain)
     seen = [Pooled.model_validate(each).pair.answer for each in state["examples"]]
-    found = await exchange.score(asked, state["answer"], seen, rubric, runtime.context.scorer)
+    scorer = Scorer(rubric, runtime.context.scorer)
+    found = await exchange.score(asked, state["answer"], seen, scorer)
     runtime.stream_writer({"step": "score", "score": found.score, "why": found.rationale})
     return {
         "score": found.score,

@@ -90,6 +90,10 @@ class Lessons:
         found = await self._ledger.records(self.namespace, filter={"status": "waiting"}, limit=limit)
         return [_lesson(each) for each in found]
 
+    async def count_waiting(self) -> int:
+        """Return how many lessons wait to be graded."""
+        return await self._ledger.count(self.namespace, filter={"status": "waiting"})
+
     async def close(self, lesson: Lesson, *, change: Change) -> None:
         """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
         head = await self._ledger.get(self.namespace, lesson.key)

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.errors import BadInput, Conflict, NotFound
 from stores.engine import Mode
-from stores.forgetting import Forgotten
 from stores.ledger import Ledger
 from stores.records import Change, Namespace, Version, Write, check_namespace, make_write, record_id
 
@@ -22,6 +21,7 @@ LONGEST = 20_000
 DEEPEST = 20
 """Turns that may lead up to a question."""
 SHELF = "pairs"
+PAGE = 500
 
 
 class Pair(BaseModel):
@@ -119,16 +119,19 @@ class MemoryPool:
             raise BadInput(f"{len(starting)} pairs begin with {key}.", "Give more of it.")
         return starting[0]
 
+    async def first(self, limit: int, agent: str = "", start: int = 0) -> list[Pooled]:
+        """Return so many pairs, of all agents or of one, in the order in which they came in."""
+        wanted = {"agent": agent} if agent else None
+        found = await self.ledger.records(self.namespace, filter=wanted, limit=limit, offset=start)
+        return [Pooled.of(each) for each in found]
+
     async def pairs(self, agent: str = "") -> AsyncIterator[Pooled]:
         """Yield every pair, in the order in which they came in."""
-        wanted, page, start = {"agent": agent} if agent else None, 500, 0
-        while True:
-            found = await self.ledger.records(self.namespace, filter=wanted, limit=page, offset=start)
+        start = 0
+        while found := await self.first(PAGE, agent, start):
             for each in found:
-                yield Pooled.of(each)
-            if len(found) < page:
-                return
-            start += page
+                yield each
+            start += PAGE
 
     async def count(self) -> int:
         return await self.ledger.count(self.namespace)
@@ -160,28 +163,18 @@ class MemoryPool:
         assert head is not None
         await self.ledger.retire(self.namespace, head.key, change=change, expected_version=head.version)
 
-    async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
-        """Erase a pair for good. Raises NotFound, BadInput."""
-        found = await self.get(key)
-        return await self.ledger.forget(self.namespace, found.key, reason=reason, actor=actor)
 
-    async def export_lines(self) -> list[str]:
-        """Return each pair as a line of JSON."""
-        return [each.pair.model_dump_json() async for each in self.pairs()]
-
-    async def import_lines(self, lines: Sequence[str], *, change: Change) -> Added:
-        """Bring in pairs, one JSON line each; a broken line is told with its number, the rest goes on."""
-        added, known, broken = 0, 0, list[str]()
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                is_new = await self.add(Pair.model_validate_json(line), change=change)
-            except ValidationError as error:
-                broken.append(f"line {number}: {_first(error)}")
-            else:
-                added, known = added + is_new, known + (not is_new)
-        return Added(added=added, known=known, broken=broken)
+def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:
+    """Read pairs, one JSON line each; return them, and what is wrong with the others, by line number."""
+    pairs, broken = list[Pair](), list[str]()
+    for number, line in enumerate(lines, start=first):
+        if not line.strip():
+            continue
+        try:
+            pairs.append(Pair.model_validate_json(line))
+        except ValidationError as error:
+            broken.append(f"line {number}: {_first(error)}")
+    return pairs, broken
 
 
 def _first(error: ValidationError) -> str:
