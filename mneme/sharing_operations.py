@@ -9,8 +9,8 @@ from agents.rubric import Rubric
 from mneme.errors import BadInput
 from nodes.memory_exchange import keep
 from nodes.memory_pools import retrievers_of
-from stores.lessons import Lessons
 from stores.ledger import Ledger
+from stores.lessons import Lessons
 from stores.memory_pool import Added, MemoryPool, Pooled, read_lines
 from stores.records import Change, Version
 from stores.retrievers import Retriever

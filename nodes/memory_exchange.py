@@ -4,7 +4,7 @@ The agents that are asked one by one and those that learn from one another do th
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langgraph.runtime import Runtime
@@ -13,6 +13,7 @@ from agents.agent import Agent
 from agents.forms import check_form
 from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from models.asking import Answered, Lane, ask
+from models.attempts import REPAIRS
 from nodes.memory_pools import Sharing, question_vector
 from prompts.memory_sharing import Asked, Criterion, Example, Judgeable, score_pair
 from prompts.memory_sharing import answer as answer_question
@@ -70,19 +71,18 @@ def check_question(question: str, leading: Sequence[str] = ()) -> None:
 
 
 async def examples_for(
-    pool: MemoryPool, exchange: Exchange, shots: int, without: Collection[str] = ()
+    pool: MemoryPool, exchange: Exchange, shots: int, without: str = ""
 ) -> tuple[int, list[Pooled]]:
     """Return the retriever's number and the memories that it finds, the most similar first (§3.2).
 
-    No answer is shown twice, and none of those that the pairs `without` give.
+    No answer is shown twice, and the answer `without` not at all.
     """
     if shots == 0:
         return 0, []
     asked = "\n".join([exchange.question, *reversed(exchange.leading)])
     number, vector = await question_vector(pool, asked)
-    found = await pool.retrieve(asked, shots + SPARE + len(without), vector=vector)
-    hidden = {each.pair.answer for each in found if each.key in without}
-    distinct = {each.pair.answer: each for each in reversed(found) if each.pair.answer not in hidden}
+    found = await pool.retrieve(asked, shots + SPARE, vector=vector)
+    distinct = {each.pair.answer: each for each in reversed(found) if each.pair.answer != without}
     return number, sorted(distinct.values(), key=lambda each: -(each.similarity or 0.0))[:shots]
 
 
@@ -132,7 +132,8 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
     try:
         answered = await ask(score_pair, given, scorer.who, lane=scorer.lane)
     except (BadAnswer, PromptTooLong) as unusable:
-        return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, calls=1)
+        spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
+        return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
     points = {each.name: given for each, given in zip(criteria, answered.value.points, strict=True)}
     return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts)
 

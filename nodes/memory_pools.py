@@ -62,6 +62,7 @@ class SharingContext(ScoredContext):
 class GrowthContext(ScoredContext):
     """How a pool grows by itself (§3.3)."""
 
+    agent: str = Field("", description="The YAML text of an agent that takes part beside the shipped ones.")
     budget: int = Field(
         100, ge=1, le=100_000, description="Calls to models; what a round repairs may go beyond it."
     )
@@ -70,6 +71,12 @@ class GrowthContext(ScoredContext):
     )
     at_once: int = Field(8, ge=1, le=64, description="Standard answers that are worked on together.")
     laps: int = Field(2, ge=1, le=100, description="Times that each memory may serve as a standard answer.")
+
+
+class DesignContext(OwnedByTeam):
+    """Who drafts rubrics."""
+
+    designer: str = Field("auto", description=f"Who drafts the rubric. {RESPONDER}")
 
 
 Pools = TypeVar("Pools", bound=PoolContext)
