@@ -9,13 +9,14 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from models.asking import Answered, resolve
+from models.asking import resolve
 from models.attempts import SEED, Asking, Tally, complete, repaired, traced
 from models.gate import Lane
 from models.replies import Unusable, read
@@ -34,7 +35,15 @@ log = logging.getLogger(__name__)
 _untold: set[str] = set()
 
 
-async def weigh(prompt: Prompt[G, A], given: G, who: str, *, lane: Lane = "user") -> Answered[float] | None:
+@dataclass(frozen=True)
+class Weighed:
+    """How probable it is that the answer is true, and who holds it so."""
+
+    probability: float
+    responder: str
+
+
+async def weigh(prompt: Prompt[G, A], given: G, who: str, *, lane: Lane = "user") -> Weighed | None:
     """Return the probability that the answer, one truth value, is true; None where nobody tells it.
 
     Who has not told it once is not asked again by this process. Raises as `ask` does.
@@ -49,7 +58,7 @@ async def weigh(prompt: Prompt[G, A], given: G, who: str, *, lane: Lane = "user"
         _untold.add(tally.responder)
         log.warning("%s tells no log-probabilities: it is asked for a grade instead.", tally.responder)
         return None
-    return Answered(probability, tally.responder, tally.attempts, tally.prompt_tokens, tally.reply_tokens)
+    return Weighed(probability, tally.responder)
 
 
 def _asking(prompt: Prompt[G, A], given: G, lane: Lane) -> Asking[float | None]:
