@@ -238,15 +238,15 @@ async def pose(state: State, runtime: Context) -> Update:
     for each in state["questions"][state["posed"] :]:
         asked = list(members) if runtime.context.asked == "domain" else [each["agent"]]
         standard = standards[each["key"]].pair
-        rest: Any = {
-            "domain": state["domain"],
-            "standard": standard.answer,
-            "question": each["question"],
-        }
-        dealt += [Dealt(agent=name, is_standard=False, **rest) for name in asked]
+        dealt += [_dealt(state["domain"], each["question"], name, standard) for name in asked]
         if not standard.prompt:
-            dealt.append(Dealt(agent=each["agent"], is_standard=True, **rest))
+            own = _dealt(state["domain"], each["question"], each["agent"], standard)
+            dealt.append({**own, "is_standard": True})
     return {"exchanges": dealt}
+
+
+def _dealt(domain: str, question: str, agent: str, standard: Pair) -> Dealt:
+    return Dealt(domain=domain, standard=standard.answer, agent=agent, question=question, is_standard=False)
 
 
 def each_exchange(state: State) -> list[Send] | str:

@@ -15,7 +15,7 @@ from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from models.asking import Answered, Lane, ask
 from models.attempts import REPAIRS
 from nodes.memory_pools import Sharing, question_vector
-from prompts.memory_sharing import Asked, Criterion, Example, Judgeable, score_pair
+from prompts.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
 from prompts.memory_sharing import answer as answer_question
 from stores.lessons import Lessons
 from stores.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled
@@ -106,12 +106,13 @@ def _asked(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
         examples=[example_of(each.pair) for each in examples],
         leading=list(exchange.leading),
         question=exchange.question,
+        kind=exchange.agent.name,
     )
 
 
 def example_of(pair: Pair) -> Example:
     """Return a memory as it is shown to an agent."""
-    return Example(question=pair.prompt, answer=pair.answer, leading=pair.leading)
+    return Example(question=pair.prompt, answer=pair.answer, leading=pair.leading, kind=pair.agent)
 
 
 async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: Scorer) -> Scored:
@@ -119,14 +120,15 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
     if len(text) > LONGEST:
         told = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
         return Scored({}, told, (), "")
-    form, faults = await _form_of(exchange, text)
+    form, found = await _form_of(exchange, text)
+    faults = [str(each) for each in found]
     criteria = [Criterion(**each.model_dump()) for each in scorer.rubric.rubric.criteria]
     given = Judgeable(
         question="\n".join([*exchange.leading, exchange.question]),
         answer=text,
         criteria=criteria,
         examples=list(examples),
-        faults=faults,
+        faults=found,
         form=form,
     )
     try:
@@ -138,7 +140,7 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
     return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts)
 
 
-async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[str]]:
+async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
     """Return the form that was checked and what is wrong with it; no form where it cannot be checked here."""
     if exchange.agent.form is None:
         return "", []
@@ -147,8 +149,8 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[str]]:
     except BadInput:
         raise
     except MnemeError as missing:  # the library is an extra
-        return "", [str(missing)]
-    return exchange.agent.form, [str(fault) for fault in found.faults]
+        return "", [Fault(where="not checked", what=str(missing))]
+    return exchange.agent.form, [Fault(**fault.model_dump()) for fault in found.faults]
 
 
 def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubric: Frozen) -> Pair:
