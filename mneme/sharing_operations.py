@@ -86,7 +86,8 @@ class SharingOperations:
     async def forget(self, pool: str, key: str, reason: str) -> str:
         """Erase a pair for good, and what the retriever was to learn from it; return its key."""
         found = await self.pair(pool, key)
-        namespaces = (self._pool(pool).namespace, Lessons(self._pool(pool)).namespace)
+        lessons = Lessons(self._pool(pool))
+        namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
         await self._ledger.forget_records([each for each in heads if each], reason=reason, actor=USER)
         return found.key
@@ -100,7 +101,7 @@ class SharingOperations:
         """Bring pairs in, one JSON line each; `first` is the number of the first line."""
         into, change = self._pool(pool), Change(reason="imported", actor=USER)
         pairs, broken = read_lines(lines, first)
-        fresh = [await keep(into, each, change=change) for each in pairs]
+        fresh = await keep(into, pairs, change=change)
         return Added(added=sum(fresh), known=len(fresh) - sum(fresh), broken=broken)
 
     async def retriever(self, pool: str) -> RetrieverState:

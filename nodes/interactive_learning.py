@@ -153,7 +153,7 @@ async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
         why = f"A standard answer has 1 to {LONGEST} characters, this one {length}."
         return Failure(what=given["answer"][:60], why=why)
     pair = Pair(answer=given["answer"], agent=given["agent"], domain=domain, score=VOUCHED_FOR)
-    await exchanging.keep(pool, pair, change=Change(reason="A standard answer.", actor="user"))
+    await exchanging.keep(pool, [pair], change=Change(reason="A standard answer.", actor="user"))
     return None
 
 
@@ -269,7 +269,7 @@ async def exchange(state: Dealt, runtime: Context) -> Update:
     if scored.score is not None and scored.score > runtime.context.threshold:
         pair = exchanging.pair_of(asked, text, scored, number, rubric)
         change = exchanging.change_of(runtime, asked, scored, model)
-        key = pair.key if await exchanging.keep(pool, pair, change=change) else ""
+        key = pair.key if all(await exchanging.keep(pool, [pair], change=change)) else ""
     if key:
         await wake_training(runtime, pool.pool)
     runtime.stream_writer(_told(asked, scored, bool(key), pool.pool))

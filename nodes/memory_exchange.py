@@ -167,15 +167,15 @@ def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubri
     )
 
 
-async def keep(pool: MemoryPool, pair: Pair, *, change: Change) -> bool:
-    """Store a pair with what the retriever is to learn from it; return whether it is new.
+async def keep(pool: MemoryPool, pairs: Sequence[Pair], *, change: Change) -> list[bool]:
+    """Store pairs with what the retriever is to learn from them; return which are new.
 
-    Done again after a kill, it stores nothing twice, and opens the lesson that was missing.
+    Done again after a kill, it stores nothing twice, and opens the lessons that were missing.
     """
-    is_new = await pool.add(pair, change=change)
-    if await pool.holds(pair.key):
-        await Lessons(pool).open(Pooled(key=pair.key, pair=pair), change=change)
-    return is_new
+    are_new = await pool.add_all(pairs, change=change)
+    held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
+    await Lessons(pool).open_all(held, change=change)
+    return are_new
 
 
 def change_of(runtime: Runtime[Sharing], exchange: Exchange, scored: Scored, model: str) -> Change:

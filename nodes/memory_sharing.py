@@ -138,7 +138,7 @@ async def store(state: State, runtime: Context) -> Update:
     scored = Scored(state["points"], state["rationale"], state["faults"], state["scored_by"])
     pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], rubric)
     change = exchange.change_of(runtime, asked, scored, state["answered_by"])
-    is_new = await exchange.keep(pool, pair, change=change)
+    (is_new,) = await exchange.keep(pool, [pair], change=change)
     await wake_training(runtime, pool.pool)
     why = "Stored." if is_new else "The pool has it already."
     return outcome | {"stored": is_new, "key": pair.key, "why": why}

@@ -1,7 +1,7 @@
 """The questions of Memory Sharing (§3): answer, score, grade an example, ask for an answer, draft rubrics."""
 
+import math
 import re
-from math import prod
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -164,7 +164,7 @@ def _share(criterion: Criterion, found: dict[str, float]) -> float:
     told = f"{criterion.name} {criterion.looks_at}"
     spoken = [name for name in found if SPEAKS_OF[name].search(told)]
     weights = {name: (LEANS if name in spoken else HARDLY) if spoken else 1.0 for name in found}
-    return prod(value ** weights[name] for name, value in found.items())
+    return math.prod(math.pow(value, weights[name]) for name, value in found.items())
 
 
 @score_pair.check

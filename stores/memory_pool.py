@@ -84,11 +84,28 @@ class MemoryPool:
 
     async def add(self, pair: Pair, *, change: Change) -> bool:
         """Store a pair; return whether it is new. One that was removed stays removed."""
-        if await self.ledger.get(self.namespace, pair.key) is not None:
+        return (await self.add_all([pair], change=change))[0]
+
+    async def add_all(self, pairs: Sequence[Pair], *, change: Change) -> list[bool]:
+        """Store pairs, which are embedded together; return which of them are new."""
+        fresh = {each.key: each for each in pairs if not await self._knows(each.key)}
+        try:
+            await self.ledger.write([self._insertion(each, change) for each in fresh.values()])
+        except Conflict:  # another agent stored one of them in between
+            stored = {key for key, each in fresh.items() if await self._added(each, change)}
+        else:
+            stored = set(fresh)
+        return [_taken(stored, each.key) for each in pairs]
+
+    async def _knows(self, key: str) -> bool:
+        return await self.ledger.get(self.namespace, key) is not None
+
+    async def _added(self, pair: Pair, change: Change) -> bool:
+        if await self._knows(pair.key):
             return False
         try:
             await self.ledger.write([self._insertion(pair, change)])
-        except Conflict:  # another agent stored the same pair in between
+        except Conflict:
             return False
         return True
 
@@ -162,6 +179,13 @@ class MemoryPool:
         head = await self.ledger.get(self.namespace, found.key)
         assert head is not None
         await self.ledger.retire(self.namespace, head.key, change=change, expected_version=head.version)
+
+
+def _taken(keys: set[str], key: str) -> bool:
+    """Say whether a key is among them, and take it out: what comes twice is new once."""
+    is_there = key in keys
+    keys.discard(key)
+    return is_there
 
 
 def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:
