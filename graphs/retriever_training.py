@@ -12,7 +12,7 @@ builder.add_node(train)
 builder.add_node(keep)
 
 builder.add_edge(START, "gather")
-builder.add_conditional_edges("gather", each_lesson, ["grade", END])
+builder.add_conditional_edges("gather", each_lesson, ["grade", "train", END])
 builder.add_edge("grade", "train")
 builder.add_edge("train", "keep")
 builder.add_edge("keep", END)

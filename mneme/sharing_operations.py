@@ -6,14 +6,14 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from agents.rubric import Rubric
-from mneme.errors import BadInput
+from mneme.errors import BadInput, MnemeError
 from nodes.memory_exchange import keep
-from nodes.memory_pools import retrievers_of
+from nodes.memory_pools import opened, retrievers_of
 from stores.ledger import Ledger
 from stores.lessons import Lessons
 from stores.memory_pool import Added, MemoryPool, Pooled, read_lines
 from stores.records import Change, Version
-from stores.retrievers import Retriever
+from stores.retrievers import UNTRAINED, Retriever
 from stores.rubrics import Frozen, Rubrics
 
 USER = "user"
@@ -44,6 +44,7 @@ class SharingOperations:
         "export_lines",
         "import_lines",
         "retriever",
+        "serving_problem",
         "roll_back",
         "rubrics",
         "rubric",
@@ -115,6 +116,19 @@ class SharingOperations:
             memories=await of.count(),
             waiting=await Lessons(of).count_waiting(),
         )
+
+    async def serving_problem(self, pool: str) -> str:
+        """Say why the retriever that serves cannot be read; nothing where it can."""
+        of = self._pool(pool)
+        retrievers = await retrievers_of(of)
+        number = await retrievers.serving()
+        if number == UNTRAINED:
+            return ""
+        try:
+            await opened(of, retrievers, number)
+        except MnemeError as problem:
+            return str(problem)
+        return ""
 
     async def roll_back(self, pool: str, to: int | None, reason: str) -> int:
         """Let an earlier retriever serve again; return its number. Raises BadInput, NotFound."""

@@ -220,7 +220,7 @@ class Ledger:
             idempotency_key=idempotency_key,
         )
 
-    async def records(
+    async def records(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
         namespace_prefix: Namespace,
         *,
@@ -228,12 +228,15 @@ class Ledger:
         limit: int = 100,
         offset: int = 0,
         include_retired: bool = False,
+        shelf: str = "",
     ) -> list[Version]:
-        """Return records in the order in which they were first written."""
+        """Return records in the order in which they were first written; a shelf's are always live."""
         prefix = check_namespace(namespace_prefix, prefix=True)
         if limit <= 0:
             return []
         where = _where(prefix, conditions(filter), retired=include_retired)
+        if shelf:
+            where = where._replace(scopes=(scope("+", prefix, shelf),))
         return [_version(payload) for payload in await self._engine.scan(where, limit, offset)]
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
@@ -285,6 +288,10 @@ class Ledger:
     async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf, by the ids that `group` takes."""
         return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf),)))
+
+    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        """Return the vectors of these records, by their ids; those that have none are left out."""
+        return await self._engine.vectors_by_ids(ids)
 
     async def by_ids(self, ids: Sequence[str]) -> dict[str, Version]:
         """Return records by the ids that `vectors` gives; those that are gone are left out."""
