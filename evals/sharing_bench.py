@@ -5,13 +5,16 @@ questions are asked in five parts, through the graph `memory_sharing`, which kee
 threshold; after each part the graph `retriever_training` learns until nothing waits, and the test questions
 are asked. These never enter a pool: they are asked under a threshold that no score exceeds.
 
+Beside the paper's growth a second one stores the standard answers of the same questions instead of what the
+agents wrote: what sharing is worth to agents that write well, and to the retriever with a full pool.
+
 Every answer is in the journal at once; the pools lie beside it, so that an interrupted run goes on.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agents.agent import load_agent
 from agents.rubric import SINGLE_POOL
@@ -19,14 +22,17 @@ from evals.report import Journal, Row
 from evals.sharing_data import Item, Split
 from evals.sharing_retrievers import Judging, judge
 from graphs import memory_sharing, retriever_training
+from nodes.memory_exchange import keep
 from nodes.memory_pools import PoolContext, SharingContext, retrievers_of
 from stores.base_store import LedgerStore
 from stores.ledger import Ledger
 from stores.lessons import Lessons
-from stores.memory_pool import MemoryPool, Pair, Pooled
+from stores.memory_pool import MemoryPool, Pair
 from stores.records import Change
 
 Pools = Literal["domain", "single"]
+Growth = Literal["own", "standard"]
+"""Whose answers to the new questions the pool grows by: the agents' own (§4.1), or the standard ones."""
 PARTS_OF_GROWTH = (0, 20, 40, 60, 80, 100)
 """Per cent of the new questions that have been asked; 0: what was archived by hand alone (§4.1)."""
 SHOTS = (0, 1, 2, 3)
@@ -54,6 +60,7 @@ class Stream:
 
     seed: int
     pools: Pools
+    growth: Growth
     pool: str
     items: Split
     ledger: Ledger
@@ -64,11 +71,11 @@ class Stream:
 
     @property
     def name(self) -> str:
-        return f"{self.seed}/{self.pools}/{self.pool}"
+        return f"{self.seed}/{self.pools}/{self.growth}/{self.pool}"
 
     @property
     def team(self) -> str:
-        return f"seed {self.seed}, {self.pools}"
+        return f"seed {self.seed}, {self.pools}, {self.growth}"
 
     @property
     def memories(self) -> MemoryPool:
@@ -85,40 +92,42 @@ class Stream:
         """Go through the whole experiment; what is in the journal is not done again."""
         if f"{self.name}/end" in self.journal:
             return
-        await self._archive()
+        await self._store(self.items.archived)
         for percent in PARTS_OF_GROWTH:
             await self._grow(percent)
             await self._train(percent)
-            if self.pools == "domain" or percent == 100:
-                await self._test(percent, MOST_SHOTS)
+            for shots in _shots(self.pools, self.growth, percent):
+                await self._test(percent, shots)
         if self.pools == "domain":
-            for shots in SHOTS[:-1]:
-                await self._test(100, shots)
             await self._judge()
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
-    async def _archive(self) -> None:
-        """Put what is archived by hand into the pool, and let the retriever learn from it as from the rest."""
-        lessons = Lessons(self.memories)
-        for item in self.items.archived:
-            pair = Pair(
+    async def _store(self, items: Sequence[Item]) -> None:
+        """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
+        pairs = [
+            Pair(
                 prompt=item.question,
                 answer=item.answer,
                 agent=item.agent,
                 domain=load_agent(item.agent).domain,
                 score=100,
             )
-            await self.memories.add(pair, change=BY_HAND)
-            await lessons.open(Pooled(key=pair.key, pair=pair), change=BY_HAND)
+            for item in items
+        ]
+        await keep(self.memories, pairs, change=BY_HAND)
 
     async def _grow(self, percent: int) -> None:
         """Ask the next part of the new questions one after the other: each sees what the last one left."""
-        for item in _part(self.items.new, percent):
+        part = _part(self.items.new, percent)
+        if self.growth == "standard":
+            await self._store(part)
+            return
+        for item in part:
             case = f"{self.name}/grow/{item.id}"
             if case not in self.journal:
                 found = await self._known(item) or await self._ask(item, MOST_SHOTS, self.roles.threshold)
                 self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
-            self.tell(f"seed {self.seed}, {self.pool}: growing to {percent} %")
+            self._told(f"growing to {percent} %")
 
     async def _known(self, item: Item) -> Row | None:
         """Return what a run that was killed between pool and journal has stored already."""
@@ -144,6 +153,7 @@ class Stream:
         return {
             "seed": self.seed,
             "pools": self.pools,
+            "growth": self.growth,
             "pool": self.pool,
             "memories": await self.memories.count(),
             "serving": await retrievers.serving(),
@@ -159,10 +169,10 @@ class Stream:
             async with self.gate:
                 found = await self._ask(item, shots, CLOSED)
             self.journal.add(case, self._row("test", percent, shots, item) | found)
-        self.tell(f"seed {self.seed}, {self.pool}: asked at {percent} %, {shots} shots")
+        self._told(f"asked at {percent} %, {shots} shots")
 
     def _row(self, kind: str, percent: int, shots: int, item: Item) -> Row:
-        where = {"seed": self.seed, "pools": self.pools, "pool": self.pool}
+        where = {"seed": self.seed, "pools": self.pools, "growth": self.growth, "pool": self.pool}
         asked = {"agent": item.agent, "item": item.id, "reference": item.answer}
         return {"kind": kind, "percent": percent, "shots": shots, **where, **asked}
 
@@ -195,7 +205,23 @@ class Stream:
             async with self.gate:
                 found = await judge(item, judging, by_graph["answer"])
             self.journal.add(case, self._row("judge", 100, MOST_SHOTS, item) | {"ways": found})
-        self.tell(f"seed {self.seed}, {self.pool}: ways to choose examples")
+        self._told("ways to choose examples")
+
+    def _told(self, what: str) -> None:
+        self.tell(f"seed {self.seed}, {self.pool}: {what}")
+
+
+def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:
+    """Return with how many examples the test questions are asked at a stage (tables 1 and 2, figure 4).
+
+    Without examples, and before anything new is stored, both growths are the same, and one is asked.
+    """
+    if pools == "single":
+        return (MOST_SHOTS,) if percent == 100 else ()
+    first = 0 if growth == "own" else 1
+    if percent == 100:
+        return SHOTS[:0:-1] if first else SHOTS[::-1]
+    return (MOST_SHOTS,) if percent or not first else ()
 
 
 def _part(items: Sequence[Item], percent: int) -> list[Item]:
@@ -238,5 +264,6 @@ def _within(items: Split, domain: str) -> Split:
 
 def steps(items: Split) -> int:
     """Return how many times a seed's streams tell of their progress."""
-    new, test = len(items.new), len(items.test)
-    return 2 * new + test * (len(PARTS_OF_GROWTH) + len(SHOTS) - 1 + 1 + 1)
+    stages = [(pools, growth) for pools in get_args(Pools) for growth in get_args(Growth)]
+    asked = sum(len(_shots(*stage, percent)) for stage in stages for percent in PARTS_OF_GROWTH)
+    return len(get_args(Pools)) * len(items.new) + len(items.test) * (asked + len(get_args(Growth)))
