@@ -167,4 +167,4 @@ def better(fresh: Judging, old: Judging) -> tuple[bool, str]:
 def _fell(differences: Matrix) -> bool:
     """Say whether a figure fell by more than chance does, over the memories."""
     error = float(differences.std(ddof=1)) / len(differences) ** 0.5
-    return float(differences.mean()) < -BEYOND_CHANCE * error
+    return bool(differences.mean() < -BEYOND_CHANCE * error)

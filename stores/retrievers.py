@@ -206,6 +206,8 @@ class Retrievers:
         found = await self.get(number)
         if not found.kept:
             raise BadInput(f"Retriever {number} of {self._pool} cannot serve. {found.reason}", CHOOSE)
+        if found.embedder != (await self._ledger.info()).embedder:
+            raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
         if not await asyncio.to_thread(self._file(found.weights).exists):
             raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
         return found
