@@ -1,4 +1,4 @@
-"""Memory Sharing's experiment (§4.1) run for real: pools that grow, retrievers that learn, agents that are asked.
+"""Memory Sharing's experiment (§4.1): pools that grow, retrievers that learn, agents that are asked.
 
 One stream is one pool of one seed: what is archived by hand goes in and trains the retriever; then the new
 questions are asked in five parts, through the graph `memory_sharing`, which keeps what scores above its
@@ -14,6 +14,7 @@ Every answer is in the journal at once; the pools lie beside it, so that an inte
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from agents.agent import load_agent
@@ -88,6 +89,14 @@ class Stream:
             team=self.team, pools=self.pools, grader=roles.grader, learning=roles.learning, seed=self.seed
         )
 
+    @cached_property
+    def _sharing_graph(self) -> Any:
+        return memory_sharing.builder.compile(store=LedgerStore(self.ledger))
+
+    @cached_property
+    def _training_graph(self) -> Any:
+        return retriever_training.builder.compile(store=LedgerStore(self.ledger))
+
     async def run(self) -> None:
         """Go through the whole experiment; what is in the journal is not done again."""
         if f"{self.name}/end" in self.journal:
@@ -139,10 +148,9 @@ class Stream:
 
     async def _train(self, percent: int) -> None:
         """Let the retriever learn from everything that waits."""
-        graph = retriever_training.builder.compile(store=LedgerStore(self.ledger))
         given: Any = {"pool": self.pool}
         while await Lessons(self.memories).count_waiting():
-            await graph.ainvoke(given, context=self.training)
+            await self._training_graph.ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:
             self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self._state()})
@@ -178,7 +186,6 @@ class Stream:
 
     async def _ask(self, item: Item, shots: int, threshold: int) -> Row:
         """Put a question to its agent through the graph."""
-        graph = memory_sharing.builder.compile(store=LedgerStore(self.ledger))
         context = SharingContext(
             **self.training.model_dump(),
             agent=item.agent,
@@ -188,7 +195,7 @@ class Stream:
             scorer=self.roles.scorer,
         )
         given: Any = {"question": item.question}
-        found = await graph.ainvoke(given, context=context)
+        found = await self._sharing_graph.ainvoke(given, context=context)
         kept = ("answer", "score", "stored", "retriever", "faults")
         shown = [each["key"] for each in found["shown"]]
         return {name: found[name] for name in kept} | {"shown": shown}
@@ -251,7 +258,9 @@ async def _awaited(each: Awaitable[None]) -> None:
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
     """Return the pools of one seed with their items: one for each domain, and one for all."""
     domains = dict.fromkeys(load_agent(item.agent).domain for item in [*items.archived, *items.test])
-    return [("domain", domain, _within(items, domain)) for domain in domains] + [("single", SINGLE_POOL, items)]
+    return [("domain", domain, _within(items, domain)) for domain in domains] + [
+        ("single", SINGLE_POOL, items)
+    ]
 
 
 def _within(items: Split, domain: str) -> Split:

@@ -16,12 +16,13 @@ from typing import Literal, get_args
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rapidfuzz import fuzz, process
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from agents.agent import AGENTS
 from evals.sharing_scores import tokens
 from mneme.errors import BadInput
+from models.retriever import Matrix
 
 SHIPPED = Path(__file__).parent / "data" / "memory_sharing"
 Part = Literal["archived", "new", "test"]
@@ -116,14 +117,14 @@ class _Line(BaseModel):
 def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
     """Return the items in groups: those of one group are nearly the same, directly or by others between."""
     found = likenesses(items, items) >= NEAR
-    count, labels = connected_components(csr_array(found), directed=False)
+    count, labels = connected_components(coo_array(found.astype(np.int8)), directed=False)
     groups: list[list[Item]] = [[] for _ in range(count)]
     for item, label in zip(items, labels, strict=True):
         groups[label].append(item)
     return groups
 
 
-def likenesses(rows: Sequence[Item], columns: Sequence[Item]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def likenesses(rows: Sequence[Item], columns: Sequence[Item]) -> Matrix:
     """Return how like each two items are, 0 to 100: by their questions or by their answers, the greater."""
     both = [
         process.cdist(
@@ -134,7 +135,8 @@ def likenesses(rows: Sequence[Item], columns: Sequence[Item]) -> np.ndarray[tupl
         )
         for side in ("question", "answer")
     ]
-    return np.maximum(*both)
+    greater: Matrix = np.maximum(*both)
+    return greater
 
 
 def split(items: Sequence[Item], seed: int) -> Split:

@@ -2,7 +2,8 @@
 
 For each test question every way ranks the pool's memories. Those that any way puts among its first ten are
 graded as the retriever's lessons are (eq. 1), with the test question's standard answer, which no pool holds;
-the v/2 that contradict it least count as useful (§3.2). What no way found is not judged, as in TREC's pooling.
+the v/2 that contradict it least count as useful (§3.2). What no way found is not judged, as in
+TREC's pooling.
 """
 
 import asyncio

@@ -69,7 +69,9 @@ class BertScore:
 
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the F1 of each answer with its reference; an answer without a word has 0."""
-        said = [at for at, (a, b) in enumerate(zip(answers, references, strict=True)) if a.strip() and b.strip()]
+        said = [
+            at for at, (a, b) in enumerate(zip(answers, references, strict=True)) if a.strip() and b.strip()
+        ]
         scores = [0.0] * len(answers)
         if said:
             found = self._library.bert_cos_score_idf(
@@ -86,7 +88,7 @@ class BertScore:
         return scores
 
     def unknown(self, texts: Sequence[str]) -> float:
-        """Return the share of the texts' tokens that the encoder has no sign for, and so cannot tell apart."""
+        """Return the share of the texts' tokens that the encoder does not know and so cannot tell apart."""
         ids = [id_ for text in texts for id_ in self._tokenizer.encode(text, add_special_tokens=False)]
         return ids.count(self._tokenizer.unk_token_id) / len(ids) if ids else 0.0
 
@@ -94,7 +96,9 @@ class BertScore:
 def _cut(model: Any, layers: int) -> Any:
     """Leave the encoder's first layers, as bert-score does."""
     if not hasattr(model, "encoder") or not hasattr(model.encoder, "layer"):
-        raise BadInput(f"{type(model).__name__} is no encoder of BERT's kind.", "BERT, RoBERTa and the like are.")
+        raise BadInput(
+            f"{type(model).__name__} is no encoder of BERT's kind.", "BERT, RoBERTa and the like are."
+        )
     if not 1 <= layers <= len(model.encoder.layer):
         raise BadInput(
             f"The encoder has {len(model.encoder.layer)} layers, not {layers}.", "Give fewer with --layers."

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from rich.table import Table
@@ -15,8 +15,11 @@ from evals.sharing_retrievers import WAYS, Way
 
 Measure = Literal["bert_score", "rouge_l"]
 NAMES: dict[Measure, str] = {"bert_score": "BERTScore", "rouge_l": "ROUGE-L"}
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 NUMBERS = ("zero", "one", "two", "three")
 BACKBONES = "gpt-3.5-turbo / gpt-4o / open-mistral-7b"
+Stage = tuple[Pools, Growth, int, int]
+"""Pools, growth, per cent of the new questions, shots."""
 Three = tuple[float, float, float]
 PAPER_1: dict[str, tuple[Three, Three, Three, Three]] = {
     "limerick": ((0.50, 0.50, 0.49), (0.69, 0.56, 0.54), (0.76, 0.56, 0.88), (0.87, 0.59, 0.93)),
@@ -51,7 +54,7 @@ class Results:
     def __init__(self, rows: Iterable[Row], seeds: Sequence[int]) -> None:
         chosen = [row for row in rows if row.get("seed") in seeds]
         self.seeds = list(seeds)
-        self._tests = {_stage(row): list[Row]() for row in chosen if row["kind"] == "test"}
+        self._tests: dict[Stage, list[Row]] = {_stage(row): [] for row in chosen if row["kind"] == "test"}
         for row in chosen:
             if row["kind"] == "test":
                 self._tests[_stage(row)].append(row)
@@ -66,6 +69,10 @@ class Results:
         same = growth if shots and percent else "own"
         return self._tests.get((pools, same, percent, shots), [])
 
+    def stages(self) -> list[Stage]:
+        """Return at which pools, growths, per cents and shots test questions were asked."""
+        return list(self._tests)
+
     def spread(self, rows: Sequence[Row], agent: str, measure: Measure) -> Row:
         """Return mean and standard deviation over the seeds of the mean over an agent's test items."""
         means = [
@@ -76,14 +83,15 @@ class Results:
         return spread(means)
 
 
-def _stage(row: Row) -> tuple[str, str, int, int]:
+def _stage(row: Row) -> Stage:
     return row["pools"], row["growth"], row["percent"], row["shots"]
 
 
 def spread(values: Sequence[float]) -> Row:
     if not values:
-        return {"mean": None, "sd": None}
-    return {"mean": fmean(values), "sd": stdev(values) if len(values) > 1 else 0.0}
+        return {"mean": None, "sd": None, "lowest": None, "highest": None}
+    sd = stdev(values) if len(values) > 1 else 0.0
+    return {"mean": fmean(values), "sd": sd, "lowest": min(values), "highest": max(values)}
 
 
 def compared(rows: Sequence[Row], others: Sequence[Row], measure: str) -> tuple[float, float]:
@@ -153,7 +161,9 @@ def table_1_otherwise(results: Results) -> Table:
         for agent in [*results.agents, ALL]
     ]
     return table(
-        "Table 1 by ROUGE-L; and with pools that grew by the questions' standard answers", ["agent", *columns], rows
+        "Table 1 by ROUGE-L; and with pools that grew by the questions' standard answers",
+        ["agent", *columns],
+        rows,
     )
 
 
@@ -162,7 +172,9 @@ def table_2(results: Results) -> Table:
     columns = ["agent", "domain", "paper", "single", "paper", "ROUGE-L domain", "single"]
     columns += ["standard, domain", "single"]
     rows = [[agent, *_pools_of(results, agent)] for agent in [*results.agents, ALL]]
-    return table(f"Table 2: BERTScore with three shots, domain pool and single pool ({BACKBONES})", columns, rows)
+    return table(
+        f"Table 2: BERTScore with three shots, domain pool and single pool ({BACKBONES})", columns, rows
+    )
 
 
 def _pools_of(results: Results, agent: str) -> list[str]:
@@ -244,7 +256,9 @@ def ways(results: Results, growth: Growth) -> dict[Way, Row]:
     rows = {way: _rows_of(results, growth, way) for way in WAYS}
     figures: dict[Way, Row] = {
         way: {
-            name: spread([fmean(row[name] for row in rows[way] if row["seed"] == seed) for seed in results.seeds])
+            name: spread(
+                [fmean(row[name] for row in rows[way] if row["seed"] == seed) for seed in results.seeds]
+            )
             for name in COMPARED
         }
         | {"p": {}, "better by": {}}
