@@ -8,6 +8,7 @@ limitation names as missing.
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -88,28 +89,30 @@ class MemoryPool:
 
     async def add_all(self, pairs: Sequence[Pair], *, change: Change) -> list[bool]:
         """Store pairs, which are embedded together; return which of them are new."""
-        fresh = {each.key: each for each in pairs if not await self._knows(each.key)}
+        fresh = {each.key: each for each in pairs if not await self._head(each.key)}
+        mark = uuid4().hex
         try:
-            await self.ledger.write([self._insertion(each, change) for each in fresh.values()])
+            await self.ledger.write([self._insertion(each, change, mark) for each in fresh.values()])
         except Conflict:  # another agent stored one of them in between
-            stored = {key for key, each in fresh.items() if await self._added(each, change)}
+            stored = {key for key, each in fresh.items() if await self._added(each, change, mark)}
         else:
             stored = set(fresh)
         return [_taken(stored, each.key) for each in pairs]
 
-    async def _knows(self, key: str) -> bool:
-        return await self.ledger.get(self.namespace, key) is not None
+    async def _head(self, key: str) -> Version | None:
+        return await self.ledger.get(self.namespace, key)
 
-    async def _added(self, pair: Pair, change: Change) -> bool:
-        if await self._knows(pair.key):
-            return False
+    async def _added(self, pair: Pair, change: Change, mark: str) -> bool:
+        """Store one pair of a batch that met another's; on a server a part of the batch may be there."""
+        if head := await self._head(pair.key):
+            return head.idempotency_key == mark
         try:
-            await self.ledger.write([self._insertion(pair, change)])
+            await self.ledger.write([self._insertion(pair, change, mark)])
         except Conflict:
             return False
         return True
 
-    def _insertion(self, pair: Pair, change: Change) -> Write:
+    def _insertion(self, pair: Pair, change: Change, mark: str) -> Write:
         return make_write(
             event="insert",
             namespace=self.namespace,
@@ -117,17 +120,18 @@ class MemoryPool:
             value=pair.model_dump(),
             text=pair.text,
             change=change,
+            idempotency_key=mark,
             shelf=SHELF,
         )
 
     async def holds(self, key: str) -> bool:
         """Return whether a pair is there and has not been removed."""
-        head = await self.ledger.get(self.namespace, key)
+        head = await self._head(key)
         return head is not None and head.live
 
     async def get(self, key: str) -> Pooled:
         """Return a pair by its key, or by enough of its beginning. Raises NotFound, BadInput."""
-        if (found := await self.ledger.get(self.namespace, key)) and found.live:
+        if (found := await self._head(key)) and found.live:
             return Pooled.of(found)
         starting = [each async for each in self.pairs() if key and each.key.startswith(key)]
         if not starting:
