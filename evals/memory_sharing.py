@@ -49,6 +49,8 @@ from stores.ledger import open_ledger
 
 FEW = 10
 """Items of each agent in a short run."""
+BESIDE = 3
+"""Pools that are worked on at the same time."""
 AT_ONCE = 64
 """Pairs that are scored together."""
 
@@ -140,14 +142,22 @@ async def _run(
         done += 1
         progress(done, total, what)
 
+    beside = asyncio.Semaphore(BESIDE)
+
+    async def go(made: Stream) -> None:
+        async with beside:
+            await made.run()
+
     async with asyncio.TaskGroup() as group:
-        for seed, items in splits.items():
-            for growth in get_args(Growth):
-                for pools, pool, own in pools_of(items):
-                    made = stream(
-                        seed=seed, growth=growth, pools=pools, pool=pool, items=own, gate=gate, tell=tell
-                    )
-                    group.create_task(made.run())
+        for made in _streams(splits, partial(stream, gate=gate, tell=tell)):
+            group.create_task(go(made))
+
+
+def _streams(splits: dict[int, Split], stream: Callable[..., Stream]) -> Iterator[Stream]:
+    for seed, items in splits.items():
+        for growth in get_args(Growth):
+            for pools, pool, own in pools_of(items):
+                yield stream(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
 
 
 def _score(journal: Journal, bert: BertScore, progress: Progress) -> None:
