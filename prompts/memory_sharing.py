@@ -190,7 +190,7 @@ def _on_topic(given: Judgeable) -> float:
     wanted = {_stem(word) for word in topic(given.question)}
     said = {_stem(word) for word in words(given.answer)}
     shared = len(wanted & said) / len(wanted) if wanted else 1.0
-    return min(1.0, 0.5 + 1.5 * shared)
+    return min(1.0, 0.55 + 1.4 * shared)
 
 
 def _stem(word: str) -> str:
