@@ -142,18 +142,18 @@ async def question_vector(pool: MemoryPool, question: str) -> tuple[int, list[fl
 
 async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QuestionSide:
     """Return the question side of a trained version, read once and kept while it is in use."""
-    version = await retrievers.get(number)
-    with _holding:
-        if version.weights in _held:
-            _held.move_to_end(version.weights)
-            return _held[version.weights]
-    info, weights = await pool.ledger.info(), await retrievers.weights(number)
+    version, info = await retrievers.get(number), await pool.ledger.info()
     if version.embedder != info.embedder:
         raise LedgerMismatch(
             f"Retriever {number} of the pool {pool.pool} was trained on {version.embedder}, and the ledger "
             f"is embedded by {info.embedder}.",
             "`mneme share retriever rollback --to 0` lets the embedder serve as it came; then train anew.",
         )
+    with _holding:
+        if version.weights in _held:
+            _held.move_to_end(version.weights)
+            return _held[version.weights]
+    weights = await retrievers.weights(number)
     side = await asyncio.to_thread(question_side, version.learning, info.embedder, info.dimension, weights)
     with _holding:
         _held[version.weights] = side

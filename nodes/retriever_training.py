@@ -223,6 +223,8 @@ async def keep(state: State, runtime: Context) -> Update:
     retriever, pool = Retriever.model_validate(told), pool_named(runtime, state["pool"])
     retrievers = await retrievers_of(pool)
     change = Change(reason=retriever.reason, actor="training")
+    if await retrievers.serving() not in {retriever.parent, retriever.number}:
+        return {"retriever": None, "why": f"Another training was first: {retriever.parent} serves no more."}
     try:
         await retrievers.record(retriever, change=change)
         if retriever.kept and await retrievers.serving() != retriever.number:

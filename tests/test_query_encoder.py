@@ -24,8 +24,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "vocab.txt").write_text("\n".join((*marks, *WORDS)))
     BertTokenizer(str(folder / "vocab.txt")).save_pretrained(str(folder))
     torch.manual_seed(0)
-    shape = {"hidden_size": WIDE, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    BertModel(BertConfig(vocab_size=len(marks) + len(WORDS), **shape)).save_pretrained(str(folder))
+    shape = BertConfig(
+        vocab_size=len(marks) + len(WORDS),
+        hidden_size=WIDE,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    BertModel(shape).save_pretrained(str(folder))
     return folder
 
 
