@@ -116,7 +116,7 @@ class _Line(BaseModel):
 
 def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
     """Return the items in groups: those of one group are nearly the same, directly or by others between."""
-    found = likenesses(items, items) >= NEAR
+    found = likenesses(items, items, NEAR) >= NEAR
     count, labels = connected_components(coo_array(found.astype(np.int8)), directed=False)
     groups: list[list[Item]] = [[] for _ in range(count)]
     for item, label in zip(items, labels, strict=True):
@@ -124,13 +124,17 @@ def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
     return groups
 
 
-def likenesses(rows: Sequence[Item], columns: Sequence[Item]) -> Matrix:
-    """Return how like each two items are, 0 to 100: by their questions or by their answers, the greater."""
+def likenesses(rows: Sequence[Item], columns: Sequence[Item], least: float = 0.0) -> Matrix:
+    """Return how like each two items are, 0 to 100: by their questions or by their answers, the greater.
+
+    A likeness below the least counts as 0, which is quicker.
+    """
     both = [
         process.cdist(
             [" ".join(tokens(getattr(item, side))) for item in rows],
             [" ".join(tokens(getattr(item, side))) for item in columns],
             scorer=fuzz.token_sort_ratio,
+            score_cutoff=least,
             dtype=np.float32,
         )
         for side in ("question", "answer")
@@ -140,7 +144,10 @@ def likenesses(rows: Sequence[Item], columns: Sequence[Item]) -> Matrix:
 
 
 def split(items: Sequence[Item], seed: int) -> Split:
-    """Split each agent's items 20/40/40 by seed; a group of near-duplicates stays together."""
+    """Split each agent's items 20/40/40 by seed; a group of near-duplicates stays together.
+
+    Raises BadInput where near-duplicates leave an agent without items for a part.
+    """
     draw = random.Random(seed)  # noqa: S311  (a sample, no secret)
     room = {agent: _quota(n) for agent, n in Counter(item.agent for item in items).items()}
     groups = near_duplicates(items)
@@ -151,7 +158,17 @@ def split(items: Sequence[Item], seed: int) -> Split:
         made.part(part).extend(group)
         for item in group:
             room[item.agent][part] -= 1
+    _check_filled(made, sorted(room))
     return made
+
+
+def _check_filled(made: Split, agents: Sequence[str]) -> None:
+    for part in PARTS:
+        if lacking := set(agents) - {item.agent for item in made.part(part)}:
+            raise BadInput(
+                f"Of {', '.join(sorted(lacking))} no item is left to be {part}: too many are alike.",
+                "Give more different items.",
+            )
 
 
 def _quota(n: int) -> dict[Part, int]:

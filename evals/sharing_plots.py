@@ -15,7 +15,6 @@ from evals.sharing_tables import ALL, NAMES, NUMBERS, Measure, Results, ways
 COLOURS = ("tab:blue", "tab:orange", "tab:green")
 OF_WAYS = ("tab:blue", "tab:cyan", "tab:olive", "tab:gray")
 STYLES: dict[Growth, str] = {"own": "-", "standard": "--"}
-SAID: dict[Growth, str] = {"own": "agents' own answers", "standard": "standard answers"}
 Plot = Callable[[Axes], None]
 Point = Callable[[Growth, int], list[Row]]
 """What was answered in a growth at a place on the horizontal axis."""
@@ -25,10 +24,12 @@ def draw_all(results: Results, stem: Path, who: str) -> list[Path]:
     """Draw the three figures beside the journal; return their paths."""
     over = f"mean over {len(results.seeds)} seeds, bands: lowest and highest"
     kinds = "whole line: pools grow by agents' own answers, dashed: by standard answers"
+    present = {load_agent(agent).domain for agent in results.agents}
+    domains = [domain for domain in DOMAINS if domain in present]
     growth = [
-        _curves(results, domain, _by_percent(results), PARTS_OF_GROWTH, _label_growth) for domain in DOMAINS
+        _curves(results, each, _by_percent(results), PARTS_OF_GROWTH, _label_growth) for each in domains
     ]
-    shots = [_curves(results, domain, _by_shots(results), SHOTS, _label_shots) for domain in DOMAINS]
+    shots = [_curves(results, each, _by_shots(results), SHOTS, _label_shots) for each in domains]
     return [
         draw(
             stem.with_suffix(".growth.png"),
