@@ -91,7 +91,7 @@ async def _learn(session: SharingSession, pool: str, context: Context, as_json: 
 
 
 async def grow(domain: str, file: Path | None, name: str, context: Context, as_json: bool) -> int:
-    """Let a pool grow, or go on with a growth that was killed; return 1 where some of it failed."""
+    """Let a pool grow, or go on with a growth that was killed; return 1 where all failed."""
     standards = standards_of(file)
     await show_notice(context["answerer"], context["scorer"])
     async with open_sharing(context["team"], *GROWING) as session:
@@ -111,7 +111,7 @@ async def grow(domain: str, file: Path | None, name: str, context: Context, as_j
             await training.leave()
         _, values = await session.flows.left_at("interactive_learning", config)
     _print_growth(values, trained, as_json)
-    return int(bool(values["failed"]))
+    return int(bool(values["failed"]) and not values["stored"])
 
 
 def standards_of(file: Path | None) -> list[Given]:
