@@ -1,7 +1,7 @@
 """Eight agents that answer, store and train at once: is a pair lost, does an answer wait, does memory grow?
 
-`python -m evals.sharing_stress --seconds 60` prints what it counted, and fails where it does not hold. Answers
-are timed beside trainings and, before those begin, without: the ratio says what trainings cost them.
+`python -m evals.sharing_stress --seconds 60` prints what it counted, and fails where it does not hold. Its
+answers are timed beside trainings and, before those begin, without: the ratio says what trainings cost them.
 Answered by rules, on the embedded ledger with the bundled embedder.
 """
 

@@ -90,7 +90,6 @@ def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
     assert state["serving"] == max(kept, default=0) and state["waiting"] == 0
     rolled = share("retriever", "rollback", *POEMS, "--to", "0", "--json")
     assert json.loads(rolled.stdout) == {"pool": "literary_creation", "serving": 0}
-    assert "the embedder as it came serves" in " ".join(share("retriever", "status").stdout.split())
     failed(share("retriever", "rollback", *POEMS, "--to", "999"), "no retriever 999")
 
 
@@ -98,7 +97,6 @@ def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> 
     (draft,) = rows(share("rubric", "design", "plan_generation", "--designer", "rules", "--json"))
     assert draft["waits"] and sum(each["points"] for each in draft["rubric"]["criteria"]) == 100
     failed(share("rubric", "design", "plan_generation", "--designer", "rules"), "waits for its review")
-    failed(share("rubric", "review", "plan_generation"), "What is your word?")
     file = tmp_path / "rubric.yaml"
     file.write_text(RUBRIC.replace("40", "30"))
     failed(share("rubric", "review", "plan_generation", "--file", str(file)), "sum to 90, not to 100")
@@ -111,7 +109,6 @@ def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> 
     assert frozen["version"] == 2
     versions = {each["rubric"]["name"]: each["version"] for each in rows(share("rubric", "list", "--json"))}
     assert versions["plan_generation"] == 2 and versions["literary_creation"] == 0
-    failed(share("rubric", "review", "plan_generation", "--approve"), "No draft", "waits")
 
 
 RUBRIC = """
@@ -126,10 +123,7 @@ criteria:
 def test_what_cannot_be_used_is_refused_in_one_line(share: Run, tmp_path: Path) -> None:
     failed(share("ask", "--agent", "nobody", *RULES, "Sing."), 'no agent "nobody"', "limerick")
     failed(share("ask", "--agent", "limerick", *RULES, "x" * 50_000), "50000 characters")
-    failed(share("pool", "show", "abc", *POEMS), "holds no pair abc")
-    failed(share("pool", "import"), "Which pairs?")
     failed(share("pool", "import", str(tmp_path / "none.jsonl"), *POEMS), "none.jsonl")
-    failed(share("grow", "--domain", "gardening", *RULES), "gardening")
     failed(share("grow", "--domain", "literary_creation", *RULES), "is empty")
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"agent": "limerick", "answer": "A cat"}\nnot json\n')

@@ -42,12 +42,12 @@ async def test_an_answer_streams_is_stored_and_wakes_the_training(server: Server
             context=context,
             stream_mode=["messages-tuple", "values"],
         ):
-            assert part.event != "error", part.data
+            told: Any = part.data
+            assert part.event != "error", told
             if part.event == "messages":
-                told: Any = part.data
                 pieces.append(told[0]["content"])
             elif part.event == "values":
-                values = part.data
+                values = told
         assert len(pieces) > 5 and "".join(pieces) == values["answer"]
         assert values["stored"] and len(values["shown"]) == 3
         training = thread_id(TRAINING_THREAD.format(team="local", pool=POEMS))
