@@ -215,12 +215,13 @@ async def test_a_memory_that_was_removed_teaches_nothing(pool: MemoryPool) -> No
 async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> None:
     pool = MemoryPool(edge_ledger, "local", "few")
     assert (await train(pool))["why"] == "No memory is new."
-    await store(pool, shipped("pun", few=8))
+    await store(pool, shipped("limerick", few=8))
     ended = await train(pool)
     assert ended["retriever"] is None and "cannot judge a version" in ended["why"]
     graded = {each.key for each in await Lessons(pool).graded(100)}
-    await store(pool, shipped("pun", "riddle"))
-    _, version = await kept_version(pool)
+    await store(pool, shipped("limerick", "pun", "riddle"))
+    await train(pool)
+    (version,) = await (await retrievers_of(pool)).all()
     assert graded and graded <= {*version.memories}
     graph = builder.compile(store=LedgerStore(edge_ledger))
     with pytest.raises(BadInput, match="Which pool"):
