@@ -30,7 +30,7 @@ def share(server: Server, *words: str, stdin: str = "") -> list[dict[str, Any]]:
 async def test_an_answer_streams_is_stored_and_wakes_the_training(server: Server) -> None:
     (added,) = share(server, "pool", "import", "--shipped", "--agent", "limerick")
     assert added["added"] == 24
-    context = {**RULES, "agent": "limerick", "threshold": 0}
+    context: Any = {**RULES, "agent": "limerick", "threshold": 0}
     pieces: list[str] = []
     values: Any = {}
     async with server.client() as client:
@@ -56,7 +56,7 @@ async def test_an_answer_streams_is_stored_and_wakes_the_training(server: Server
             return (await client.threads.get(training))["status"] == "idle"
 
         await eventually(trained)
-        state = await client.threads.get_state(training)
+        state: Any = await client.threads.get_state(training)
         assert state["values"]["why"]
     (pair,) = [
         each for each in share(server, "pool", "list", "--pool", POEMS) if each["key"] == values["key"]
