@@ -18,15 +18,27 @@ async def wake_training(runtime: Runtime[Pools], pool: str) -> None:
     if runtime.server_info is None:
         return
     context = runtime.context.model_dump(include=set(PoolContext.model_fields))
-    await start_training(team_of(runtime), pool, context)
+    user = runtime.server_info.user
+    await start_training(team_of(runtime), pool, context, owner=user.identity if user else "")
 
 
-async def start_training(team: str, pool: str, context: dict[str, Any]) -> None:
-    """Start a training in the background; where one waits already, it will see what is new."""
+async def start_training(team: str, pool: str, context: dict[str, Any], owner: str = "") -> None:
+    """Start a training in the background; where one waits already, it will see what is new.
+
+    The server's own runs have no user, so the team is named in full; the thread is marked as its owner's,
+    who may train on it by hand.
+    """
     client, thread = get_client(api_key=None), thread_id(TRAINING_THREAD.format(team=team, pool=pool))
-    await client.threads.create(thread_id=thread, graph_id="retriever_training", if_exists="do_nothing")
+    marked = {"owner": owner} if owner else None
+    await client.threads.create(
+        thread_id=thread, graph_id="retriever_training", metadata=marked, if_exists="do_nothing"
+    )
     if await client.runs.list(thread, status="pending", limit=1):
         return
     await client.runs.create(
-        thread, "retriever_training", input={"pool": pool}, context=context, multitask_strategy="enqueue"
+        thread,
+        "retriever_training",
+        input={"pool": pool},
+        context=context | {"team": team},
+        multitask_strategy="enqueue",
     )
