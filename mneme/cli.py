@@ -601,6 +601,19 @@ def cards_scale(
     run_command(run("cards_scale", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
 
 
+@evaluate.command("retriever_speed")
+def retriever_speed(
+    sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of memories; repeatable.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure a training step of the retriever in large pools, and whether answers wait for it."""
+    from mneme.evaluations import evaluate as run
+
+    run_command(run("retriever_speed", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
+
+
 @evaluate.command()
 def locomo(
     data: Data = None, chatbot: Chatbot = "auto", out: Out = RUNS, fresh: Fresh = False, as_json: Json = False
