@@ -75,7 +75,7 @@ def _curves(results: Results, domain: str, point: Point, at: Sequence[int], labe
         for agent, colour in zip(agents, COLOURS, strict=False):
             for growth, style in STYLES.items():
                 values = np.array([_seeds(results, point(growth, x), agent, "bert_score") for x in at])
-                named = load_agent(agent).title if growth == "own" else None
+                named = agent if growth == "own" else None  # titles need fonts for Chinese
                 axes.plot(at, values.mean(axis=1), style, color=colour, label=named, marker="o", markersize=3)
                 axes.fill_between(at, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.1, lw=0)
         label(axes)
