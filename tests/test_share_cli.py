@@ -155,7 +155,8 @@ def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
 
     standards = tmp_path / "one.jsonl"
     standards.write_text('{"agent": "limerick", "answer": "A cat who could sing"}\n')
-    words: tuple[str, ...] = ("grow", "--domain", "literary_creation", "--from", str(standards), "--id", "spring")
+    words: tuple[str, ...] = ("grow", "--domain", "literary_creation", "--id", "spring")
+    words += ("--from", str(standards))
     words += ("--answerer", "ollama:llama3.1:8b", "--scorer", "rules", "--grader", "rules")
     words += ("--threshold", "30", "--budget", "40")
     with OllamaDouble(seconds=0.1, brain=brain) as double:
