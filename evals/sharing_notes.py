@@ -36,6 +36,7 @@ def notes_on(
         _closest(splits),
         *_unreadable(results, items, bert),
         *(_shots_note(results, growth) for growth in get_args(Growth)),
+        *(_growth_note(results, growth) for growth in get_args(Growth)),
         *(_pools_note(results, growth) for growth in get_args(Growth)),
         *(_retriever_note(results, growth) for growth in get_args(Growth)),
         _trainings_note(results),
@@ -70,6 +71,11 @@ def _unreadable(results: Results, items: Sequence[Item], bert: BertScore) -> lis
 def _shots_note(results: Results, growth: Growth) -> str:
     rows = [results.tests("domain", growth, 100, shots) for shots in (MOST_SHOTS, 0)]
     return f"Three examples instead of none, {growth} answers: {_differences(rows)}."
+
+
+def _growth_note(results: Results, growth: Growth) -> str:
+    rows = [results.tests("domain", growth, percent, MOST_SHOTS) for percent in (100, 0)]
+    return f"All new questions asked instead of none, {growth} answers stored: {_differences(rows)}."
 
 
 def _pools_note(results: Results, growth: Growth) -> str:

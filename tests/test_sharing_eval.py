@@ -242,7 +242,7 @@ def test_the_paper_is_quoted_for_all_nine_agents() -> None:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give few items of two agents in two domains."""
     folder = tmp_path_factory.mktemp("items")
-    for agent in ("puzzle", "travel"):
+    for agent in ("puzzle", "wuyanlvshi"):
         lines = (SHIPPED / f"{agent}.jsonl").read_text(encoding="utf-8").splitlines()[:FEW]
         written(folder, lines, f"{agent}.jsonl")
     return folder
