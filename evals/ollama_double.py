@@ -72,6 +72,8 @@ class Reply:
     seconds: float | None = None
     token_seconds: float | None = None
     prompt_tokens: int | None = None
+    alternatives: Mapping[str, Mapping[str, float]] | None = None
+    """For a piece, the log-probabilities of what could stand there; None: a server that tells none."""
 
 
 @dataclass
@@ -419,13 +421,22 @@ async def _lines(body: Json, reply: Reply, count: int, pause: float) -> AsyncIte
     limit = body.get("options", {}).get("num_predict", -1)
     sent = 0
     for piece in islice(_pieces(reply), limit if limit >= 0 else None):
-        yield _line(_part(body, content=piece))
+        yield _line(_part(body, content=piece) | _weights(body, reply, piece))
         sent += 1
         await asyncio.sleep(pause)
     if reply.done:
         reason = "length" if sent == limit else reply.done_reason
         for line in _ending(body, reply, _metrics(reason, count, sent)):
             yield line
+
+
+def _weights(body: Json, reply: Reply, piece: str) -> Json:
+    """Tell the log-probabilities of a piece and its alternatives, where they are asked for."""
+    if not body.get("logprobs") or reply.alternatives is None:
+        return {}
+    told = reply.alternatives.get(piece, {piece: 0.0})
+    top = [{"token": token, "logprob": weight} for token, weight in told.items()]
+    return {"logprobs": [{"token": piece, "logprob": told[piece], "top_logprobs": top}]}
 
 
 def _pieces(reply: Reply) -> Iterator[str]:

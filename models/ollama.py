@@ -158,6 +158,8 @@ def _speaker(url: str, known: Facts, context: int, wish: Wish) -> Speaker:
         keep_alive=now.keep_alive,
         reasoning=False if known.thinks else None,
         format=wish.schema,
+        logprobs=True if wish.alternatives else None,
+        top_logprobs=wish.alternatives or None,
         client_kwargs={"timeout": patience, "limits": unkept, "verify": tls(url), "headers": bearer()},
         idle=now.idle_seconds,
         spoken=wish.spoken,

@@ -44,6 +44,8 @@ class Wish:
     schema: dict[str, Any] | None = None
     tools: tuple[dict[str, Any], ...] = ()
     spoken: bool = False
+    alternatives: int = 0
+    """Likeliest tokens to be told at each place with their log-probabilities, where the server can."""
 
 
 class Model(Protocol):

@@ -121,6 +121,9 @@ class EdgeEngine:
     async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
         return await self._run(self._readers, self._vectors, where)
 
+    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        return await self._run(self._readers, self._vectors_by_ids, ids)
+
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         await self._run(self._writer, self._place, shelf, groups)
 
@@ -228,6 +231,11 @@ class EdgeEngine:
             found |= {point: vector[DENSE] for point, vector in named if vector}
             if following is None:
                 return found
+
+    def _vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        found = self._shard.retrieve(list(dict.fromkeys(ids)), False, True)
+        named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in found]
+        return {point: vector[DENSE] for point, vector in named if vector}
 
     def _place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         for scope, ids in groups.items():

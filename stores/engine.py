@@ -205,6 +205,10 @@ class Engine(Protocol):
         """Return the dense vectors of points by their ids."""
         ...
 
+    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        """Return the dense vectors of these points, of those that are there and have one."""
+        ...
+
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         """Move points (by their ids) to another scope each; only those that stand on the shelf still."""
         ...

@@ -220,7 +220,7 @@ class Ledger:
             idempotency_key=idempotency_key,
         )
 
-    async def records(
+    async def records(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
         namespace_prefix: Namespace,
         *,
@@ -228,12 +228,15 @@ class Ledger:
         limit: int = 100,
         offset: int = 0,
         include_retired: bool = False,
+        shelf: str = "",
     ) -> list[Version]:
-        """Return records in the order in which they were first written."""
+        """Return records in the order in which they were first written; a shelf's are always live."""
         prefix = check_namespace(namespace_prefix, prefix=True)
         if limit <= 0:
             return []
         where = _where(prefix, conditions(filter), retired=include_retired)
+        if shelf:
+            where = where._replace(scopes=(scope("+", prefix, shelf),))
         return [_version(payload) for payload in await self._engine.scan(where, limit, offset)]
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
@@ -286,6 +289,10 @@ class Ledger:
         """Return the vectors of the live records on a shelf, by the ids that `group` takes."""
         return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf),)))
 
+    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        """Return the vectors of these records, by their ids; those that have none are left out."""
+        return await self._engine.vectors_by_ids(ids)
+
     async def by_ids(self, ids: Sequence[str]) -> dict[str, Version]:
         """Return records by the ids that `vectors` gives; those that are gone are left out."""
         return {point: _version(payload) for point, payload in (await self._engine.read(ids)).items()}
@@ -304,9 +311,16 @@ class Ledger:
         where = _where(check_namespace(prefix, prefix=True), retired=include_retired)
         return sorted({namespace_of(word) for word in await self._engine.scopes(where)})
 
-    async def count(self, prefix: Namespace = (), *, include_retired: bool = False) -> int:
+    async def count(
+        self,
+        prefix: Namespace = (),
+        *,
+        filter: Mapping[str, Any] | None = None,
+        include_retired: bool = False,
+    ) -> int:
         """Return the number of records."""
-        return await self._engine.count(_where(check_namespace(prefix, prefix=True), retired=include_retired))
+        below = check_namespace(prefix, prefix=True)
+        return await self._engine.count(_where(below, conditions(filter), retired=include_retired))
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk. Raises NotFound.

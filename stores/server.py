@@ -183,6 +183,16 @@ class ServerEngine:
             if following is None:
                 return found
 
+    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        found, wanted = dict[str, Sequence[float]](), list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), READ_AT_ONCE):
+            some = wanted[start : start + READ_AT_ONCE]
+            asked = methodcaller("retrieve", self.collection, some, with_payload=False, with_vectors=[DENSE])
+            found |= {
+                str(record.id): record.vector[DENSE] for record in await self.call(asked) if record.vector
+            }
+        return found
+
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         on_shelf = models.FieldCondition(key="scope", match=models.MatchPrefix(prefix=shelf))
         for scope, ids in groups.items():

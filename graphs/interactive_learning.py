@@ -1,0 +1,38 @@
+"""Interactive learning (§3.3): a question for each standard answer, agents answer it, the good is kept."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.interactive_learning import (
+    Chosen,
+    Dealt,
+    Result,
+    State,
+    Wanted,
+    ask,
+    choose,
+    each_exchange,
+    each_standard,
+    end,
+    exchange,
+    pose,
+    take_in,
+)
+from nodes.memory_pools import GrowthContext
+
+builder = StateGraph(State, context_schema=GrowthContext, input_schema=Wanted, output_schema=Result)
+builder.add_node(take_in)
+builder.add_node(choose)
+builder.add_node(ask, input_schema=Chosen)
+builder.add_node(pose)
+builder.add_node(exchange, input_schema=Dealt)
+builder.add_node(end)
+
+builder.add_edge(START, "take_in")
+builder.add_edge("take_in", "choose")
+builder.add_conditional_edges("choose", each_standard, ["ask", "end"])
+builder.add_edge("ask", "pose")
+builder.add_conditional_edges("pose", each_exchange, ["exchange", "choose"])
+builder.add_edge("exchange", "choose")
+builder.add_edge("end", END)
+
+graph = builder.compile(name="interactive_learning")

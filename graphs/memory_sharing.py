@@ -1,0 +1,20 @@
+"""Memory Sharing (§3): retrieve, answer after examples, score by the rubric, remember what is good."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.memory_pools import SharingContext
+from nodes.memory_sharing import Question, Result, State, answer, retrieve, score, store
+
+builder = StateGraph(State, context_schema=SharingContext, input_schema=Question, output_schema=Result)
+builder.add_node(retrieve)
+builder.add_node(answer)
+builder.add_node(score)
+builder.add_node(store)
+
+builder.add_edge(START, "retrieve")
+builder.add_edge("retrieve", "answer")
+builder.add_edge("answer", "score")
+builder.add_edge("score", "store")
+builder.add_edge("store", END)
+
+graph = builder.compile(name="memory_sharing")

@@ -1,0 +1,18 @@
+"""Rubric design (§3.1): a model drafts the criteria, a person reviews them, they are frozen as a version."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.memory_pools import DesignContext
+from nodes.rubric_design import Result, State, Wanted, draft, freeze, is_reviewed, review
+
+builder = StateGraph(State, context_schema=DesignContext, input_schema=Wanted, output_schema=Result)
+builder.add_node(draft)
+builder.add_node(review)
+builder.add_node(freeze)
+
+builder.add_edge(START, "draft")
+builder.add_edge("draft", "review")
+builder.add_conditional_edges("review", is_reviewed, ["draft", "freeze", END])
+builder.add_edge("freeze", END)
+
+graph = builder.compile(name="rubric_design")

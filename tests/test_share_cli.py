@@ -1,0 +1,177 @@
+"""`mneme share …` as a user meets it, with no model anywhere, and through a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cli import failed
+
+from evals.ollama_double import Json, OllamaDouble, Reply
+from prompts import memory_sharing as questions
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+RULES = ("--agents", "rules")
+POEMS = ("--pool", "literary_creation")
+SEEDS = Path(__file__).parent.parent / "evals" / "data" / "memory_sharing"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    quiet = {"MNEME_OLLAMA_URL": "http://127.0.0.1:9", "LANGSMITH_TRACING": "false"}
+    return {**os.environ, **quiet, "MNEME_HOME": str(tmp_path / "home"), "MNEME_RETRY_SECONDS": "0.01"}
+
+
+@pytest.fixture
+def share(environment: dict[str, str]) -> Run:
+    """Run `mneme share` in a home of its own."""
+
+    def run(*words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "mneme", "share", *words]
+        return subprocess.run(
+            command, env=environment, input=stdin, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    return run
+
+
+def rows(done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_pool_is_filled_asked_shown_exported_and_emptied(
+    share: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (added,) = rows(share("pool", "import", "--shipped", "--agent", "limerick", "--json"))
+    assert added == {"added": 24, "known": 0, "broken": []}
+    asked = share(
+        "ask", "--agent", "limerick", *RULES, "--threshold", "0", "Sing of a cat on a ship.", "--json"
+    )
+    (result,) = rows(asked)
+    assert result["stored"] and len(result["shown"]) == 3 and result["answered_by"] == "rules"
+    shown = share("pool", "show", result["key"][:8], *POEMS)
+    assert "Sing of a cat on a ship." in shown.stdout and "limerick / rules" in shown.stdout
+    listed = rows(share("pool", "list", "--json"))
+    assert [(each["pool"], each["memories"]) for each in listed] == [("literary_creation", 25)]
+    exported = tmp_path / "pool.jsonl"
+    assert share("pool", "export", str(exported), *POEMS).returncode == 0
+    assert len(exported.read_text(encoding="utf-8").splitlines()) == 25
+    again = rows(share("pool", "import", str(exported), "--pool", "copy", "--json"))
+    assert again[0]["added"] == 25
+    assert share("pool", "remove", result["key"], *POEMS).returncode == 0
+    assert share("pool", "remove", result["key"], "--pool", "copy", "--forget").returncode == 0
+    counts = {each["pool"]: each["memories"] for each in rows(share("pool", "list", "--json"))}
+    assert counts == {"copy": 24, "literary_creation": 24}
+    doctor = [sys.executable, "-m", "mneme", "doctor", "--json"]
+    told = subprocess.run(doctor, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert '"pool literary_creation"' in told.stdout and "24 memories" in told.stdout
+
+
+def test_an_answer_is_printed_with_its_score_and_what_was_learned(share: Run) -> None:
+    done = share("ask", "--agent", "riddle", *RULES, "--threshold", "0", "I have hands but cannot clap.")
+    assert done.returncode == 0, done.stderr
+    assert "of 100 by rules" in done.stdout and "Stored." in done.stdout and "training" in done.stdout
+
+
+def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
+    rows(share("pool", "import", "--shipped", "--pool", "literary_creation", "--json"))
+    trained = rows(share("retriever", "train", *POEMS, *RULES, "--json"))
+    made = [each["retriever"] for each in trained if each["retriever"]]
+    (state,) = rows(share("retriever", "status", *POEMS, "--json"))
+    assert [each["number"] for each in state["versions"]] == [each["number"] for each in made]
+    assert made and all(each["reason"] for each in made)
+    kept = [each["number"] for each in made if each["kept"]]
+    assert state["serving"] == max(kept, default=0) and state["waiting"] == 0
+    rolled = share("retriever", "rollback", *POEMS, "--to", "0", "--json")
+    assert json.loads(rolled.stdout) == {"pool": "literary_creation", "serving": 0}
+    failed(share("retriever", "rollback", *POEMS, "--to", "999"), "no retriever 999")
+
+
+def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> None:
+    (draft,) = rows(share("rubric", "design", "plan_generation", "--designer", "rules", "--json"))
+    assert draft["waits"] and sum(each["points"] for each in draft["rubric"]["criteria"]) == 100
+    failed(share("rubric", "design", "plan_generation", "--designer", "rules"), "waits for its review")
+    file = tmp_path / "rubric.yaml"
+    file.write_text(RUBRIC.replace("40", "30"))
+    failed(share("rubric", "review", "plan_generation", "--file", str(file)), "sum to 90, not to 100")
+    file.write_text(RUBRIC)
+    (ended,) = rows(share("rubric", "review", "plan_generation", "--file", str(file), "--json"))
+    assert (ended["version"], ended["waits"]) == (1, False)
+    assert "Brevity (0-40)" in share("rubric", "show", "plan_generation").stdout
+    assert "Feasibility" in share("rubric", "show", "plan_generation", "--version", "0").stdout
+    (frozen,) = rows(share("rubric", "freeze", str(file), "--json"))
+    assert frozen["version"] == 2
+    versions = {each["rubric"]["name"]: each["version"] for each in rows(share("rubric", "list", "--json"))}
+    assert versions["plan_generation"] == 2 and versions["literary_creation"] == 0
+
+
+RUBRIC = """
+name: plan_generation
+title: Plans
+criteria:
+- {name: Brevity, points: 40, looks_at: It is short.}
+- {name: Use, points: 60, looks_at: It helps.}
+"""
+
+
+def test_what_cannot_be_used_is_refused_in_one_line(share: Run, tmp_path: Path) -> None:
+    failed(share("ask", "--agent", "nobody", *RULES, "Sing."), 'no agent "nobody"', "limerick")
+    failed(share("ask", "--agent", "limerick", *RULES, "x" * 50_000), "50000 characters")
+    failed(share("pool", "import", str(tmp_path / "none.jsonl"), *POEMS), "none.jsonl")
+    failed(share("grow", "--domain", "literary_creation", *RULES), "is empty")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"agent": "limerick", "answer": "A cat"}\nnot json\n')
+    failed(share("grow", "--domain", "literary_creation", "--from", str(broken), *RULES), "line 2")
+
+
+def test_a_broken_line_is_named_and_the_rest_goes_in(share: Run) -> None:
+    good = '{"question": "Sing of %d stones.", "answer": "Stones, stones."}'
+    lines = [good % 1, "{broken", good % 2, json.dumps({"question": "Long?", "answer": "x" * 50_000})]
+    done = share("pool", "import", "-", *POEMS, "--agent", "limerick", "--json", stdin="\n".join(lines))
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert told["added"] == 2
+    assert [each.partition(":")[0] for each in told["broken"]] == ["line 2", "line 4"]
+
+
+def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
+    share: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    seeds = [json.loads(line) for line in (SEEDS / "limerick.jsonl").read_text().splitlines()]
+    poems = [each["answer"] for each in seeds]
+    answers: list[str] = []
+
+    def brain(body: Json) -> Reply:
+        if body["messages"][0]["content"] == questions.ask_for.system:
+            return Reply(json.dumps({"question": f"Sing of the {poems[len(answers) % 24].split()[1]}."}))
+        answers.append(body["messages"][-1]["content"])
+        return Reply(poems[len(answers) % 24])
+
+    standards = tmp_path / "one.jsonl"
+    standards.write_text('{"agent": "limerick", "answer": "A cat who could sing"}\n')
+    words: tuple[str, ...] = ("grow", "--domain", "literary_creation", "--id", "spring")
+    words += ("--from", str(standards))
+    words += ("--answerer", "ollama:llama3.1:8b", "--scorer", "rules", "--grader", "rules")
+    words += ("--threshold", "30", "--budget", "40")
+    with OllamaDouble(seconds=0.1, brain=brain) as double:
+        environment["MNEME_OLLAMA_URL"] = double.url
+        command = [sys.executable, "-m", "mneme", "share", *words]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            stored = 0
+            while stored < 3:
+                stored += process.stdout.readline().startswith("+")
+            process.send_signal(signal.SIGKILL)
+        before = {each["key"] for each in rows(share("pool", "list", *POEMS, "--json"))}
+        assert len(before) >= 4
+        ended = share(*words, "--json")
+    (told,) = rows(ended)
+    after = [each["key"] for each in rows(share("pool", "list", *POEMS, "--json"))]
+    assert before <= set(after) and len(set(after)) == len(after) == told["memories"]
+    assert told["calls"] <= 40 and told["stored"] <= told["memories"] - 1
