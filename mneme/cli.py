@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from mneme.commands import household as household_commands
-from mneme.commands.discuss import discuss
 from mneme.commands import share
+from mneme.commands.discuss import discuss
 from mneme.commands.options import Json, Key, Limit, Reason, User, run_command
 from mneme.commands.pddl import pddl
 from mneme.errors import MnemeError
