@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,7 +18,7 @@ from environments.household.picture import draw_step
 def written(episode: Episode, opened: set[int]) -> tuple[list[Text], list[Text]]:
     """Write rooms and containers on a bare plan; the renderer stays with their figure."""
     figure = Figure(figsize=(12, 6.4), dpi=130)
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    canvas: Any = FigureCanvasAgg(figure)  # its methods carry no types
     axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
     rooms = episode.rooms()
     ends = [
@@ -30,7 +31,7 @@ def written(episode: Episode, opened: set[int]) -> tuple[list[Text], list[Text]]
         ylim=(min(low for low, _ in ends[1::2]), max(high for _, high in ends[1::2])),
         aspect="equal",
     )
-    labels = Labels(axes, renderer)
+    labels = Labels(axes, canvas.get_renderer())
     return name_rooms(labels, episode, fontsize=9), name_containers(labels, episode, opened, fontsize=5.5)
 
 

@@ -35,6 +35,13 @@ class Labels:
         corners = [(x - width / 2, z - depth / 2), (x + width / 2, z + depth / 2)]
         self._taken.append(Bbox(self._axes.transData.transform(corners)))
 
+    def keep_walls_clear(self, room: Thing) -> None:
+        """Let no name cross a wall of a room."""
+        (x, z), (width, depth) = (room.center[0], room.center[2]), (room.size[0], room.size[2])
+        for side in (-0.5, 0.5):
+            self.keep_clear(x + side * width, z, INSIDE, depth)
+            self.keep_clear(x, z + side * depth, width, INSIDE)
+
     def write(self, name: str, places: Sequence[Place], **look: Any) -> Text | None:
         """Write a name; where none of the places is free, leave it out."""
         text = self._axes.text(0, 0, name, **look)
@@ -88,7 +95,8 @@ def _beside(thing: Thing, room: Thing) -> Iterator[Place]:
     else:
         heights = [(z + along + MARGIN, "bottom"), (z - along - MARGIN, "top")]
     inwards = "left" if x < room.center[0] else "right"
-    edge = x - across if inwards == "left" else x + across
+    west, east = room.center[0] - room.size[0] / 2 + INSIDE, room.center[0] + room.size[0] / 2 - INSIDE
+    edge = max(x - across, west) if inwards == "left" else min(x + across, east)
     within = [height for height in heights if abs(height[0] - room.center[2]) < room.size[2] / 2 - INSIDE]
     beyond = x + across + MARGIN if inwards == "left" else x - across - MARGIN
     yield Place(beyond, z, inwards, "center")

@@ -139,6 +139,8 @@ class _Stage:
         labels = Labels(self._plan, self._canvas.get_renderer())
         for _, _, (x, z) in self._episode.doors:
             labels.keep_clear(x, z, 2 * DOOR, 2 * DOOR)
+        for room in self._episode.rooms():
+            labels.keep_walls_clear(room)
         for thing in self._episode.things:
             if thing.category == "container" or thing.id in self._targets:
                 labels.keep_clear(*flat(thing.center), max(thing.size[0], 0.3), max(thing.size[2], 0.3))
