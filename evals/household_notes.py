@@ -141,8 +141,8 @@ def _opened_note(played: Played, lineup: Lineup) -> list[str]:
         return []
     return [
         "Where the gap to the oracle comes from: with every container open from the start the same MiTa "
-        f"takes {opened:.2f} × the bound of the closed episode, against {closed:.2f}; what lies between is finding "
-        "and opening closed containers, which the oracle need not search."
+        f"takes {opened:.2f} × the bound of the closed episode, against {closed:.2f}; what lies between is "
+        "finding and opening closed containers, which the oracle need not search."
     ]
 
 
