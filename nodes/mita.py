@@ -162,8 +162,7 @@ async def allocate(state: State, runtime: Context) -> Update:
     except BadAnswer as bad:
         return _left_to_the_members(state, runtime, bad)
     chosen = [_chosen(state, runtime, report, asked.value.of(n)) for n, report in enumerate(given.members)]
-    said = {"allocation": [str(option) for option in chosen], "reason": asked.value.reason}
-    runtime.stream_writer({"step": "allocate", "proposals": _told(state), **said})
+    _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
     return _decided(state, runtime, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
         "counters": answered(asked),
@@ -171,9 +170,13 @@ async def allocate(state: State, runtime: Context) -> Update:
     }
 
 
+def _tell(state: State, runtime: Context, **outcome: Any) -> None:
+    runtime.stream_writer({"step": "allocate", "proposals": _told(state), **outcome})
+
+
 def _left_to_the_members(state: State, runtime: Context, bad: BadAnswer) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable."""
-    runtime.stream_writer({"step": "allocate", "fallback": str(bad), "proposals": _told(state)})
+    _tell(state, runtime, fallback=str(bad))
     wishes = _wishes(state)
     return _decided(state, runtime, wishes, f"fallback: {bad}") | {"counters": unusable(len(wishes))}
 
