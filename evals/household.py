@@ -9,6 +9,10 @@ The world is a symbolic one after measured rules, not Unity, and the generated a
 compare differences between methods, not a cell with the paper's cell. A start that no episode records
 (the third agent's) is placed by a seeded rule; the rows and the notes say how many.
 
+The rules were tuned on episodes that were looked at (`TUNED_ON` in `evals/household_notes.py`); the default
+seeds are others. The ablation of the summary is played at two windows, since the window decides its worth;
+and MiTa once more with every container open, which shows where the gap to the oracle comes from.
+
 Figure 3b wants a weaker model for members or manager. With `--weak-model` it is that one. Under `rules` a
 weaker role is one whose decisions go in `LAPSES` of the cases to a possible action drawn at random.
 """
@@ -27,7 +31,18 @@ from pydantic import BaseModel, Field
 from environments.household import Episode, load_episode
 from environments.household.generator import generate
 from evals.answering import Identity, identify
-from evals.household_arms import LAPSES, METHODS, Arm, Lineup, Method, bound, play, table_arms
+from evals.household_arms import (
+    COUNTED,
+    LAPSES,
+    METHODS,
+    Arm,
+    Lineup,
+    Method,
+    bound,
+    narrow_arms,
+    play,
+    table_arms,
+)
 from evals.household_paper import CATEGORIES
 from evals.household_tables import report
 from evals.report import Journal, Progress, Report, Row, file_digest, open_journal
@@ -47,7 +62,7 @@ class Options(BaseModel):
     manager_model: str = Field("", description="Who answers for the manager; default: as the members.")
     weak_model: str = Field("", description="The weaker model of figure 3b; under rules: lapses instead.")
     data: Path | None = Field(None, description="A folder of C-WAH episode files, played instead.")
-    seed: int = Field(1, ge=0, description="The first episode's seed.")
+    seed: int = Field(7000, ge=0, description="The first episode's seed.")
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
     out: Path = Field(Path("runs"), description="Folder of raw results and plots.")
     fresh: bool = Field(False, description="Start anew instead of resuming.")
@@ -127,7 +142,7 @@ async def _cast(options: Options) -> Cast:
 def _configuration(options: Options, cast: Cast) -> Row:
     """Return what makes results comparable; more episodes, arms or sizes join the same journal."""
     files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}
-    return {"cast": cast.model_dump(), "files": files, "lapses": LAPSES}
+    return {"cast": cast.model_dump(), "files": files, "lapses": LAPSES, "counted": COUNTED}
 
 
 def _lineup(options: Options, cast: Cast) -> Lineup:
@@ -138,7 +153,10 @@ def _lineup(options: Options, cast: Cast) -> Lineup:
         for each in cast.members[1:]
         for arm in mita
     ]
-    return Lineup(arms, mita + models, _weaker(mita[-1:], cast))
+    lineup = Lineup(arms, mita + models, _weaker(mita[-1:], cast))
+    if not lineup.ablations:
+        return lineup
+    return replace(lineup, narrow=narrow_arms(mita[-1]), opened=replace(mita[-1], opened=True))
 
 
 def _weaker(mita: Sequence[Arm], cast: Cast) -> list[Arm]:

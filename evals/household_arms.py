@@ -6,7 +6,7 @@ probability `LAPSES`, to a possible action drawn at random; with language models
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from environments.household.bound import lower_bound
@@ -22,8 +22,13 @@ Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
 GRAPHS: dict[Method, Any] = {"MHP": mhp, "LLM": mita, "CoELA": coela, "ProAgent": proagent, "MiTa": mita}
 COUNTED = (
-    "conflicts", "redundant", "messages", "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks"
+    "conflicts", "redundant", "lost_steps", "forestalled", "messages",
+    "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks",
 )  # fmt: skip
+WINDOW = 10
+"""Latest steps and actions that a member reports and is shown (the paper gives no figure)."""
+NARROW = 3
+"""The narrower window at which the ablation of the summary is played once more."""
 STEPS_OF_GRAPH = 5_000
 """Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
 
@@ -40,6 +45,9 @@ class Arm:
     summary: bool = True
     member_lapses: float = 0.0
     manager_lapses: float = 0.0
+    window: int = WINDOW
+    opened: bool = False
+    """Whether every container is open from the start: informed of what is inside, where nobody else is."""
 
     @property
     def name(self) -> str:
@@ -54,7 +62,9 @@ class Arm:
         """Return what tells this arm's rows from another's."""
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
         lapses = f", lapses {self.member_lapses}/{self.manager_lapses}" if self.is_weakened else ""
-        return f"{self.name}, {self.agents}, {who}{lapses}"
+        window = f", window {self.window}" if self.window != WINDOW else ""
+        opened = ", all open" if self.opened else ""
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}"
 
     @property
     def who(self) -> str:
@@ -76,22 +86,30 @@ class Arm:
             summary=self.summary and not alone,
             member_lapses=self.member_lapses,
             manager_lapses=self.manager_lapses,
+            window=self.window,
             seed=episode.seed,
         )
 
 
 @dataclass(frozen=True)
 class Lineup:
-    """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles)."""
+    """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles).
+
+    `narrow` holds MiTa with a narrower window, and the same without the summary; `opened` is MiTa informed of
+    what containers hold.
+    """
 
     arms: list[Arm]
     models: list[Arm]
     weaker: list[Arm]
+    narrow: list[Arm] = field(default_factory=list)
+    opened: Arm | None = None
 
     @property
     def every(self) -> list[Arm]:
         """Return each arm once, in the order of the tables."""
-        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker]))
+        others = [] if self.opened is None else [self.opened]
+        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker, *self.narrow, *others]))
 
     @property
     def ablations(self) -> list[Arm]:
@@ -112,6 +130,13 @@ class Lineup:
     def mita(self) -> Arm | None:
         """Return MiTa with the most agents."""
         return max((arm for arm in self.arms if arm.name == "MiTa"), key=lambda arm: arm.agents, default=None)
+
+    @property
+    def windows(self) -> list[tuple[Arm, Arm]]:
+        """Return MiTa and the same without the summary, at each window, the narrowest first."""
+        whole, without = self.mita, next((a for a in self.arms if a.name == "w/o summary"), None)
+        usual = [(whole, without)] if whole and without else []
+        return [*zip(self.narrow[::2], self.narrow[1::2], strict=True), *usual]
 
     @property
     def pairs(self) -> list[tuple[Arm, Arm]]:
@@ -140,6 +165,17 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
     return made
 
 
+def narrow_arms(mita: Arm) -> list[Arm]:
+    """Return MiTa with a narrower window, and the same without the summary."""
+    return [replace(mita, window=NARROW), replace(mita, window=NARROW, summary=False)]
+
+
+def all_open(episode: Episode) -> Episode:
+    """Return an episode with every container open from the start."""
+    containers = [thing.id for thing in episode.things if thing.category == "container"]
+    return episode.model_copy(update={"open": containers})
+
+
 def bound(episode: Episode) -> Row:
     """Return the oracle's bound of an episode with so many agents."""
     least = lower_bound(episode)
@@ -149,6 +185,7 @@ def bound(episode: Episode) -> Row:
 async def play(arm: Arm, episode: Episode) -> Row:
     """Play one episode with one arm, to success or to the world's limit of steps."""
     begun = time.perf_counter()
+    episode = all_open(episode) if arm.opened else episode
     graph = GRAPHS[arm.method].builder.compile()
     given: Any = {"episode": episode.model_dump(mode="json")}
     result = await graph.ainvoke(given, {"recursion_limit": STEPS_OF_GRAPH}, context=arm.context(episode))
@@ -158,6 +195,7 @@ async def play(arm: Arm, episode: Episode) -> Row:
         "agents": arm.agents,
         "episode": episode.id,
         "category": episode.category,
+        "seed": episode.seed if episode.source == "generated" else None,
         "steps": result["steps"],
         "success": result["success"],
         "placed": [start.placed for start in episode.starts],

@@ -13,6 +13,7 @@ from evals.report import Row
 
 AVERAGE = "Average"
 COLUMNS = (*CATEGORIES, AVERAGE)
+CLEAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,12 @@ class Mean:
     n: int
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} ±{self.half:.1f}" if self.n > 1 else f"{self.value:.1f}"
+        return format(self, ".1f")
+
+    def __format__(self, spec: str) -> str:
+        """Write the value as asked, and behind it half the interval; a single value has none."""
+        value = format(self.value, spec or ".1f")
+        return f"{value} ±{format(self.half, (spec or '.1f').lstrip('+'))}" if self.n > 1 else value
 
     @property
     def is_clear(self) -> bool:
@@ -51,6 +57,12 @@ class Difference:
     behind: int
     p: float | None
     """Wilcoxon's signed-rank test, two-sided; none where nothing differs."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Say whether the interval leaves 0 out, or the paired test agrees with the mean below `CLEAR`."""
+        agrees = (self.ahead - self.behind) * self.mean.value < 0
+        return self.mean.is_clear or (self.p is not None and self.p < CLEAR and agrees)
 
 
 class Played:

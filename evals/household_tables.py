@@ -1,4 +1,4 @@
-"""The household evaluation's tables and notes."""
+"""The household evaluation's tables and the figures of its summary."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -6,10 +6,11 @@ from typing import Any
 
 from rich.table import Table
 
-from evals.household_arms import COUNTED, LAPSES, Arm, Lineup
-from evals.household_figures import COLUMNS, Played
-from evals.household_paper import CATEGORIES, FIGURE_3B, TABLE_2, paper_steps
-from evals.household_plots import AIM, plots
+from evals.household_arms import COUNTED, Arm, Lineup
+from evals.household_figures import COLUMNS, Difference, Played
+from evals.household_notes import notes_of
+from evals.household_paper import FIGURE_3B, TABLE_2, paper_steps
+from evals.household_plots import plots
 from evals.report import Journal, Report, Row, table
 
 
@@ -26,7 +27,7 @@ def report(
         summary=_summary(played, lineup),
         tables=_tables(played, lineup),
         plots=plots(played, lineup, journal, answered_by),
-        notes=_notes(played, lineup, has_model),
+        notes=notes_of(played, lineup, has_model=has_model),
     )
 
 
@@ -37,6 +38,7 @@ def _tables(played: Played, lineup: Lineup) -> list[Table]:
     return [
         _table_1(played, lineup),
         *([_table_2(played, lineup.mita, lineup.ablations)] if lineup.mita and lineup.ablations else []),
+        *([_window_table(played, lineup)] if lineup.narrow else []),
         *([_pairs_table(played, lineup)] if lineup.pairs else []),
         _course_table(played, lineup.arms),
         _cost_table(played, lineup.arms),
@@ -78,14 +80,34 @@ def _table_2(played: Played, mita: Arm, ablations: Sequence[Arm]) -> Table:
         gap = None if arm == mita else played.difference(arm, mita)
         cells = [
             played.steps(arm),
-            f"{gap.mean.value:+.1f} ±{gap.mean.half:.1f}" if gap else "–",
-            _p(gap.p) if gap else "–",
+            f"{gap.mean:+.1f}" if gap else "–",
+            _verdict(gap) if gap else "–",
             TABLE_2[arm.name],
             f"{TABLE_2[arm.name] - TABLE_2['MiTa']:+.1f}" if arm != mita else "–",
         ]
         rows.append([arm.name, *cells])
     columns = ["", "steps", "more than MiTa", "p", "paper", "more, paper"]
-    return table(f"Table 2: ablations, {mita.agents} agents, symbolic observation", columns, rows)
+    title = f"Table 2: ablations, {mita.agents} agents, symbolic observation, window {mita.window}"
+    return table(title, columns, rows)
+
+
+def _window_table(played: Played, lineup: Lineup) -> Table:
+    """Set what the summary is worth beside how much the members still report themselves."""
+    rows: list[list[object]] = []
+    for whole, without in lineup.windows:
+        gap = played.difference(without, whole)
+        cells = [
+            played.steps(whole),
+            played.steps(without),
+            *([f"{gap.mean:+.1f}", _verdict(gap)] if gap else []),
+        ]
+        rows.append([f"window {whole.window}", *cells])
+    columns = ["", "MiTa", "w/o summary", "more than MiTa", "p"]
+    return table("Table 2, further: the summary's worth by window", columns, rows)
+
+
+def _verdict(gap: Difference) -> str:
+    return _p(gap.p) if gap.is_clear else f"{_p(gap.p)}, not clear"
 
 
 def _p(value: float | None) -> str:
@@ -110,7 +132,8 @@ def _gap(played: Played, mita: Arm, rival: Arm, column: str) -> str:
     if gap is None:
         return "–"
     star = "*" if gap.mean.is_clear else ""
-    return f"{gap.mean.value:+.1f}{star}" + (f"\n±{gap.mean.half:.1f}" if gap.mean.n > 1 else "")
+    value, _, half = f"{gap.mean:+.1f}".partition(" ")
+    return f"{value}{star}\n{half}".strip()
 
 
 def _record(played: Played, mita: Arm, rival: Arm) -> str:
@@ -119,13 +142,14 @@ def _record(played: Played, mita: Arm, rival: Arm) -> str:
 
 
 def _course_table(played: Played, arms: Sequence[Arm]) -> Table:
-    columns = ["", "success", "× bound", "conflicts", "redundant visits", "messages"]
-    names = ("conflicts", "redundant", "messages")
+    columns = ["", "success", "× bound", "conflicts", "steps lost", "plans forestalled"]
+    columns += ["redundant visits", "messages"]
+    names = ("conflicts", "lost_steps", "forestalled", "redundant", "messages")
     rows = [
         [
             f"{arm.agents} {arm.name}",
             f"{fmean(row['success'] for row in played.cell(arm)):.0%}",
-            f"{over.value:.2f} ±{over.half:.2f}",
+            f"{over:.2f}",
             *(f"{played.count(arm, name):.1f}" for name in names),
         ]
         for arm in arms
@@ -151,12 +175,12 @@ def _roles_table(played: Played, lineup: Lineup) -> Table:
     papers = (None, *FIGURE_3B.values())
     for label, arm, paper in zip(("MiTa", *FIGURE_3B), lineup.weaker, papers, strict=True):
         gap = played.difference(arm, full) if arm != full else None
-        more = f"{gap.mean.value:+.1f} ±{gap.mean.half:.1f}" if gap else None
+        more = f"{gap.mean:+.1f}" if gap else None
         rows.append([f"3b {label}", played.steps(arm), more, None if paper is None else f"{paper:+.1f}"])
     return table("Figure 3: who answers", ["", "steps", "more than MiTa", "paper"], rows)
 
 
-# ---------------------------------------------------------------- the summary and the notes
+# ---------------------------------------------------------------- the summary
 
 
 def _summary(played: Played, lineup: Lineup) -> dict[str, Any]:
@@ -192,72 +216,3 @@ def _figures(played: Played, arm: Arm, base: Arm | None) -> dict[str, Any]:
         "success": fmean(row["success"] for row in played.cell(arm)),
         **{name: played.count(arm, name) for name in COUNTED},
     }
-
-
-def _notes(played: Played, lineup: Lineup, has_model: bool) -> list[str]:
-    notes = [
-        "A symbolic world after measured rules, with the oracle's bound as its limit: compare differences "
-        "between methods; the paper's cells were played in Unity by GPT-4o.",
-        _placed_note(played),
-        _bound_note(played),
-        *_aim_notes(played, lineup),
-    ]
-    if lineup.weaker and lineup.weaker[-1].is_weakened:
-        notes.append(
-            f"Figure 3b under rules: of a weaker role's decisions {LAPSES:.0%} go to a possible action drawn "
-            "at random; name a model with --weak-model to have it instead."
-        )
-        notes += _members_note(played, lineup)
-    if not has_model:
-        notes.append("Answered by rules: the figures show the mechanisms, not a language model.")
-    return notes
-
-
-def _members_note(played: Played, lineup: Lineup) -> list[str]:
-    """Say why weaker members cost nothing, where they do."""
-    gap = played.difference(lineup.weaker[1], lineup.weaker[0])
-    if gap is None or gap.ahead or gap.behind:
-        return []
-    return [
-        "Weaker members change nothing under rules: the manager's rule weighs every possible action of every "
-        "member itself, so that a proposal tells it nothing that the reports do not."
-    ]
-
-
-def _placed_note(played: Played) -> str:
-    placed = [place for row in played.rows for place in row["placed"]]
-    seeded = sum(place != "recorded" for place in placed)
-    if not any(place == "recorded" for place in placed):
-        return "Generated episodes: every start is placed by their seed."
-    return (
-        f"{seeded} of {len(placed)} starts are not recorded (the third agent's) and placed by a seeded rule."
-    )
-
-
-def _bound_note(played: Played) -> str:
-    kinds = [row["bound_kind"] for row in played.rows]
-    exact = sum(kind == "exact" for kind in kinds)
-    return (
-        f"The bound knows everything at once; it is exact in {exact} of {len(kinds)} runs, else a relaxation."
-    )
-
-
-def _aim_notes(played: Played, lineup: Lineup) -> list[str]:
-    """Say in which categories MiTa is ahead of each rival, and how far from the bound it is."""
-    mita = lineup.mita
-    if mita is None:
-        return []
-    notes = [_ahead(played, mita, rival) for one, rival in lineup.pairs if one == mita]
-    over = played.over_bound(mita)
-    if over is not None:
-        verdict = "within" if over.value <= AIM else "not within"
-        notes.append(f"MiTa, {mita.agents} agents: {over.value:.2f} × the bound on average, {verdict} {AIM}.")
-    return notes
-
-
-def _ahead(played: Played, mita: Arm, rival: Arm) -> str:
-    gaps = {column: played.difference(mita, rival, column) for column in CATEGORIES}
-    known = {column: gap for column, gap in gaps.items() if gap is not None}
-    behind = [column for column, gap in known.items() if gap.mean.value >= 0]
-    where = "in every category" if not behind else f"but for {', '.join(behind)}"
-    return f"MiTa, {mita.agents} agents, is ahead of {rival.name} {where}."

@@ -41,7 +41,7 @@ async def rebuild(run: Run, graph: Graph, config: RunnableConfig, values: Values
         for frame in frames:
             run.trace.frame(frame)
     for told in values.get("synopses", []):
-        if told["step"] >= min(lacking):
+        if told["step"] >= min(lacking) - 1:  # made before the first lacking step was decided
             synopsis = told["synopsis"]["narrative"]
             run.trace.append("decision", at=told["step"], step="summarise", synopsis=synopsis)
 

@@ -1,6 +1,7 @@
 """What the members of a household team are shown: beliefs of the world, made into views and options."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from environments.household.beliefs import Beliefs, Known, satisfies
 from environments.household.episode import Episode, Goal, Thing
@@ -40,23 +41,26 @@ def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
     )
 
 
-def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs)
-    episode: Episode,
-    beliefs: Beliefs,
-    workers: Sequence[Worker],
-    *,
-    placed: Mapping[str, int] | None = None,
-    in_hands: Mapping[str, int] | None = None,
-    finds: Mapping[str, str] | None = None,
-    found_before: Mapping[str, list[str]] | None = None,
-) -> Knowledge:
-    """Say what beliefs come to.
+@dataclass(frozen=True)
+class Announced:
+    """What may be known beyond one's own beliefs.
 
-    `placed` (by predicate) and `in_hands` (by class) are the progress, where more is known of it; `finds`
-    says where things of the task turned up, of which those are told that the beliefs know.
+    `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
+    turned up, of which those are told that the beliefs know; `found_before` is of earlier episodes.
     """
-    things = episode.by_id()
-    done = beliefs.placed(episode.goals) if placed is None else placed
+
+    placed: Mapping[str, int] | None = None
+    in_hands: Mapping[str, int] = field(default_factory=dict)
+    finds: Mapping[str, str] = field(default_factory=dict)
+    found_before: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def knowledge_of(
+    episode: Episode, beliefs: Beliefs, workers: Sequence[Worker], announced: Announced | None = None
+) -> Knowledge:
+    """Say what beliefs come to, with what was announced to all."""
+    things, announced = episode.by_id(), announced or Announced()
+    done = beliefs.placed(episode.goals) if announced.placed is None else announced.placed
     return Knowledge(
         step=beliefs.step,
         needs=[_need(goal, beliefs, things, done) for goal in episode.goals],
@@ -65,9 +69,9 @@ def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs)
         containers=[_container(each, beliefs, things) for each in beliefs.containers()],
         items=[_item(each, beliefs, episode.goals) for each in beliefs.objects()],
         workers=list(workers),
-        in_hands=dict(in_hands or {}),
-        found=_found(beliefs, finds or {}),
-        found_before=dict(found_before or {}),
+        in_hands=dict(announced.in_hands),
+        found=_found(beliefs, announced.finds),
+        found_before=dict(announced.found_before),
     )
 
 
@@ -143,8 +147,9 @@ def options_of(
     here = (beliefs.room, *beliefs.position)
     spots = {each.id: _spot(each) for each in beliefs.things.values()}
     spots |= {spot.id: spot for spot in _spots(knowledge) if spot.room != NOWHERE}
-    names = {room.id: room.name for room in knowledge.rooms}
-    options = [_option(macro, here, knowledge, spots, names, plan) for macro in macros]
+    options = [_option(macro, spots, here, knowledge) for macro in macros]
+    if plan is not None:
+        options = [_marked(option, plan.macro) for option in options]
     return sorted(options, key=lambda option: not option.under_way)
 
 
@@ -157,31 +162,19 @@ def _spot(known: Known) -> Spot:
     return Spot(id=known.id, name=known.name, room=known.room, x=x, z=z)
 
 
-def _option(  # noqa: PLR0913, PLR0917
-    macro: Macro,
-    here: Corner,
-    knowledge: Knowledge,
-    spots: Mapping[int, Spot],
-    rooms: Mapping[int, str],
-    plan: Plan | None,
-) -> Option:
-    spot = spots.get(macro.target) if macro.target is not None else None
-    under_way = plan is not None and _same(plan.macro, macro)
+def _option(macro: Macro, spots: Mapping[int, Spot], here: Corner, knowledge: Knowledge) -> Option:
+    spot = None if macro.target is None else spots.get(macro.target)
+    option = Option(kind=macro.kind, target=macro.target, name=macro.name)
     if spot is None:
-        return Option(kind=macro.kind, target=macro.target, name=macro.name, under_way=under_way)
+        return option
     measure = steps_into if macro.kind == "goexplore" else steps_to_act
-    return Option(
-        kind=macro.kind,
-        target=macro.target,
-        name=macro.name,
-        room=rooms.get(spot.room, ""),
-        steps=measure(knowledge, here, spot),
-        under_way=under_way,
-    )
+    room = next((room.name for room in knowledge.rooms if room.id == spot.room), "")
+    return option.model_copy(update={"room": room, "steps": measure(knowledge, here, spot)})
 
 
-def _same(one: Macro, other: Macro) -> bool:
-    return (one.kind, one.target) == (other.kind, other.target)
+def _marked(option: Option, macro: Macro) -> Option:
+    """Mark the option that is under way already."""
+    return option.model_copy(update={"under_way": (option.kind, option.target) == (macro.kind, macro.target)})
 
 
 def macro_of(option: Option) -> Macro:

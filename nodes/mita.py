@@ -7,6 +7,11 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   placed, held and found ("found and put", figure 2). Finding one is therefore a change of progress too.
 - `H_i` and what a member reports of its belief are a truncated window: what it saw in its latest `window`
   steps, and its latest `window` actions. What fell out of it the manager knows only from a synopsis.
+- What a member may do, and so its own proposal, comes from all that it believes, not from the window alone:
+  its body knows where it was. A proposal tells the manager where its target is, however old that sight is.
+- The manager is told both: by fields that a rule reads (what the window and the proposals tell, and what the
+  synopses say was checked, explored and found), and a model by words (the reports and the narratives) and by
+  the options, which follow from those fields.
 - An allocation tells the member where its target is, so that it can carry it out; nothing else of the
   manager's knowledge reaches a member.
 - Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
@@ -40,6 +45,7 @@ from prompts.household import Option
 from prompts.mita import (
     Report,
     Situation,
+    Synopsis,
     allocate_actions,
     propose_action,
     summarise_passage,
@@ -94,14 +100,12 @@ async def negotiate(state: Asked, runtime: Context) -> Update:
     except BadAnswer as bad:
         return _fallen_back(situation, bad)
     choice = asked.value.choice if at_random is None else at_random
-    proposal = Proposed(
-        member=situation.me, reason=asked.value.reason, option=situation.options[choice].model_dump()
-    )
-    return {
-        "proposals": [proposal],
-        "counters": answered(asked),
-        "answered_by": [f"member: {asked.responder}"],
-    }
+    proposal = _proposed(situation, situation.options[choice], asked.value.reason)
+    return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
+
+
+def _proposed(situation: Situation, option: Option, reason: str) -> Update:
+    return {"proposals": [Proposed(member=situation.me, reason=reason, option=option.model_dump())]}
 
 
 def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
@@ -110,8 +114,7 @@ def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
         situation.options,
         key=lambda each: (not each.under_way, each.kind == "wait", each.steps),
     )
-    proposal = Proposed(member=situation.me, reason=f"fallback: {bad}", option=option.model_dump())
-    return {"proposals": [proposal], "counters": unusable()}
+    return _proposed(situation, option, f"fallback: {bad}") | {"counters": unusable()}
 
 
 def who_decides(state: State, runtime: Context) -> Literal["allocate", "follow_proposals"]:
@@ -122,7 +125,11 @@ def who_decides(state: State, runtime: Context) -> Literal["allocate", "follow_p
 async def follow_proposals(state: State, runtime: Context) -> Update:
     """Carry out what each member proposed (the paper's ablation: without allocation)."""
     runtime.stream_writer({"step": "follow_proposals", "proposals": _told(state)})
-    return _decided(state, [Option.model_validate(each["option"]) for each in in_order(state)], "")
+    return _decided(state, runtime, _wishes(state), "")
+
+
+def _wishes(state: State) -> list[Option]:
+    return [Option.model_validate(each["option"]) for each in in_order(state)]
 
 
 def _told(state: State) -> list[dict[str, Any]]:
@@ -136,40 +143,42 @@ def _told(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
+def _decided(state: State, runtime: Context, options: Sequence[Option], reason: str) -> Update:
+    """Note the joint action; for the next synopsis too, where there will be one."""
     macros = [macro_of(option) for option in options]
+    update: Update = {"decided": [macro.model_dump(mode="json") for macro in macros], "reason": reason}
+    if not runtime.context.summary:
+        return update
     actions = [f"step {state['steps']}: {NAMES[n]}: {macro}" for n, macro in enumerate(macros)]
-    return {
-        "decided": [macro.model_dump(mode="json") for macro in macros],
-        "actions": [*state["actions"], *actions],
-        "reason": reason,
-    }
+    return update | {"actions": [*state["actions"], *actions]}
 
 
 async def allocate(state: State, runtime: Context) -> Update:
     """Let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
     beliefs, team = beliefs_of(state), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
-    proposed = [Option.model_validate(each["option"]) for each in in_order(state)]
     try:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
-        runtime.stream_writer({"step": "allocate", "fallback": str(bad), "proposals": _told(state)})
-        return _decided(state, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
+        return _left_to_the_members(state, runtime, bad)
     chosen = [_chosen(state, runtime, report, asked.value.of(n)) for n, report in enumerate(given.members)]
-    runtime.stream_writer(
-        {
-            "step": "allocate",
-            "proposals": _told(state),
-            "allocation": [str(option) for option in chosen],
-            "reason": asked.value.reason,
-        }
-    )
-    return _decided(state, chosen, asked.value.reason) | {
+    _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
+    return _decided(state, runtime, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
         "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
     }
+
+
+def _tell(state: State, runtime: Context, **outcome: Any) -> None:
+    runtime.stream_writer({"step": "allocate", "proposals": _told(state), **outcome})
+
+
+def _left_to_the_members(state: State, runtime: Context, bad: BadAnswer) -> Update:
+    """Let each do as it proposed, where the manager's answer stayed unusable."""
+    _tell(state, runtime, fallback=str(bad))
+    wishes = _wishes(state)
+    return _decided(state, runtime, wishes, f"fallback: {bad}") | {"counters": unusable(len(wishes))}
 
 
 def _chosen(state: State, runtime: Context, report: Report, choice: int) -> Option:
@@ -202,24 +211,27 @@ async def summarise(state: State, runtime: Context) -> Update:
     beliefs = beliefs_of(state)
     team = together([since(known, state["last_step"] + 1) for known in beliefs])
     given = passage_of(state, beliefs, team)
-    now = {"last": state["assessed"], "last_step": state["steps"]}
     try:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
         runtime.stream_writer({"step": "summarise", "fallback": str(bad)})
         return {"counters": unusable()}  # the record stays, and the next synopsis covers it
-    told = Told(
-        step=state["steps"],
-        change=given.change,
-        synopsis=asked.value.model_dump(),
-        named=named_in(asked.value, team),
-    )
     runtime.stream_writer({"step": "summarise", "synopsis": asked.value.narrative})
-    return now | {
-        "actions": [],
-        "synopses": [*state["synopses"], told],
+    return _appended(state, asked.value, given.change, team) | {
         "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
+    }
+
+
+def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
+    """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
+    step, named = state["steps"], named_in(synopsis, team)
+    told = Told(step=step, change=change, synopsis=synopsis.model_dump(), named=named)
+    return {
+        "last": state["assessed"],
+        "last_step": step,
+        "actions": [],
+        "synopses": [*state["synopses"], told],
     }
 
 

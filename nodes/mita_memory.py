@@ -52,7 +52,6 @@ def named_in(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
         *synopsis.unchecked,
         *(found.thing for found in synopsis.found),
         *(found.place for found in synopsis.found),
-        *(promise.target for promise in synopsis.promised),
     }
     return [team.things[each].model_dump(mode="json") for each in sorted(ids) if each in team.things]
 

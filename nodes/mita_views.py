@@ -5,53 +5,46 @@ from typing import Any
 
 from environments.household.beliefs import Beliefs, Known
 from environments.household.scene import NAMES
-from nodes import household
-from nodes.household import (
-    Context,
-    beliefs_of,
-    episode_of,
-)
-from nodes.household_views import knowledge_of, options_of, worker_of
+from nodes.household import CLAIMING, Context, beliefs_of, episode_of, world_of
+from nodes.household_views import Announced, knowledge_of, options_of, view_of, worker_of
 from nodes.mita_state import Progress, Proposed, State, Told, in_order, plans_of, since
 from prompts.household import Knowledge, Option, Worker
-from prompts.mita import (
-    CrossContext,
-    Report,
-    Situation,
-    Synopsis,
-)
+from prompts.mita import CrossContext, Report, Situation, Synopsis
 
 
 def situation_of(state: State, runtime: Context, beliefs: Sequence[Beliefs], number: int) -> dict[str, Any]:
     """Show a member what it sees, believes, did, heard; its options by its own belief."""
-    episode, window = episode_of(state), runtime.context.window
-    plans = plans_of(state)
-    known = beliefs[number]
-    me = worker_of(number, known, plans[number])
-    knowledge = knowledge_of(
-        episode,
-        known,
-        [me],
-        placed=state["assessed"]["placed"],
-        in_hands=state["assessed"]["held"],
-        finds=state["finds"],
-        found_before=state["found_before"],
+    plans, known = plans_of(state), beliefs[number]
+    knowledge = _with_progress(state, known, [worker_of(number, known, plans[number])])
+    others = {n: plan.macro for n, plan in enumerate(plans) if n != number and plan is not None}
+    view = view_of(
+        knowledge,
+        number,
+        _options_of(state, known, knowledge, number),
+        taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
     )
-    observation = household.world_of(state).observe(number)
-    others = [(n, plan) for n, plan in enumerate(plans) if n != number and plan is not None]
     return Situation(
-        **dict(knowledge),
-        me=number,
-        taken=[plan.macro.target for _, plan in others if plan.macro.kind in household.CLAIMING],
-        options=options_of(observation, known, knowledge, episode.goals, plans[number]),
+        **dict(view),
         name=NAMES[number],
         task=task_of(knowledge),
         progress=progress_in_words(state["assessed"]),
         observation=seen_since(known, known.step),
         belief=known.words(),
-        done="\n".join(state["members"][number]["history"][-window:]),
-        dialogue="\n".join(f"{NAMES[n]}: {plan.macro}" for n, plan in others),
+        done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
+        dialogue="\n".join(f"{NAMES[n]}: {each}" for n, each in others.items()),
     ).model_dump(mode="json")
+
+
+def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
+    """Say what beliefs come to, with the progress that the whole team is told."""
+    placed, held = state["assessed"]["placed"], state["assessed"]["held"]
+    announced = Announced(placed, held, state["finds"], state["found_before"])
+    return knowledge_of(episode_of(state), beliefs, workers, announced)
+
+
+def _options_of(state: State, beliefs: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+    observation = world_of(state).observe(number)
+    return options_of(observation, beliefs, knowledge, episode_of(state).goals, plans_of(state)[number])
 
 
 def task_of(knowledge: Knowledge) -> str:
@@ -72,7 +65,10 @@ def seen_since(beliefs: Beliefs, step: int) -> str:
 
 
 def known_to_the_manager(state: State, runtime: Context) -> Beliefs:
-    """Put together what the manager knows: the synopses, and what the members report of late."""
+    """Put together what the manager knows: the synopses, and what the members report of late.
+
+    A proposal tells where its target is, however long ago the member saw it.
+    """
     team = Beliefs(agent=-1, step=state["steps"])
     for told in state["synopses"]:
         _recall(team, told)
@@ -80,7 +76,15 @@ def known_to_the_manager(state: State, runtime: Context) -> Beliefs:
     for known in beliefs_of(state):
         team.rooms = known.rooms
         team.merge(since(known, oldest))
+        team.merge(_named_by(state["proposals"], known))
     return team
+
+
+def _named_by(proposals: Sequence[Proposed], known: Beliefs) -> Beliefs:
+    """Return what a member knows of the target of its proposal."""
+    targets = [each["option"]["target"] for each in proposals if each["member"] == known.agent]
+    things = {target: known.things[target] for target in targets if target in known.things}
+    return Beliefs(agent=known.agent, things=things)
 
 
 def _recall(team: Beliefs, told: Told) -> None:
@@ -97,17 +101,11 @@ def cross_context_of(
     state: State, runtime: Context, beliefs: Sequence[Beliefs], team: Beliefs
 ) -> CrossContext:
     """Collect each member's proposal, belief and observation (eq. 3), with C, p and T."""
-    episode, plans = episode_of(state), plans_of(state)
-    workers = [worker_of(number, known, plans[number]) for number, known in enumerate(beliefs)]
-    knowledge = knowledge_of(
-        episode,
-        team,
-        workers,
-        placed=state["assessed"]["placed"],
-        in_hands=state["assessed"]["held"],
-        finds=state["finds"],
-        found_before=state["found_before"],
-    )
+    workers = [
+        worker_of(number, known, plan)
+        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
+    ]
+    knowledge = _with_progress(state, team, workers)
     oldest = state["steps"] - runtime.context.window
     return CrossContext(
         **dict(knowledge),
@@ -115,35 +113,39 @@ def cross_context_of(
         progress=progress_in_words(state["assessed"]),
         synopses="\n".join(Synopsis.model_validate(told["synopsis"]).narrative for told in state["synopses"]),
         members=[
-            _report(state, team, knowledge, worker, proposed, seen_since(beliefs[worker.number], oldest))
+            _report(worker, beliefs[worker.number], proposed, options, oldest)
             for worker, proposed in zip(workers, in_order(state), strict=True)
+            for options in [_offered(state, team, knowledge, worker.number)]
         ],
     )
 
 
-def _report(  # noqa: PLR0913, PLR0917
-    state: State, team: Beliefs, knowledge: Knowledge, worker: Worker, proposed: Proposed, belief: str
-) -> Report:
-    """Say of one member what it sees, believes of late and proposes, and what it may do.
+def _offered(state: State, team: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+    """List what a member may do by what it and the manager know together.
 
-    It may do what is possible by what it and the manager know together: a member says so where something
-    is not as the manager believes.
+    A member says so where something is not as the manager believes. What it proposed is among it.
     """
-    episode = episode_of(state)
-    own = beliefs_of(state)[worker.number]
-    maps = ("things", "lost", "checked", "room_seen")
-    told = own.model_copy(update={name: dict(getattr(own, name)) for name in maps})
+    told = beliefs_of(state)[number]
     told.merge(team)
-    observation = household.world_of(state).observe(worker.number)
-    options = options_of(observation, told, knowledge, episode.goals, plans_of(state)[worker.number])
+    options = _options_of(state, told, knowledge, number)
+    wish = Option.model_validate(in_order(state)[number]["option"])
+    return options if any(_same(option, wish) for option in options) else [*options, wish]
+
+
+def _same(one: Option, other: Option) -> bool:
+    return (one.kind, one.target) == (other.kind, other.target)
+
+
+def _report(
+    worker: Worker, own: Beliefs, proposed: Proposed, options: Sequence[Option], oldest: int
+) -> Report:
+    """Say of one member what it sees, believes of late and proposes, and what it may do."""
     wish = Option.model_validate(proposed["option"])
-    same = [n for n, option in enumerate(options) if (option.kind, option.target) == (wish.kind, wish.target)]
-    options = options if same else [*options, wish]
     return Report(
         worker=worker,
-        proposal=same[0] if same else len(options) - 1,
+        proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
         reason=proposed["reason"],
         observation=seen_since(own, own.step),
-        belief=belief,
-        options=options,
+        belief=seen_since(own, oldest),
+        options=list(options),
     )

@@ -1,8 +1,10 @@
 """The questions of MiTa: propose (eq. 2), allocate (eqs. 3 and 4), summarise (algorithm 1).
 
 A member proposes its next action from its own view. The manager chooses one action for each member from the
-cross-agent context, the synopses, the progress and the task. The synopsis is a narrative and the same in
-fields, from which the rule for allocation reads; a language model reads both.
+cross-agent context, the synopses, the progress and the task. A synopsis is a narrative and the same in
+fields. The fields become part of what the manager knows, from which the rule allocates and the options are
+made; a language model is shown the narratives, the reports and the options. What each member is about to do
+stands in the narrative only: the plan itself tells the next allocation.
 """
 
 from pydantic import BaseModel, Field
@@ -148,7 +150,7 @@ $members""",
 )
 def allocate_actions(given: CrossContext) -> Allocation:
     """Solve the joint assignment over ways, expectations, promises and duplication."""
-    team = [Hand(worker=each.worker, options=each.options) for each in given.members]
+    team = [Hand(worker=each.worker, options=each.options, proposal=each.proposal) for each in given.members]
     chosen = share_out(given, team)
     kept = sum(report.proposal == option for report, option in zip(given.members, chosen, strict=True))
     return Allocation(
@@ -181,13 +183,6 @@ class Found(BaseModel):
     place: int = Field(description="The number of the container, furniture or room that it is in or on.")
 
 
-class Promise(BaseModel):
-    """What a member is about to do."""
-
-    member: int
-    target: int
-
-
 class Passage(BaseModel):
     """What happened since the last change of progress (algorithm 1, lines 11 to 13)."""
 
@@ -212,7 +207,6 @@ class Synopsis(BaseModel):
     checked: list[int] = Field([], description="Containers whose inside is known.")
     unchecked: list[int] = Field([], description="Known containers that nobody has opened.")
     explored: list[int] = Field([], description="Rooms that somebody was in.")
-    promised: list[Promise] = Field([], description="What each member is about to do.")
 
 
 @prompt(
@@ -222,8 +216,7 @@ where, which containers and rooms were checked and which were not, what is promi
 by the numbers that stand in parentheses, and only such as occur below. {DATA}
 Reply with one JSON object, e.g. {{"narrative": "Alice checked the fridge and found wine; Bob explored the
 livingroom. Two kitchen cabinets remain unchecked.", "found": [{{"thing": 72, "place": 103}}], "placed": [],
-"checked": [103], "unchecked": [73, 74], "explored": [11, 267],
-"promised": [{{"member": 0, "target": 72}}]}}""",
+"checked": [103], "unchecked": [73, 74], "explored": [11, 267]}}""",
     user="""Task:
 $task
 
@@ -251,11 +244,6 @@ def summarise_passage(given: Passage) -> Synopsis:
         checked=[each.id for each in checked],
         unchecked=[each.id for each in unchecked],
         explored=[room.id for room in given.rooms],
-        promised=[
-            Promise(member=each.number, target=each.promised)
-            for each in given.workers
-            if each.promised is not None
-        ],
     )
 
 
@@ -265,12 +253,20 @@ def _narrative(
     sentences = [
         f"{given.change}.",
         _listed("Found and still loose", [f"{item.label} {item.holder}".strip() for item in loose]),
-        _listed("Checked", [each.label for each in checked]),
-        _listed("Still unchecked", [each.label for each in unchecked]),
+        _listed("Checked", _counted(checked)),
+        _listed("Still unchecked", _counted(unchecked)),
         _listed("Seen rooms", [room.label for room in given.rooms]),
         _listed("Under way", [f"{each.name}: {each.doing}" for each in given.workers if each.doing]),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _counted(containers: list[Container]) -> list[str]:
+    """Name a container that is the only one of its class, and count the others."""
+    classes: dict[str, list[Container]] = {}
+    for each in containers:
+        classes.setdefault(each.name, []).append(each)
+    return [alike[0].label if len(alike) == 1 else f"{len(alike)} {name}s" for name, alike in classes.items()]
 
 
 def _listed(what: str, names: list[str]) -> str:
@@ -279,16 +275,33 @@ def _listed(what: str, names: list[str]) -> str:
 
 @summarise_passage.check
 def synopsis_names_what_was_told(given: Passage, answer: Synopsis) -> None:
-    """Refuse numbers that do not occur in the record, and a synopsis without words."""
+    """Refuse numbers and claims that the record does not bear out, and a synopsis without words.
+
+    What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
+    """
     if not answer.narrative.strip():
         raise ValueError("The narrative is empty: say in words what happened.")
-    things = {item.id for item in given.items}
-    containers = {each.id for each in given.containers}
-    rooms = {room.id for room in given.rooms}
-    _occur([*answer.placed, *(each.thing for each in answer.found)], things, "thing")
-    _occur([*answer.checked, *answer.unchecked], containers, "container")
-    _occur(answer.explored, rooms, "room")
-    _occur([each.member for each in answer.promised], {each.number for each in given.workers}, "member")
+    _occur([*answer.placed, *(each.thing for each in answer.found)], {e.id for e in given.items}, "thing")
+    _occur([*answer.checked, *answer.unchecked], {each.id for each in given.containers}, "container")
+    _occur(answer.explored, {room.id for room in given.rooms}, "room")
+    checked = {each.id for each in given.containers if each.checked is not None}
+    _hold(set(answer.checked) <= checked, "checked names a container that nobody has opened")
+    _hold(not set(answer.unchecked) & checked, "unchecked names a container that was opened")
+    placed = {item.id for item in given.items if item.placed}
+    _hold(set(answer.placed) <= placed, "placed names a thing that is not where it belongs")
+    for found in answer.found:
+        _hold(found.place in _places_of(given, found.thing), f"{found.thing} was not seen at {found.place}")
+
+
+def _places_of(given: Passage, thing: int) -> set[int]:
+    """Return by which numbers the place of a thing may be named: what holds it, and the room."""
+    rooms = {item.room for item in given.items if item.id == thing}
+    return rooms | {given.places[thing]}
+
+
+def _hold(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise ValueError(f"Say only what was told: {otherwise}.")
 
 
 def _occur(numbers: list[int], known: set[int], what: str) -> None:

@@ -20,6 +20,7 @@ from mneme.errors import BadInput
 from mneme.settings import settings
 
 RULES = ("--model", "rules")
+NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +28,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-def mneme(home: Path, *words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+def mneme(home: Path, *words: str, status: int = 0, columns: int = 200) -> "subprocess.CompletedProcess[str]":
     told = subprocess.run(
         [sys.executable, "-m", "mneme", "household", *words],
-        env=environment(home),
+        env={**environment(home), "COLUMNS": str(columns)},
         capture_output=True,
         text=True,
         check=False,
@@ -41,7 +42,7 @@ def mneme(home: Path, *words: str, status: int = 0) -> "subprocess.CompletedProc
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "MNEME_HOME": str(home), "LANGSMITH_TRACING": "false", "COLUMNS": "200"}
+    return {**os.environ, "MNEME_HOME": str(home), "LANGSMITH_TRACING": "false", "MNEME_OLLAMA_URL": NOWHERE}
 
 
 def ended(told: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
@@ -91,6 +92,45 @@ class TestRuns:
     def test_a_name_that_is_over_is_not_played_again(self, home: Path, tea: dict[str, Any]) -> None:
         again = mneme(home, "run", "--name", "tea", *RULES, status=1)
         assert "is over" in again.stderr
+
+    def test_what_never_began_is_a_row_among_others(self, home: Path, tea: dict[str, Any]) -> None:
+        broken = {"empty": "", "half": '{"kind": "epi', "line": '{"kind": "epi\n', "foreign": "7\n"}
+        traces = [home / "household" / f"{name}.jsonl" for name in broken]
+        for trace, text in zip(traces, broken.values(), strict=True):
+            trace.write_text(text)
+        rows = [json.loads(line) for line in mneme(home, "list", "--json").stdout.splitlines()]
+        shown = mneme(home, "list", columns=40).stdout
+        for trace in traces:
+            trace.unlink()
+        outcomes = {row["run"]: (row["outcome"], row["at_least"]) for row in rows}
+        assert outcomes == {"tea": ("done", tea["bound"]), **dict.fromkeys(broken, ("never began", None))}
+        assert {*broken, "tea", "manager:", "outcome"} <= {*shown.split()}, "no word is broken"
+
+    def test_only_what_began_a_run_goes_on_with_it(self, here: Path, tea: dict[str, Any]) -> None:
+        begun = lines(Path(tea["trace"]))[:9]
+        trace = here / "household" / "kk.jsonl"
+        trace.parent.mkdir(parents=True)
+        trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
+        play = ("--name", "kk", "--task", "Prepare Tea", "--agents", "4", "--seed", "5")
+        told = refused(*play, "--no-allocation", "--manager-model", "ollama:nope", *RULES)
+        assert told == "--manager-model, --allocation, --agents: the run 'kk' was begun otherwise."
+        assert trace.read_text().count("\n") == 9
+
+    def test_another_command_begins_another_run(self, home: Path, tea: dict[str, Any]) -> None:
+        begun = lines(Path(tea["trace"]))[:9]
+        trace = home / "household" / "prepare-tea-3-5.jsonl"
+        trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
+        told = mneme(home, "run", "--task", "Prepare Tea", "--seed", "5", "--no-summary", *RULES)
+        assert told.stdout.startswith("prepare-tea-3-5-2 begins")
+        cut_short = mneme(home, "replay", "prepare-tea-3-5")
+        assert "was interrupted" in cut_short.stderr
+        trace.unlink()
+
+    def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
+        before = {*(home / "household").iterdir()}
+        told = mneme(home, "run", "--seed", "5", "--name", "mute", "--model", "ollama:nope", status=1)
+        assert "Ollama" in told.stderr
+        assert {*(home / "household").iterdir()} == before
 
     def test_a_run_that_does_not_exist_is_named(self, home: Path, tea: dict[str, Any]) -> None:
         assert "'supper'" in mneme(home, "replay", "supper", status=1).stderr
@@ -158,6 +198,7 @@ class TestBadInput:
             (("--agents", "50"), "agents"),
             (("--task", "Fly a kite"), "--task"),
             (("--name", "../up"), "--name"),
+            (("--name", ""), "--name"),
             (("--episode", "nowhere.json"), "nowhere.json"),
             (("--watch", "--json"), "--watch"),
             (("--model", "nobody"), "nobody"),

@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 
+from environments.household import generate, parse_episode
+from environments.household.bound import lower_bound
 from evals import household
 from evals.household import Options
-from evals.household_arms import Arm, Lineup, table_arms
+from evals.household_arms import Arm, Lineup, all_open, table_arms
 from evals.household_figures import AVERAGE, Played, mean_of
+from evals.household_notes import notes_of
 from evals.household_paper import CATEGORIES, paper_steps
 from evals.report import Report
 from mneme.errors import BadInput
 
+MORE = {"seed": 7000, "placed": ["seeded rule"], "bound_kind": "exact"}
 ROOT = Path(__file__).parents[1]
 DATA = Path(environ.get("MNEME_DATA", ROOT.parent / "shared" / "data")) / "cwah"
 MITA, COELA = Arm("MiTa", 2), Arm("CoELA", 2)
@@ -34,6 +38,8 @@ def test_an_interval_is_students() -> None:
     assert mean.is_clear
     assert str(mean_of([7])) == "7.0"
     assert not mean_of([7]).is_clear
+    assert f"{mean_of([7]):+.1f}" == "+7.0"
+    assert f"{mean_of([10, 12, 14]):+.1f}" == "+12.0 ±5.0"
 
 
 def test_efficiency_improvement_is_over_the_greater_value() -> None:
@@ -50,6 +56,44 @@ def test_a_pair_is_compared_over_the_episodes_that_both_played() -> None:
     assert gap is not None
     assert gap.mean.value == pytest.approx(-1)
     assert (gap.ahead, gap.level, gap.behind) == (1, 1, 1)
+
+
+def test_ahead_is_said_only_where_it_is_clear() -> None:
+    steps = {"Prepare Tea": [(20, 30), (21, 32), (22, 32)], "Wash Dishes": [(20, 90), (30, 20), (40, 42)]}
+    rows = [
+        row(arm, f"{category} {number}", pair[arm is COELA], category)
+        for category, pairs in steps.items()
+        for number, pair in enumerate(pairs)
+        for arm in (MITA, COELA)
+    ]
+    notes = notes_of(Played([each | MORE for each in rows]), Lineup([COELA, MITA], [], []), has_model=True)
+    [told] = [note for note in notes if "against CoELA" in note]
+    assert "clearly ahead: Prepare Tea." in told
+    assert "ahead on average, not clear: Wash Dishes, all together;" in told
+
+
+def test_many_small_gains_are_clear_by_the_paired_test() -> None:
+    gaps = [-1, -2, -1, -3, -1, -2, -1, -90, -1, -2]
+    rows = [row(MITA, str(n), 100 + gap) for n, gap in enumerate(gaps)]
+    gap = Played([*rows, *(row(COELA, str(n), 100) for n in range(10))]).difference(MITA, COELA)
+    assert gap is not None
+    assert not gap.mean.is_clear
+    assert gap.is_clear
+
+
+def test_a_category_that_the_paper_lacks_is_named() -> None:
+    played = Played([row(MITA, "a", 20) | MORE, row(MITA, "b", 20, "Read Book") | MORE | {"seed": 12}])
+    notes = notes_of(played, Lineup([MITA], [], []), has_model=True)
+    assert any("1 episodes are of no category of the paper (Read Book)" in note for note in notes)
+    assert any("1 of these 2 are among them" in note for note in notes), "seed 12 was tuned on"
+
+
+def test_the_informed_arm_finds_every_container_open() -> None:
+    episode = generate(7000, agents=2)
+    seen = all_open(episode)
+    assert {thing.id for thing in episode.things if thing.category == "container"} == set(seen.open)
+    assert parse_episode(seen.model_dump(mode="json")) == seen
+    assert lower_bound(seen).steps <= lower_bound(episode).steps
 
 
 def test_the_average_is_over_all_episodes() -> None:
@@ -114,7 +158,14 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(run
     assert arms["CoELA, 2, rules"]["cells"]["Average"]["episodes"] == 5
     assert arms["MiTa, 2, rules"]["over_bound"] >= 1
     assert all(Path(plot).stat().st_size > 10_000 for plot in first["plots"])
-    assert any("Answered by rules" in note for note in first["notes"])
+    notes = "\n".join(first["notes"])
+    assert "Answered by rules" in notes
+    assert "Episodes of the seeds 7000 to 7000; " in notes
+    assert "none of these is among them" in notes
+    assert "steps at window 3" in notes
+    assert "All other rows: window 10" in notes
+    assert arms["MiTa, 2, rules, all open"]["over_bound"] < arms["MiTa, 2, rules"]["over_bound"]
+    assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
 
     raw = Path(first["raw"])
     lines = raw.read_text().splitlines(keepends=True)

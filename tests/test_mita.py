@@ -35,7 +35,6 @@ from prompts.mita import (
     CrossContext,
     Found,
     Passage,
-    Promise,
     Proposal,
     Report,
     Situation,
@@ -100,21 +99,17 @@ async def test_a_broken_episode_is_refused_by_the_name_of_its_field() -> None:
         await builder.compile().ainvoke({"episode": episode}, context=context())
 
 
-async def test_allocation_and_synopses_save_steps() -> None:
-    episodes = [generate(seed, category, 3) for category in CATEGORIES for seed in (11, 12)]
-    whole = [await play(episode) for episode in episodes]
+async def test_allocation_avoids_conflicts_and_synopses_avoid_looking_twice() -> None:
+    episodes = [generate(11, category, 3) for category in CATEGORIES]
+    whole = [await play(episode, window=2) for episode in episodes]
     alone = [await play(episode, allocation=False) for episode in episodes]
-    forgetful = [await play(episode, summary=False) for episode in episodes]
-
-    def steps(results: Sequence[Any]) -> float:
-        return mean([float(result["steps"]) for result in results])
+    forgetful = [await play(episode, window=2, summary=False) for episode in episodes]
 
     def count(results: Sequence[Any], what: str) -> int:
         return sum(result["counters"][what] for result in results)
 
-    assert steps(whole) < steps(forgetful) < steps(alone)
     assert count(whole, "conflicts") == 0 < count(alone, "conflicts")
-    assert count(whole, "redundant") < count(forgetful, "redundant") < count(alone, "redundant")
+    assert count(whole, "redundant") == 0 < count(forgetful, "redundant")
 
 
 async def test_there_is_a_synopsis_whenever_progress_changed_and_only_then() -> None:
@@ -131,7 +126,7 @@ async def test_there_is_a_synopsis_whenever_progress_changed_and_only_then() -> 
     assert not (await play(generate(5, "Prepare a Meal", 3), summary=False))["synopses"]
 
 
-async def test_the_manager_knows_what_is_in_the_window_or_in_a_synopsis_and_nothing_else() -> None:
+async def test_the_manager_knows_what_is_in_the_window_a_synopsis_or_a_proposal_and_nothing_else() -> None:
     episode = generate(9, "Prepare Tea", 3)
     forgotten = {True: 0, False: 0}
     for summary in (True, False):
@@ -144,8 +139,11 @@ async def test_the_manager_knows_what_is_in_the_window_or_in_a_synopsis_and_noth
             known = known_to_the_manager(state, Runtime(context=chosen))
             everything = together([Beliefs.model_validate(each["beliefs"]) for each in state["members"]])
             named = {piece["id"] for told in state["synopses"] for piece in told["named"]}
+            proposed = {each["option"]["target"] for each in state["proposals"]}
             for thing, seen in everything.things.items():
-                in_window = seen.step >= state["steps"] - 2
+                if known.lost.get(thing) == seen.step:
+                    continue  # one member saw it in the step in which another missed it
+                in_window = seen.step >= state["steps"] - 2 or (thing in proposed and thing not in known.lost)
                 told = thing in named and thing not in known.lost
                 assert (thing in known.things) == (in_window or told)
                 forgotten[summary] += thing not in known.things
@@ -177,6 +175,22 @@ async def test_checkpoints_of_a_whole_episode_stay_small(tmp_path: Path) -> None
         )
     size = sum(os.stat(each).st_size for each in glob(f"{path}*"))  # noqa: PTH116, PTH207
     assert size / result["counters"]["rounds"] < 600_000
+
+
+async def test_without_synopses_no_record_is_kept_for_them() -> None:
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke(given(generate(5, "Prepare Tea", 2)), config, context=context(summary=False))
+    state: Any = (await graph.aget_state(config)).values
+    assert state["round"] > 3 and state["actions"] == []
+
+
+async def test_members_proposals_count_with_the_manager_but_cause_no_conflicts() -> None:
+    episodes = [generate(13, category, 3) for category in CATEGORIES[:3]]
+    sound = [(await play(each))["steps"] for each in episodes]
+    lapsing = [await play(each, member_lapses=1.0) for each in episodes]
+    assert [each["steps"] for each in lapsing] != sound
+    assert all(each["success"] and each["counters"]["conflicts"] == 0 for each in lapsing)
 
 
 async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
@@ -232,7 +246,7 @@ def sensible(body: Json) -> Answer:
         return {"reason": "The first.", "choices": [{"member": n, "option": n} for n in range(count)]}
     if "You keep the memory" in system:
         return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
-                "unchecked": [], "explored": [], "promised": []}  # fmt: skip
+                "unchecked": [], "explored": []}  # fmt: skip
     return {"reason": "The first.", "choice": 0}
 
 
@@ -320,7 +334,7 @@ async def test_a_synopsis_that_stays_unusable_is_made_up_for_by_the_next(
     def forgetful(body: Json) -> Answer:
         if "You keep the memory" in str(body["messages"][0]["content"]):
             return {"narrative": "Wrong.", "found": [{"thing": 4711, "place": 4712}], "placed": [],
-                    "checked": [], "unchecked": [], "explored": [], "promised": []}  # fmt: skip
+                    "checked": [], "unchecked": [], "explored": []}  # fmt: skip
         return sensible(body)
 
     with served(monkeypatch, Model("large"), brain=forgetful):
@@ -428,6 +442,35 @@ def test_a_team_sends_the_nearer_one_and_nobody_twice() -> None:
     assert len(claims) == len(set(claims)) == 2 and [each.kind for each in chosen].count("wait") == 1
 
 
+@pytest.mark.parametrize("proposal", [0, 1])
+def test_between_plans_as_good_as_each_other_the_proposal_decides(proposal: int) -> None:
+    left = Container(id=50, name="cabinet", room=1, x=1, z=4)
+    right = Container(id=51, name="cabinet", room=1, x=3, z=4)
+    knowledge = Knowledge(**flat(containers=[left, right]))
+    both = options_for(("gocheck", 50), ("gocheck", 51))
+    alone = Hand(worker=worker(0, 1, 2, 4), options=both, proposal=proposal)
+    assert share_out(knowledge, [alone]) == [proposal]
+
+
+def test_a_proposal_does_not_outweigh_what_is_much_better() -> None:
+    near = Container(id=50, name="fridge", room=1, x=1, z=2)
+    far = Container(id=51, name="cabinet", room=2, x=10, z=4)
+    knowledge = Knowledge(**flat(containers=[near, far]))
+    both = options_for(("gocheck", 50), ("gocheck", 51))
+    alone = Hand(worker=worker(0, 1, 2, 2), options=both, proposal=1)
+    assert share_out(knowledge, [alone]) == [0]
+
+
+def test_of_rounds_as_short_as_each_other_the_proposed_one_is_done() -> None:
+    things = [item(61, 1, 1, 3.5), item(62, 1, 3.5, 1)]
+    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=2)
+    knowledge = Knowledge(**flat(needs=[need], items=things))
+    both = options_for(("gograb", 61), ("gograb", 62))
+    for proposal in (0, 1):
+        alone = Hand(worker=worker(0, 1, 3.5, 3.5), options=both, proposal=proposal)
+        assert share_out(knowledge, [alone]) == [proposal]
+
+
 def test_who_has_full_hands_delivers_and_who_passes_the_target_does_too() -> None:
     things = [
         item(60, 1, 3, 3).model_copy(update={"held_by": 0}),
@@ -496,17 +539,25 @@ def passage() -> Passage:
         places={61: 40},
         containers=[fridge, stove],
         rooms=[Room(id=1, name="kitchen", room=1, x=2, z=2, seen=2)],
-        workers=[worker(0, 1, 2, 2).model_copy(update={"promised": 61, "doing": "gograb <wine> (61)"})],
+        workers=[worker(0, 1, 2, 2).model_copy(update={"doing": "gograb <wine> (61)"})],
     )
 
 
-def test_a_synopsis_says_all_that_was_found_checked_and_promised() -> None:
+def test_a_synopsis_says_all_that_was_found_checked_and_is_under_way() -> None:
     made = summarise_passage.verify(passage(), summarise_passage.rule(passage()))
     assert made.found == [Found(thing=61, place=40)]
     assert (made.checked, made.unchecked, made.explored) == ([40], [41], [1])
-    assert made.promised == [Promise(member=0, target=61)]
     for words in ("+1 wine", "<wine> (61) inside <fridge> (40)", "Still unchecked: <stove> (41)"):
         assert words in made.narrative
+    assert "Under way: M0: gograb <wine> (61)" in made.narrative
+
+
+def test_a_narrative_counts_containers_that_are_alike() -> None:
+    cabinets = [Container(id=70 + n, name="kitchencabinet", room=1, x=n, z=4) for n in range(8)]
+    told = passage().model_copy(update={"containers": [*passage().containers, *cabinets]})
+    made = summarise_passage.verify(told, summarise_passage.rule(told))
+    assert "Still unchecked: <stove> (41), 8 kitchencabinets." in made.narrative
+    assert made.unchecked == [41, *range(70, 78)]
 
 
 @pytest.mark.parametrize(
@@ -515,15 +566,33 @@ def test_a_synopsis_says_all_that_was_found_checked_and_promised() -> None:
         {"placed": [7]},
         {"checked": [7]},
         {"explored": [40]},
-        {"promised": [{"member": 3, "target": 61}]},
         {"found": [{"thing": 7, "place": 40}]},
         {"narrative": " "},
     ],
 )
 def test_a_synopsis_names_nothing_that_was_not_told(wrong: dict[str, Any]) -> None:
     made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
-    with pytest.raises(ValueError, match=r"number 7|number 40|number 3|empty"):
+    with pytest.raises(ValueError, match=r"number 7|number 40|empty"):
         summarise_passage.verify(passage(), made)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"checked": [41]}, "nobody has opened"),
+        ({"unchecked": [40]}, "was opened"),
+        ({"placed": [61]}, "not where it belongs"),
+        ({"found": [{"thing": 61, "place": 41}]}, "61 was not seen at 41"),
+        ({"found": [{"thing": 61, "place": 4712}]}, "61 was not seen at 4712"),
+    ],
+)
+def test_a_synopsis_claims_nothing_that_was_not_so(wrong: dict[str, Any], why: str) -> None:
+    made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
+    with pytest.raises(ValueError, match=why):
+        summarise_passage.verify(passage(), made)
+    by_its_room = made.model_copy(update={"found": [Found(thing=61, place=1)], "placed": []})
+    allowed = by_its_room.model_copy(update={"checked": [40], "unchecked": [41]})
+    assert summarise_passage.verify(passage(), allowed) == allowed
 
 
 def test_progress_is_what_the_members_believe_together() -> None:

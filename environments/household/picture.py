@@ -1,8 +1,9 @@
 """Pictures of a household: the floor plan with everything that matters, at a step or as an animation."""
 
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill, shorten
 from typing import Any
@@ -17,6 +18,7 @@ from matplotlib.patches import Circle, Rectangle
 from PIL import Image
 
 from environments.household.episode import Episode, Thing
+from environments.household.labels import DOOR, Labels, name_containers, name_rooms
 from environments.household.layout import Point, flat
 from environments.household.play import Frame
 from environments.household.scene import NAMES, Scene, scenes
@@ -52,14 +54,15 @@ def draw_step(
     played = {scene.step: scene for scene in scenes(episode, frames)}
     if step not in played:
         raise BadInput(f"There is no step {step}.", f"Steps 0 to {max(played)} were played.")
-    _Stage(episode, told or {}, SHARP).shot(played[step]).save(file)
+    _Stage(episode, told or {}, SHARP, played[step].open).shot(played[step]).save(file)
 
 
 def animate(
     episode: Episode, frames: Sequence[Frame], file: Path, told: Mapping[int, str] | None = None
 ) -> None:
     """Draw a whole episode as an animated GIF: a shot a step, or every so many steps of a long one."""
-    stage, played = _Stage(episode, told or {}, DOTS), scenes(episode, frames)
+    played = scenes(episode, frames)
+    stage = _Stage(episode, told or {}, DOTS, played[-1].open)
     stride = math.ceil(len(played) / MOST_SHOTS)
     shots = [stage.shot(scene) for scene in [*played[:-1:stride], played[-1]]]
     palette = _palette(shots[-1])
@@ -80,7 +83,7 @@ def _palette(shot: Image.Image) -> Image.Image:
 class _Stage:
     """The floor plan, drawn once, and what changes on it, drawn for each step."""
 
-    def __init__(self, episode: Episode, told: Mapping[int, str], dots: int) -> None:
+    def __init__(self, episode: Episode, told: Mapping[int, str], dots: int, opened: Collection[int]) -> None:
         self._episode, self._told = episode, told
         self._things = episode.by_id()
         names = episode.goal_names()
@@ -91,6 +94,7 @@ class _Stage:
         self._plan: Axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
         self._panel: Axes = figure.add_axes((0.70, 0.02, 0.29, 0.96))
         self._draw_plan()
+        self._write_names(opened)
         self._panel.set(xlim=(0, 1), ylim=(0, 1))
         self._panel.text(0, 0.005, LEGEND, va="bottom", fontsize=7.5, color=DIM)
         for axes in (self._plan, self._panel):
@@ -120,30 +124,29 @@ class _Stage:
             self._plan.add_patch(
                 _box(room, facecolor=FLOORS[number % len(FLOORS)], edgecolor=WALL, linewidth=2.5)
             )
-        for room in rooms:
-            x, z = room.center[0] - room.size[0] / 2 + 0.15, room.center[2] + room.size[2] / 2 - 0.15
-            self._plan.text(x, z, room.name, va="top", fontsize=9, color=WALL, style="italic", zorder=3)
         for _, _, (x, z) in self._episode.doors:
             self._plan.add_patch(
-                Circle((x, z), 0.42, facecolor="white", edgecolor=WALL, linewidth=1, zorder=2)
+                Circle((x, z), DOOR, facecolor="white", edgecolor=WALL, linewidth=1, zorder=2)
             )
         for thing in self._episode.things:
             if thing.category == "surface" and thing.id not in self._targets:
                 self._plan.add_patch(_box(thing, facecolor=FILLS[2], edgecolor="none", zorder=1))
-            if thing.category == "container" and thing.id not in self._targets:
-                self._name(thing)
         low, high = _bounds(rooms)
         self._plan.set(xlim=(low[0] - 0.4, high[0] + 0.4), ylim=(low[1] - 0.4, high[1] + 0.4), aspect="equal")
 
-    def _name(self, container: Thing) -> None:
-        """Write a container's name beside it, on the side of the room's middle."""
-        room = self._things[self._episode.room_of(container.id)]
-        below = container.center[2] > room.center[2]
-        z = container.center[2] + (-1 if below else 1) * (max(container.size[2], 0.3) / 2 + 0.06)
-        left = container.center[0] < room.center[0]
-        x = container.center[0] + (-1 if left else 1) * max(container.size[0], 0.3) / 2
-        look: dict[str, Any] = {"ha": "left" if left else "right", "va": "top" if below else "bottom"}
-        self._plan.text(x, z, container.name, fontsize=5.5, zorder=3, color=DIM, **look)
+    def _write_names(self, opened: Collection[int]) -> None:
+        """Name rooms, and the containers that matter, where they cover nothing that stays."""
+        labels = Labels(self._plan, self._canvas.get_renderer())
+        for _, _, (x, z) in self._episode.doors:
+            labels.keep_clear(x, z, 2 * DOOR, 2 * DOOR)
+        for room in self._episode.rooms():
+            labels.keep_walls_clear(room)
+        for thing in self._episode.things:
+            if thing.category == "container" or thing.id in self._targets:
+                labels.keep_clear(*flat(thing.center), max(thing.size[0], 0.3), max(thing.size[2], 0.3))
+        name_rooms(labels, self._episode, fontsize=9, color=WALL, style="italic", zorder=3)
+        others = {*opened} - self._targets
+        name_containers(labels, self._episode, others, fontsize=5.5, color=DIM, zorder=3)
 
     # ---------------------------------------------------------------- what changes
 
@@ -232,8 +235,13 @@ class _Stage:
             page.gap()
         if said := [self._told[step] for step in sorted(self._told) if step <= scene.step]:
             page.write("synopsis", weight="bold", size=8.5)
-            page.write(fill(shorten(said[-1], 260, placeholder=" …"), 48), size=8.5, colour="#555555")
+            page.write(fill(shorten(_shown(said[-1]), 260, placeholder=" …"), 48), size=8.5, colour="#555555")
         return page.artists
+
+
+def _shown(synopsis: str) -> str:
+    """Leave out of a synopsis which containers nobody has opened: the plan shows that."""
+    return re.sub(r"(Still )?[Uu]nchecked: [^.]*\.\s*", "", synopsis)
 
 
 class _Page:

@@ -47,12 +47,12 @@ def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     return values
 
 
-def is_on_the_way(errands: Errands, me: Worker, target: int, following: int) -> bool:
+def is_on_the_way(errands: Errands, me: Worker, target: int, following: int, detour: float = DETOUR) -> bool:
     """Say whether to deliver first: with both hands full, or where the target lies about on the way."""
     if len(me.hands) >= HANDS:
         return True
     around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)
-    return around - errands.steps(me.corner, following) <= DETOUR
+    return around - errands.steps(me.corner, following) <= detour
 
 
 def _merits_of_rounds(errands: Errands, me: Worker) -> dict[Aim, float]:

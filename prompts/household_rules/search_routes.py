@@ -30,6 +30,8 @@ LOOKING_AROUND = 2
 """Steps for each container that a room is expected to have."""
 AFTER_ENTRY = 3
 """Steps from a room's door to a thing that lies in it."""
+HEEDING = 1.0
+"""Steps within which plans are as good as each other; of such, the one that does as was proposed is taken."""
 
 Route = list[int]
 Trail = list[tuple[int, int]]
@@ -51,7 +53,10 @@ class Routes:
     routes.
     """
 
-    def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
+    def __init__(
+        self, errands: Errands, workers: Sequence[Worker], proposed: Sequence[int | None] = ()
+    ) -> None:
+        """Plan; `proposed` are the targets that the workers themselves would go to first."""
         self.errands = errands
         self._starts = [self._start(worker) for worker in workers]
         fetched = [item.id for item in errands.needed(workers)]
@@ -67,6 +72,7 @@ class Routes:
         self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
         self._ways_home = [self._way_home(worker) for worker in workers]
         self._promised = [_place_of(worker.promised, self.stops) for worker in workers]
+        self._proposed = [_place_of(target, self.stops) for target in proposed or [None] * len(workers)]
         self._routes: list[Route] = [[] for _ in workers]
         self._build()
 
@@ -113,14 +119,15 @@ class Routes:
         """Return the expected end, and a little of the mean."""
         ends = [NEVER] * len(self.stops)
         trails: list[Trail] = []
-        kept = 0
+        kept = heeded = 0
         for number, route in enumerate(routes):
             trail = self._follow(number, route, ends)
             if any(way for _, way in trail):
                 trails.append(trail)
             kept += bool(route) and route[0] == self._promised[number]
+            heeded += bool(route) and route[0] == self._proposed[number]
         mean = SOONER * float(sum(map(mul, ends, self._gains)))
-        return self._expected_end(ends, trails) + mean - KEEPING * kept
+        return self._expected_end(ends, trails) + mean - KEEPING * kept - HEEDING * heeded
 
     def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
         """Note for each stop when what is there would be home; return how far home it is for what is held."""

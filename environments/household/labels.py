@@ -1,0 +1,104 @@
+"""Where names stand on a floor plan, so that none covers another, a door or a piece of furniture."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from environments.household.episode import Episode, Thing
+
+MARGIN, INSIDE, DOOR = 0.08, 0.15, 0.42
+"""Metres between a piece of furniture and its name, and a wall and its room's; half the width of a door."""
+
+
+class Place(NamedTuple):
+    """A point in metres, and which side of a name lies there."""
+
+    x: float
+    z: float
+    ha: str
+    va: str
+
+
+class Labels:
+    """Write names on a plan whose limits are set, each at the first of its places that is free."""
+
+    def __init__(self, axes: Axes, renderer: Any) -> None:
+        self._axes, self._renderer = axes, renderer
+        self._taken: list[Bbox] = []
+        axes.apply_aspect()
+
+    def keep_clear(self, x: float, z: float, width: float, depth: float) -> None:
+        """Let no name cover an area, given by its middle and its sides."""
+        corners = [(x - width / 2, z - depth / 2), (x + width / 2, z + depth / 2)]
+        self._taken.append(Bbox(self._axes.transData.transform(corners)))
+
+    def keep_walls_clear(self, room: Thing) -> None:
+        """Let no name cross a wall of a room."""
+        (x, z), (width, depth) = (room.center[0], room.center[2]), (room.size[0], room.size[2])
+        for side in (-0.5, 0.5):
+            self.keep_clear(x + side * width, z, INSIDE, depth)
+            self.keep_clear(x, z + side * depth, width, INSIDE)
+
+    def write(self, name: str, places: Sequence[Place], **look: Any) -> Text | None:
+        """Write a name; where none of the places is free, leave it out."""
+        text = self._axes.text(0, 0, name, **look)
+        for place in places:
+            text.set(x=place.x, y=place.z, ha=place.ha, va=place.va)
+            extent = text.get_window_extent(self._renderer)
+            if not any(extent.overlaps(other) for other in self._taken):
+                self._taken.append(extent)
+                return text
+        text.remove()
+        return None
+
+
+def name_rooms(labels: Labels, episode: Episode, **look: Any) -> list[Text]:
+    """Write each room's name along a wall of it, or in its middle."""
+    named = [labels.write(room.name, _in_room(room), **look) for room in episode.rooms()]
+    return [text for text in named if text is not None]
+
+
+def name_containers(labels: Labels, episode: Episode, opened: Collection[int], **look: Any) -> list[Text]:
+    """Write the names of the containers that were opened, and once in a room those of others of a kind."""
+    containers = [thing for thing in episode.things if thing.category == "container"]
+    written: list[Text] = []
+    kinds: set[tuple[int, str]] = set()
+    for thing in sorted(containers, key=lambda each: each.id not in opened):
+        kind = (episode.room_of(thing.id), thing.name)
+        if thing.id not in opened and kind in kinds:
+            continue
+        room = next(room for room in episode.rooms() if room.id == kind[0])
+        if text := labels.write(thing.name, list(_beside(thing, room)), **look):
+            kinds.add(kind)
+            written.append(text)
+    return written
+
+
+def _in_room(room: Thing) -> list[Place]:
+    x, z = room.center[0], room.center[2]
+    across, along = room.size[0] / 2 - INSIDE, room.size[2] / 2 - INSIDE
+    sides = [(x - across, "left"), (x, "center"), (x + across, "right")]
+    walls = [(z + along, "top"), (z - along, "bottom"), (z, "center")]
+    parts = [(z + part * along, "center") for part in (0.7, 0.5, 0.3, -0.3, -0.5, -0.7)]
+    return [Place(at, height, ha, va) for height, va in [*walls, *parts] for at, ha in sides]
+
+
+def _beside(thing: Thing, room: Thing) -> Iterator[Place]:
+    """Give the places around a container that lie in its room: below, above, and at its sides."""
+    x, z = thing.center[0], thing.center[2]
+    across, along = max(thing.size[0], 0.3) / 2, max(thing.size[2], 0.3) / 2
+    if z > room.center[2]:
+        heights = [(z - along - MARGIN, "top"), (z + along + MARGIN, "bottom")]
+    else:
+        heights = [(z + along + MARGIN, "bottom"), (z - along - MARGIN, "top")]
+    inwards = "left" if x < room.center[0] else "right"
+    west, east = room.center[0] - room.size[0] / 2 + INSIDE, room.center[0] + room.size[0] / 2 - INSIDE
+    edge = max(x - across, west) if inwards == "left" else min(x + across, east)
+    within = [height for height in heights if abs(height[0] - room.center[2]) < room.size[2] / 2 - INSIDE]
+    beyond = x + across + MARGIN if inwards == "left" else x - across - MARGIN
+    yield Place(beyond, z, inwards, "center")
+    yield from (Place(edge, height, inwards, va) for height, va in within)
+    yield from (Place(x, height, "center", va) for height, va in within)
