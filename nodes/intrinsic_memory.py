@@ -2,7 +2,8 @@
 
 What the paper leaves open, and deviations:
 
-- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again.
+- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
+  or until somebody proposes something new or objects: what all accept, they accept in one state.
 - The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
 - Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
@@ -30,6 +31,7 @@ from nodes.discussion_context import (
 from nodes.discussion_person import Spoken, action, read_answer
 from nodes.discussion_state import Prepared, State, Update, heard, tokens_of
 from nodes.task_memories.interface import TaskMemory
+from prompts.discussion_rules import brings_new
 from prompts.intrinsic_memory import (
     Contribution,
     Delegating,
@@ -183,6 +185,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         title=role.title,
         message=value.message,
         reasoning=value.reasoning,
+        changes=isinstance(value, Contribution) and value.changes,
         accept=isinstance(value, Contribution) and value.accept,
         finalize=isinstance(value, Delegation) and value.finalize,
         context_tokens=window.tokens,
@@ -248,6 +251,7 @@ def _by_person(spoken: Spoken, role: Role, window: Window, state: State, table: 
         speaker=role.name,
         title=role.title,
         message=spoken.message,
+        changes=(role.name in table.team.deciders and not spoken.accept) or brings_new(spoken.message),
         accept=spoken.accept,
         finalize=spoken.finalize and may_end,
         person=True,

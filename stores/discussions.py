@@ -30,6 +30,7 @@ class Turn(BaseModel):
     title: str
     message: str
     reasoning: str = ""
+    changes: bool = False
     accept: bool = False
     finalize: bool = False
     person: bool = False

@@ -31,6 +31,7 @@ from nodes.context_window import f_context
 from nodes.discussion_context import DiscussionContext
 from prompts import memory_rules
 from prompts.discussion_document import write_document
+from prompts.discussion_rules import View
 from prompts.intrinsic_memory import (
     Contribution,
     Delegation,
@@ -411,6 +412,26 @@ class TestDiscussions:
         with pytest.raises(NotFound):
             await Discussions(edge_ledger, "local").memory("b", "data_engineer").now()
 
+    async def test_no_acceptance_is_older_than_the_last_proposal(self, edge_ledger: Ledger) -> None:
+        """What all accept is the solution as it stands: one full round since the last new item."""
+        result = await discuss(edge_ledger)
+        turns = await turns_of(edge_ledger, result)
+        last = max(turn.number for turn in turns if turn.changes)
+        team = load_team("data_pipeline")
+        accepted = {turn.speaker for turn in turns if turn.number >= last and turn.accept}
+        assert result["ended"] == "consensus" and accepted >= set(team.deciders)
+        assert "Proposal:" in turns[last - 1].message
+
+    async def test_roles_of_an_unknown_field_propose_what_the_task_demands(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, given(task=GREENHOUSE, team=greenhouse_team()))
+        document = result["document"]
+        assert result["ended"] == "consensus" and len(document) > 4, document
+        assert "below 28" in json.dumps(document) and "28 degrees" in result["report"]["plan"]
+
+    async def test_a_task_without_demands_leaves_the_roles_their_duties(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, given(task="A greenhouse for tomatoes.", team=greenhouse_team()))
+        assert result["ended"] == "consensus" and "mould" in json.dumps(result["document"]).lower()
+
     async def test_the_bound_on_turns_is_kept_and_said(self, edge_ledger: Ledger) -> None:
         result = await discuss(edge_ledger, max_turns=7)
         assert (result["ended"], result["turn"]) == ("turn limit", 7)
@@ -473,6 +494,54 @@ class TestDiscussions:
         assert result["answered_by"]["data_engineer"] == "ollama:llama3.1:8b"
         assert result["document"]["Component 1"]["pros"]
         assert len(double.chats) == 2 * 12 + 1, "a turn and a memory update each, and the document"
+
+
+GREENHOUSE = """Plan the climate control of a greenhouse.
+- The air must stay below 28 degrees in summer.
+- The sensors should work for a season without a new battery.
+- Mould must be seen within a day."""
+
+
+def greenhouse_team() -> dict[str, Any]:
+    """Return a team of a field that rules know nothing of, led as the shipped one is."""
+    team = load_team("data_pipeline").model_dump(mode="json")
+    template = team["roles"][0]["memory"]
+    grown = {"name": "grower", "title": "Grower", "description": "what plants need, mould, harvest"}
+    wired = {"name": "electrician", "title": "Electrician", "description": "sensors, wiring, power"}
+    experts = [each | {"memory": template} for each in (grown, wired)]
+    others = [each for each in team["roles"] if each["name"] not in team["speakers"]["workers"]]
+    speakers = team["speakers"] | {"workers": ["grower", "electrician"]}
+    return team | {"name": "greenhouse", "roles": [*experts, *others], "speakers": speakers}
+
+
+def a_view(*said: str, task: str = TASK) -> View:
+    duties = load_team("data_pipeline").role("data_engineer").description
+    turns = [f"Client (a person):\n{each}" for each in said]
+    return View(duties, task, "", turns, "Component", ["pros", "cons"])
+
+
+@pytest.mark.parametrize(
+    ("said", "wished"),
+    [
+        ("Where is the data catalogue?", True),
+        ("There is no data catalogue yet.", True),
+        ("Please add a data catalogue.", True),
+        ("No data catalogue, please.", False),
+        ("We can do without a data catalogue.", False),
+        ("Only one data catalogue at most.", False),
+        ("I do not want a data catalogue.", False),
+    ],
+)
+def test_a_persons_refusal_is_no_wish(said: str, wished: bool) -> None:
+    names = [kind.name for kind in a_view(said).mine]
+    assert ("Data catalogue" in names) == wished
+
+
+def test_what_a_person_refused_is_proposed_by_nobody_and_can_be_wished_for_again() -> None:
+    first = a_view().mine[0].name
+    refused, again = f"No {first.lower()}.", f"I was wrong: add {first.lower()}."
+    assert first not in [kind.name for kind in a_view(refused).mine]
+    assert first in [kind.name for kind in a_view(refused, again).mine]
 
 
 def with_model(team: Team, name: str, who: str) -> dict[str, Any]:
@@ -544,7 +613,7 @@ class TestResuming:
         async with open_checkpointer(file) as saver:
             with pytest.raises(Dead):
                 await discuss(edge_ledger, given(team=scripted), saver, max_turns=9)
-        said = Contribution(reasoning="so", message="Going on.", accept=True)
+        said = Contribution(reasoning="so", message="Going on.", changes=False, accept=True)
         memory = {"reason": "so", "memory": empty(team.role("ml_engineer").memory)}
         script("mortal", {"contribute": [said], "update_memory": [json.dumps(memory)]})
         async with open_checkpointer(file) as saver:  # as another process would
