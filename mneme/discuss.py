@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.syntax import Syntax
 
 from mneme.discussion_operations import DiscussionOperations
-from mneme.discussion_report import ENDINGS, write_report
+from mneme.discussion_report import ending, write_report
 from mneme.errors import BadInput
 from mneme.home import open_operations
 from mneme.show import console, print_json, print_table
@@ -180,7 +180,7 @@ def _words(question: Values) -> Values | None:
 
 
 def _may_end(question: Values) -> bool:
-    return not question["outstanding"] and _yes("call for the document, if you are the delegate?")
+    return bool(question["may_finalize"]) and _yes("call for the document?")
 
 
 def _approval() -> Values | None:
@@ -237,7 +237,7 @@ def _print_end(ended: Discussion, files: Sequence[Path], as_json: bool) -> None:
             }
         )
         return
-    console.print(f"\n[bold]{ENDINGS[ended.ended]}[/] {ended.turns} turns, {ended.tokens} tokens.")
+    console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.")
     for file in files:
         console.print(str(file), soft_wrap=True)
 
@@ -284,7 +284,7 @@ async def show(owner: str, discussion: str, as_json: bool) -> None:
     for turn in turns:
         print_json(turn) if as_json else _print_turn(turn)
     if not as_json:
-        console.print(f"\n[bold]{ENDINGS[about.ended]}[/]")
+        console.print(f"\n[bold]{escape(ending(about))}[/]")
         console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
 
 

@@ -28,6 +28,7 @@ class Result(TypedDict, total=False):
 
     discussion_id: str
     ended: Ending
+    lacks: str
     turn: int
     document: dict[str, Any]
     report: dict[str, str]
@@ -51,6 +52,9 @@ class State(Given, Result, total=False):
     finalize: bool
     held: dict[str, Any]
     approved: bool
+    bound: int
+    person: str
+    approve: bool
 
 
 def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:

@@ -91,7 +91,7 @@ class View:
 
     @property
     def called_for(self) -> list[Kind]:
-        """Return what the task calls for, and what a person has wished for since; nothing that was refused."""
+        """Return what the task calls for, and what a person has wished for since, less what was refused."""
         wishes = "\n".join(self.wishes)
         asked = kinds_for(self.item, f"{self.task}\n{wishes}")
         wished = [kind for kind in asked if words(kind.name) <= words(wishes)]
@@ -109,7 +109,8 @@ class View:
         Of whose field nothing is known, that one stands for what the task demands, or for its own duties.
         """
         own = [kind for kind in self.called_for if is_competent(self.duties, kind)] or self._unknown_field
-        own.sort(key=lambda kind: not kind.specific)
+        wished = words("\n".join(self.wishes))
+        own.sort(key=lambda kind: (not words(kind.name) <= wished, not kind.specific))
         asked = "\n".join([*self.gaps, *self.wishes])
         core = CORE if self.knows_its_field else len(own)
         return own[:core] + [kind for kind in own[core:] if words(kind.name) <= words(asked)]

@@ -34,6 +34,11 @@ class Role(Strict):
     model: str = Field("", description="Who answers for it; empty: as for the whole team.")
     memory: Any = Field(description="MT_n: slots, nested; each says what it is for.")
 
+    @property
+    def specification(self) -> str:
+        """Return R_n in words: who it is, and its expertise and objectives."""
+        return f"{self.title}: {self.description}"
+
 
 class RoundRobin(Strict):
     """σ that goes round: each speaks in turn, until all have accepted."""

@@ -412,6 +412,39 @@ class TestDiscussions:
         with pytest.raises(NotFound):
             await Discussions(edge_ledger, "local").memory("b", "data_engineer").now()
 
+    async def test_a_bound_with_nothing_said_yet_ends_in_no_document_and_says_so(
+        self, edge_ledger: Ledger
+    ) -> None:
+        result = await discuss(edge_ledger, max_turns=1)
+        assert (result["ended"], result["turn"], result["document"]) == ("turn limit", 1, {})
+        assert (
+            result["lacks"]
+            == "No PIPELINE_OVERVIEW.json: it needs at least 1 of Component, and 0 were found."
+        )
+        assert "Not agreed by all" in result["report"]["summary"]
+        kept = await Discussions(edge_ledger, "local").get("d")
+        assert (kept.ended, kept.lacks) == ("turn limit", result["lacks"])
+
+    async def test_fewer_items_than_a_document_needs_make_none(self, edge_ledger: Ledger) -> None:
+        team = load_team("data_pipeline").model_dump(mode="json")
+        team["document"]["least"] = 50
+        result = await discuss(edge_ledger, given(team=team))
+        assert result["ended"] == "consensus" and not result["document"]
+        assert "at least 50 of Component" in result["lacks"] and "Kinesis" in result["report"]["summary"]
+
+    async def test_what_a_discussion_was_begun_with_holds_when_it_is_resumed(
+        self, edge_ledger: Ledger
+    ) -> None:
+        saver = InMemorySaver()
+        begun = {"person": "data_engineer", "max_turns": 6, "approve": True, "context_tokens": 3000}
+        await discuss(edge_ledger, saver=saver, **begun)
+        said: Any = {"message": "Proposal: Paper archive (shelves) because of the law.", "accept": True}
+        waits = await discuss(edge_ledger, Command(resume=said), saver)
+        (question,) = waits["__interrupt__"]
+        assert question.value["ended"] == "turn limit" and waits["turn"] == 6
+        turns = await turns_of(edge_ledger, waits)
+        assert max(turn.context_tokens for turn in turns) <= 3000
+
     async def test_no_acceptance_is_older_than_the_last_proposal(self, edge_ledger: Ledger) -> None:
         """What all accept is the solution as it stands: one full round since the last new item."""
         result = await discuss(edge_ledger)
@@ -469,6 +502,8 @@ class TestDiscussions:
             ({"team": "../teams/pddl.yaml"}, {}, "team"),
             ({"team": {"name": "x"}}, {}, "roles"),
             ({}, {"person": "nobody"}, "nobody"),
+            ({}, {"person": "documentation"}, "never has the floor"),
+            *(({"discussion_id": each}, {}, "is no name") for each in ("../../x", "a/b", "..", "a b", ".x")),
         ],
     )
     async def test_bad_input_is_refused_before_any_model_is_asked(
@@ -595,6 +630,20 @@ class TestPersons:
         assert second["turn"] > first["turn"] and "Data catalogue" in json.dumps(second["document"])
         done = await discuss(edge_ledger, Command(resume={"approve": True}), saver, approve=True)
         assert done["ended"] == "consensus"
+
+    async def test_remarks_after_the_bound_get_a_round_of_their_own(self, edge_ledger: Ledger) -> None:
+        saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}
+        first = await discuss(edge_ledger, saver=saver, approve=True, max_turns=5)
+        assert first["turn"] == 5 and "Data catalogue" not in json.dumps(first["document"])
+        second = await discuss(edge_ledger, Command(resume=remarks), saver)
+        turns = await turns_of(edge_ledger, second)
+        assert {turn.speaker for turn in turns[6:]} >= set(load_team("data_pipeline").deciders)
+        assert "Data catalogue" in json.dumps(second["document"])
+
+    async def test_only_the_delegate_may_call_for_the_document(self, edge_ledger: Ledger) -> None:
+        saver = InMemorySaver()
+        waits = await discuss(edge_ledger, saver=saver, person="evaluation")
+        assert waits["__interrupt__"][0].value["may_finalize"] is False
 
 
 class Dead(MnemeError):  # noqa: N818
