@@ -320,6 +320,16 @@ class TestTeams:
             (lambda t: t["roles"][0].pop("title"), r"roles\.0\.title"),
             (lambda t: t.update(reviewed=False), "reviewed"),
             (lambda t: t["document"].update(name="../x.json"), r"document\.name"),
+            (lambda t: t["document"]["fields"].update({"Component 1": "x"}), "items are numbered so"),
+            (lambda t: t["document"]["ratings"].update({"component 12": "x"}), "items are numbered so"),
+            (lambda t: t["document"]["ratings"].update(Platform="x"), "Platform is a field already"),
+            (lambda t: t["document"]["item_fields"].update(name="x"), r"document\.item_fields: name"),
+            (lambda t: t["document"]["item_fields"].update({"a, b": "x"}), r"document\.item_fields: 'a, b'"),
+            (
+                lambda t: t["document"]["item_fields"].update(Pros="x"),
+                r"document\.item_fields: pros is there",
+            ),
+            (lambda t: t["document"].update(item_fields=["pros"]), r"document\.item_fields"),
         ],
     )
     def test_a_team_that_cannot_work_is_refused_with_its_field(self, change: Any, told: str) -> None:
