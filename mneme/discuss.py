@@ -2,25 +2,29 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from uuid import uuid4
 
 from langgraph.types import Command
+from pydantic import ValidationError
 from rich.markup import escape
 from rich.syntax import Syntax
 
 from mneme.discussion_operations import DiscussionOperations
-from mneme.discussion_report import ENDINGS, write_report
+from mneme.discussion_report import ending, write_report
 from mneme.errors import BadInput
 from mneme.home import open_operations
 from mneme.show import console, print_json, print_table
 from mneme.talk import show_notice
 from mneme.workflows import Workflows, open_workflows
+from nodes.discussion_context import DiscussionContext
 from nodes.task_memories.kinds import MemoryName
-from stores.discussions import Discussion, Turn
+from stores.discussions import Discussion, Turn, check_id
 from teams.team import Team, load_team, shipped
 
 GRAPH = "intrinsic_memory"
@@ -46,13 +50,16 @@ async def discuss(
             f"--memory {context['memory']}: there is no such memory.",
             f"One of {', '.join(get_args(MemoryName))}.",
         )
+    _check_context(context)
     given = None if discussion_id and not task else {"task": task_of(task), "team": team_of(team, models)}
+    if given is not None and discussion_id:
+        check_id(discussion_id)
     await show_notice(context["agents"])
     async with (
         open_workflows(GRAPH) as flows,
         flows.operations(DiscussionOperations, context["team"]) as done,
     ):
-        known = await _known(done, discussion_id, given)
+        known = await _known(done, discussion_id, given, context)
         if not await _run(flows, known, context, as_json):
             return _say_waiting(known.id, as_json)
         ended = await done.get(known.id)
@@ -69,12 +76,45 @@ class Known(NamedTuple):
     given: Values
 
 
-async def _known(done: DiscussionOperations, discussion_id: str, given: Values | None) -> Known:
+def _check_context(context: Values) -> None:
+    """Refuse, with its option named, what no discussion can be held with."""
+    try:
+        DiscussionContext.model_validate(context)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = str(first["loc"][0]).replace("_", "-")
+        raise BadInput(f"--{option}: {first['msg']}.", "See mneme discuss run --help.") from error
+
+
+def _check_as_begun(about: Discussion, context: Values) -> None:
+    """Refuse what a discussion that is resumed was not begun with: it keeps to that until its end."""
+    for name, option in BEGUN.items():
+        begun, wanted = getattr(about, name), context[name]
+        if wanted and wanted != begun:
+            raise BadInput(
+                f"{option} {wanted}: the discussion {about.id} was begun with {begun or 'none'}.",
+                "Leave it out to go on, or begin another discussion.",
+            )
+
+
+BEGUN = {
+    "person": "--as",
+    "approve": "--approve",
+    "max_turns": "--max-turns",
+    "context_tokens": "--context-tokens",
+}
+"""What a discussion keeps to from its beginning, by the option that sets it."""
+
+
+async def _known(
+    done: DiscussionOperations, discussion_id: str, given: Values | None, context: Values
+) -> Known:
     """Return what is to be discussed: anew, or what the ledger knows of the one that is named."""
     owner = await done.whose()
     if given is not None:
         return Known(owner, discussion_id or uuid4().hex[:12], given)
     about = await done.starting(discussion_id)
+    _check_as_begun(about, context)
     return Known(owner, about.id, {"task": about.task, "team": about.team})
 
 
@@ -83,8 +123,8 @@ def task_of(task: str) -> str:
     if task == "-":
         return sys.stdin.read()
     path = Path(task)
-    is_file = len(task) < 1000 and "\n" not in task and (path.suffix in TASK_FILES or path.is_file())
-    if not is_file:
+    if not _is_file(task, path):
+        _check_words(task)
         return task
     try:
         return path.read_text(encoding="utf-8")
@@ -92,6 +132,29 @@ def task_of(task: str) -> str:
         raise BadInput(
             f"Cannot read the task {path}: {error}.", "Give a text file, or the task in words."
         ) from error
+
+
+def _is_file(task: str, path: Path) -> bool:
+    if not task.strip() or len(task) >= 1000 or "\n" in task:
+        return False
+    if path.is_dir():
+        raise BadInput(f"The task {path} is a folder.", "Give a text file, or the task in words.")
+    return path.suffix in TASK_FILES or path.is_file()
+
+
+def _check_words(task: str) -> None:
+    """Refuse a single word that was meant for something else: a file's path, or a command."""
+    if any(each.isspace() for each in task.strip()):
+        return
+    if re.search(r"[/\\~]|\.\w", task):
+        raise BadInput(f"There is no file {task}.", "Give a text file, or the task in words.")
+    if near := get_close_matches(task.lower(), COMMANDS, 1):
+        raise BadInput(
+            f"{task!r} is no command: did you mean {near[0]}?", "A task in words has more words than one."
+        )
+
+
+COMMANDS = ("run", "list", "show", "report", "memory", "teams", "new-team")
 
 
 def team_of(team: str, models: Sequence[str]) -> Values:
@@ -180,7 +243,7 @@ def _words(question: Values) -> Values | None:
 
 
 def _may_end(question: Values) -> bool:
-    return not question["outstanding"] and _yes("call for the document, if you are the delegate?")
+    return bool(question["may_finalize"]) and _yes("call for the document?")
 
 
 def _approval() -> Values | None:
@@ -222,9 +285,7 @@ def _say_waiting(known: str, as_json: bool) -> int:
     if as_json:
         print_json({"discussion": known, "waits": True})
     else:
-        console.print(
-            f"\nThe discussion waits for you: mneme discuss --id {known}, with --as or --approve as before."
-        )
+        console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
     return WAITING
 
 
@@ -237,7 +298,7 @@ def _print_end(ended: Discussion, files: Sequence[Path], as_json: bool) -> None:
             }
         )
         return
-    console.print(f"\n[bold]{ENDINGS[ended.ended]}[/] {ended.turns} turns, {ended.tokens} tokens.")
+    console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.")
     for file in files:
         console.print(str(file), soft_wrap=True)
 
@@ -284,7 +345,7 @@ async def show(owner: str, discussion: str, as_json: bool) -> None:
     for turn in turns:
         print_json(turn) if as_json else _print_turn(turn)
     if not as_json:
-        console.print(f"\n[bold]{ENDINGS[about.ended]}[/]")
+        console.print(f"\n[bold]{escape(ending(about))}[/]")
         console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
 
 

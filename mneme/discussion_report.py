@@ -27,9 +27,10 @@ def write_report(
 ) -> list[Path]:
     """Write document, schema, transcript, memories and report; return the files. Raises StorageFailure."""
     document = read_team(about.team).document
+    written = {document.name: json.dumps(about.document, indent=2, ensure_ascii=False) + "\n"}
     text = markdown(about, turns, memories)
     files = {
-        document.name: json.dumps(about.document, indent=2, ensure_ascii=False) + "\n",
+        **(written if about.document else {}),
         f"{Path(document.name).stem}.schema.json": json.dumps(schema(document), indent=2) + "\n",
         "transcript.jsonl": "".join(f"{turn.model_dump_json()}\n" for turn in turns),
         "memories.jsonl": "".join(f"{each.model_dump_json()}\n" for each in memories),
@@ -74,15 +75,21 @@ def html(text: str, title: str) -> str:
 
 ENDINGS = {
     "consensus": "All who decide accepted the solution.",
-    "turn limit": "The bound on turns was reached before all accepted: the document holds what there was.",
+    "turn limit": "The bound on turns was reached before all accepted.",
     "": "The discussion goes on.",
 }
+
+
+def ending(about: Discussion) -> str:
+    """Say how a discussion ended, and whether there is a document."""
+    held = "The document holds what there was." if about.ended == "turn limit" and about.document else ""
+    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held)))
 
 
 def _head(about: Discussion, team: Team) -> Iterator[str]:
     who = ", ".join(sorted(set(about.answered_by.values()))) or "nobody yet"
     yield from (f"# {team.document.name}", "")
-    yield f"{ENDINGS[about.ended]} {about.turns} turns, {about.tokens} tokens, memory: {about.memory}."
+    yield f"{ending(about)} {about.turns} turns, {about.tokens} tokens, memory: {about.memory}."
     yield from ("", f"Team {team.name}; answered by {who}; discussion {about.id}.", "")
 
 

@@ -15,13 +15,14 @@ from mneme.errors import BadInput, StorageFailure
 from mneme.show import console, print_json
 from mneme.talk import show_notice
 from models.asking import ask
-from prompts.template_making import Place, make_template
+from prompts.template_making import Place, make_template, named_after
 from teams.team import Delegated, Team, load_team, read_team
 
 REVIEW = (
     "# The memory templates below were made from the roles and a task: read them, change what does not fit."
 )
 Values = dict[str, Any]
+NAMED = re.compile("[a-z]")
 
 
 async def new_team(
@@ -59,7 +60,9 @@ def _expert(role: str) -> Values:
         raise BadInput(
             f"--role {role}: say who it is and what for.", '--role "Data Engineer: ingestion, storage"'
         )
-    named = "_".join(re.findall(r"[a-z0-9]+", title.lower()))
+    named = named_after(title)
+    if not NAMED.match(named):
+        raise BadInput(f"--role {title}: its title has no Latin letter to begin a name with.", "Add one.")
     return {"name": named, "title": title, "description": duties}
 
 

@@ -41,7 +41,9 @@ class DiscussionContext(OwnedByTeam):
     context_tokens: int = Field(
         0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it."
     )
-    max_turns: int = Field(0, ge=0, le=10_000, description="Bound on turns; 0: as the team has it.")
+    max_turns: int = Field(
+        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it."
+    )
     person: str = Field("", description="The role that a person speaks for; the run waits at its turns.")
     approve: bool = Field(False, description="Whether a person approves the document before it is final.")
 
@@ -90,16 +92,12 @@ class Table:
 
     @property
     def budget(self) -> int:
-        return self.context.context_tokens or self.team.context_tokens
+        return self.about.context_tokens
 
     @property
     def memory_tokens(self) -> int:
         """Return the bound of a memory: the team's, or the same share of a smaller context."""
         return self.team.memory_within(self.budget)
-
-    @property
-    def max_turns(self) -> int:
-        return self.context.max_turns or self.team.max_turns
 
     @property
     def is_intrinsic(self) -> bool:
@@ -151,7 +149,7 @@ class Table:
                 trial=self.about.id,
                 window=self.budget,
                 team=owner,
-                roles={role.name: MemoryRole(role.description, role.memory) for role in self.team.roles},
+                roles={role.name: MemoryRole(role.specification, role.memory) for role in self.team.roles},
             ),
         )
 

@@ -1,6 +1,6 @@
 """How a discussion ends: the document, a person's approval where it is asked for, the record of its end."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from models.asking import ask
 from nodes.discussion_context import OWN, Context, Table, as_output, who_answers
@@ -9,7 +9,8 @@ from nodes.discussion_state import State, Update, heard, tokens_of
 from nodes.task_memories.interface import Trial
 from prompts.discussion_document import Documenting, Outline, write_document_as
 from stores.discussions import Turn
-from teams.document import check, filed
+from teams.document import check, filed, lacking
+from teams.selection import round_of
 
 PERSON = "a_person"
 
@@ -35,9 +36,14 @@ async def document(state: State, runtime: Context) -> Update:
     answered = await ask(question, given, who_answers(role, table.context), lane="user")
     parts = answered.value.parts
     file = filed(outlined, parts)
-    check(outlined, file)
-    runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"]})
+    lacks = lacking(outlined, parts)
+    if lacks:
+        file = {}
+    else:
+        check(outlined, file)
+    runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"], "lacks": lacks})
     return {
+        "lacks": lacks,
         "document": file,
         "report": parts["report"],
         "tokens": state["tokens"] + tokens_of(question, given, answered),
@@ -45,24 +51,30 @@ async def document(state: State, runtime: Context) -> Update:
     }
 
 
-def approval(state: State, runtime: Context) -> Literal["ask_approval", "close"]:
-    """Ask a person where the context says so."""
-    return "ask_approval" if runtime.context.approve else "close"
+def approval(state: State) -> Literal["ask_approval", "close"]:
+    """Ask a person where the discussion was begun so."""
+    return "ask_approval" if state["approve"] else "close"
 
 
 async def ask_approval(state: State, runtime: Context) -> Update:
-    """Wait for a person's approval; remarks become a turn, and the discussion goes on with them."""
+    """Wait for a person's approval; remarks become a turn, and at least one more round discusses them."""
     table = await Table.of(state["discussion_id"], runtime)
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
         about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
-        shown = {"document": state["document"], "report": state["report"], "ended": state["ended"]}
+        shown: dict[str, Any] = {
+            "document": state["document"],
+            "report": state["report"],
+            "ended": state["ended"],
+        }
+        shown["lacks"] = state["lacks"]
         approved = read_answer(shown | action("finalise", about, Approval(approve=True)), Approval)
         if approved.approve:
             return {"approved": True}
         said = await table.conversation.add(_remarks(approved, state["turn"] + 1))
     update = heard(said, state, runtime)
-    return update | {"accepted": {}, "finalize": False, "ended": "", "speaker": ""}
+    bound = max(state["bound"], said.number + round_of(table.team))
+    return update | {"accepted": {}, "finalize": False, "ended": "", "speaker": "", "bound": bound}
 
 
 def _remarks(approval: Approval, number: int) -> Turn:
@@ -83,6 +95,7 @@ async def close(state: State, runtime: Context) -> Update:
     ended = table.about.model_copy(
         update={
             "ended": state["ended"],
+            "lacks": state["lacks"],
             "turns": state["turn"],
             "tokens": state["tokens"],
             "document": state["document"],

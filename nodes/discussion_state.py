@@ -28,6 +28,7 @@ class Result(TypedDict, total=False):
 
     discussion_id: str
     ended: Ending
+    lacks: str
     turn: int
     document: dict[str, Any]
     report: dict[str, str]
@@ -51,6 +52,9 @@ class State(Given, Result, total=False):
     finalize: bool
     held: dict[str, Any]
     approved: bool
+    bound: int
+    person: str
+    approve: bool
 
 
 def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:
@@ -60,11 +64,11 @@ def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[A
 
 
 def heard(turn: Turn, state: State, runtime: Context) -> Update:
-    """Count a turn, with the acceptance that its speaker declared in it."""
+    """Count a turn with its acceptance; one that changes the solution ends the acceptances of all others."""
     runtime.stream_writer({"step": "turn", **turn.model_dump()})
     return {
         "turn": turn.number,
-        "accepted": {**state["accepted"], turn.speaker: turn.accept},
+        "accepted": {**({} if turn.changes else state["accepted"]), turn.speaker: turn.accept},
         "finalize": turn.finalize,
         "tokens": state["tokens"] + turn.tokens,
         "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},

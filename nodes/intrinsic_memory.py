@@ -2,7 +2,8 @@
 
 What the paper leaves open, and deviations:
 
-- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again.
+- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
+  or until somebody proposes something new or objects: what all accept, they accept in one state.
 - The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
 - Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
@@ -21,6 +22,7 @@ from nodes.context_window import Window
 from nodes.discussion_context import (
     OWN,
     Context,
+    DiscussionContext,
     Table,
     as_output,
     discussions_of,
@@ -29,25 +31,25 @@ from nodes.discussion_context import (
 )
 from nodes.discussion_person import Spoken, action, read_answer
 from nodes.discussion_state import Prepared, State, Update, heard, tokens_of
+from nodes.memory_update import Agent, f_memory_update
 from nodes.task_memories.interface import TaskMemory
+from prompts.discussion_rules import brings_new
 from prompts.intrinsic_memory import (
     Contribution,
     Delegating,
     Delegation,
-    Remembering,
     Speaking,
     contribute,
     delegate,
     evaluate,
     integrate,
-    update_memory_by,
 )
-from prompts.memory_template import Slots, empty
+from prompts.memory_template import empty
 from prompts.prompt import Prompt
-from stores.discussions import Discussion, Ending, Turn
+from stores.discussions import Discussion, Ending, Turn, check_id
 from stores.records import Change
-from teams.selection import Floor, part_of, sigma
-from teams.team import CHARACTERS_PER_TOKEN, Delegated, Role, Team
+from teams.selection import Floor, part_of, sigma, speakers_of
+from teams.team import Delegated, Role, Team
 
 QUESTIONS: dict[str, Prompt[Any, Any]] = {
     "contribute": contribute,
@@ -60,11 +62,9 @@ async def open(state: State, runtime: Context) -> Update:
     """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
     team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
     task = str(state.get("task") or "").strip()
+    discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
-    discussion_id = state.get("discussion_id") or uuid4().hex
-    given = Discussion(
-        id=discussion_id, task=task, team=team.model_dump(mode="json"), memory=runtime.context.memory
-    )
+    given = _begun(discussion_id, task, team, runtime.context)
     about = await discussions_of(runtime).open(given)
     table = await Table.of(about.id, runtime)
     held = await _begin(table)
@@ -83,7 +83,25 @@ async def open(state: State, runtime: Context) -> Update:
         "finalize": False,
         "held": held,
         "approved": False,
+        "lacks": "",
+        "bound": about.max_turns,
+        "person": about.person,
+        "approve": about.approve,
     }
+
+
+def _begun(discussion_id: str, task: str, team: Team, context: DiscussionContext) -> Discussion:
+    """Return a discussion with all that it keeps to until its end, however often it is resumed."""
+    return Discussion(
+        id=discussion_id,
+        task=task,
+        team=team.model_dump(mode="json"),
+        memory=context.memory,
+        context_tokens=context.context_tokens or team.context_tokens,
+        max_turns=context.max_turns or team.max_turns,
+        person=context.person,
+        approve=context.approve,
+    )
 
 
 async def _check(task: str, team: Team, runtime: Context) -> None:
@@ -92,7 +110,7 @@ async def _check(task: str, team: Team, runtime: Context) -> None:
     if not task:
         raise BadInput("task: it is empty.", "Say what the team is to discuss.")
     if context.person:
-        team.role(context.person)
+        _check_person(context.person, team)
     budget = context.context_tokens or team.context_tokens
     memory = team.memory_within(budget) if context.memory != "none" else 0
     if context.memory == "intrinsic" and (cramped := team.cramped(budget)):
@@ -107,6 +125,15 @@ async def _check(task: str, team: Team, runtime: Context) -> None:
                 f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
                 "Shorten the task, raise context_tokens, or lower the team's memory_tokens.",
             )
+
+
+def _check_person(name: str, team: Team) -> None:
+    role = team.role(name)
+    if name not in (spoken := speakers_of(team)):
+        raise BadInput(
+            f"person: the {role.title} never has the floor: {name} only writes the document.",
+            f"Speak as one of {', '.join(spoken)}.",
+        )
 
 
 async def _begin(table: Table) -> dict[str, Any]:
@@ -135,18 +162,18 @@ def _ended(state: State, table: Table) -> Ending:
         not isinstance(table.team.speakers, Delegated) and not _outstanding(state, table)
     ):
         return "consensus"
-    return "turn limit" if state["turn"] >= table.max_turns else ""
+    return "turn limit" if state["turn"] >= state["bound"] else ""
 
 
 def _outstanding(state: State, table: Table) -> list[str]:
     return [name for name in table.team.deciders if not state["accepted"].get(name)]
 
 
-def floor(state: State, runtime: Context) -> Literal["speak", "hear", "document"]:
+def floor(state: State) -> Literal["speak", "hear", "document"]:
     """Let the one with the floor speak: an agent, or the person who has taken that role."""
     if state["ended"]:
         return "document"
-    return "hear" if state["speaker"] == runtime.context.person else "speak"
+    return "hear" if state["speaker"] == state["person"] else "speak"
 
 
 async def speak(state: State, runtime: Context) -> Update:
@@ -183,6 +210,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         title=role.title,
         message=value.message,
         reasoning=value.reasoning,
+        changes=isinstance(value, Contribution) and value.changes,
         accept=isinstance(value, Contribution) and value.accept,
         finalize=isinstance(value, Delegation) and value.finalize,
         context_tokens=window.tokens,
@@ -236,20 +264,25 @@ def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> S
         "memory": window.memory,
         "turns": window.turns,
         "outstanding": _outstanding(state, table),
+        "may_finalize": _may_end(role, state, table),
         **action("speak", f"Speak as the {role.title}.", Spoken()),
     }
     return read_answer(question, Spoken)
 
 
+def _may_end(role: Role, state: State, table: Table) -> bool:
+    return part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
+
+
 def _by_person(spoken: Spoken, role: Role, window: Window, state: State, table: Table) -> Turn:
-    may_end = part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
     return Turn(
         number=state["turn"] + 1,
         speaker=role.name,
         title=role.title,
         message=spoken.message,
+        changes=(role.name in table.team.deciders and not spoken.accept) or brings_new(spoken.message),
         accept=spoken.accept,
-        finalize=spoken.finalize and may_end,
+        finalize=spoken.finalize and _may_end(role, state, table),
         person=True,
         context_tokens=window.tokens,
         turns_shown=len(window.turns),
@@ -281,15 +314,10 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     if known.turn >= turn.number:  # kept already where this step was killed after it
         return {}
     role = table.team.role(turn.speaker)
-    question = update_memory_by(role.memory)
-    given = Remembering(
-        role=role.title,
-        template=Slots(role.memory),
-        memory=Slots(known.memory),
-        output=turn.message,
-        limit=CHARACTERS_PER_TOKEN * table.memory_tokens,
-    )
-    answered = await ask(question, given, who_answers(role, table.context), lane="user")
-    change = Change(reason=answered.value.reason, actor=turn.speaker, model=answered.responder)
-    await memory.update(answered.value.slots, turn=turn.number, change=change, expected_version=known.version)
-    return {"tokens": state["tokens"] + tokens_of(question, given, answered)}
+    who = who_answers(role, table.context)
+    agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user")
+    done = await f_memory_update(agent, known.memory, turn.message)
+    value, responder = done.answered.value, done.answered.responder
+    change = Change(reason=value.reason, actor=turn.speaker, model=responder)
+    await memory.update(value.slots, turn=turn.number, change=change, expected_version=known.version)
+    return {"tokens": state["tokens"] + tokens_of(done.question, done.given, done.answered)}

@@ -92,10 +92,13 @@ def write_document(given: Documenting) -> Written:
 
 @write_document.check
 def is_whole(given: Documenting, answer: Written) -> None:
-    """Refuse a document without items, with two of one name, or with ratings beyond 1 to 10."""
+    """Refuse items without a name, two of one name, ratings beyond 1 to 10, and fewer items than were agreed.
+
+    Where fewer are visible than a document must have, no wording can mend it: what there is, is the answer.
+    """
     parts = answer.parts
     names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
-    if len(names) < given.outline.least or not all(names):
+    if len(names) < min(given.outline.least, len(given.view.visible)) or not all(names):
         raise ValueError(
             f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
         )

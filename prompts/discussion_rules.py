@@ -9,8 +9,11 @@ they can be read back from turns and memories, also where the end of one was cut
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
+from typing import NamedTuple
 
 from prompts.design_knowledge import (
+    KNOWLEDGE,
     PLATFORMS,
     Kind,
     is_competent,
@@ -26,12 +29,23 @@ AT_ONCE = 2
 CORE = 4
 """Items that an agent stands for without being asked for more."""
 GAPS = 3
-ITEM = re.compile(r"^[\s\"\-*•]*(?:([A-Z]\w+): )?([A-Z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^\"]*)")
-MENTIONED = re.compile(r"(?:^|[;:.] )([A-Z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^.;\n\"]*)", re.M)
+ITEM = re.compile(
+    r"^[\s\"\-*•]*(?:([A-Z]\w+): )?([^\W_a-z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^\"]*)"
+)
+MENTIONED = re.compile(
+    r"(?:^|[;:.] )([^\W_a-z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because ([^.;\n\"]*)", re.M
+)
 PART = re.compile(r"(?:^|[.;] )([A-Z][a-z]+): ")
 ASKED = re.compile(r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.M)
+PHRASE = re.compile(r"[,;:.]| and ")
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n", re.M)
+CLAUSE = re.compile(r"(?<=[.!?;,])\s+|\n|\bbut\b")
+REFUSED = re.compile(r"\b(no|without|drop|remove|avoid|leave out|don't|do not|never|nor)\b", re.IGNORECASE)
+LIMITED = re.compile(r"\b(only|not|at most|instead of|rather than|no more than)\b|n't\b", re.IGNORECASE)
+LACKING = re.compile(r"\b(there (is|are)|ha(s|ve|d)|see|found|find) (still )?no\b|\?\s*$", re.IGNORECASE)
+"""A person's clause that misses something wishes for it, whatever `no` stands in it."""
 SHORTEST = 90
+LONGEST_NAME = 60
 
 
 @dataclass
@@ -64,7 +78,8 @@ class View:
     def visible(self) -> dict[str, Item]:
         """Return the items that memory and turns show, each as it was said last and most fully."""
         remembered = items(self.memory) or mentioned(self.memory)
-        return named([*remembered, *(item for turn in self.turns for item in items(turn))])
+        found = named([*remembered, *(item for turn in self.turns for item in items(turn))])
+        return {name: item for name, item in found.items() if not self.is_refused(item.name)}
 
     @property
     def summary(self) -> dict[str, Item]:
@@ -76,21 +91,61 @@ class View:
 
     @property
     def called_for(self) -> list[Kind]:
-        """Return what the task calls for, and what a person has spoken of since."""
-        asked = "\n".join(turn for turn in self.turns if PERSON.match(turn))
-        wished = [
-            kind for kind in kinds_for(self.item, f"{self.task}\n{asked}") if words(kind.name) <= words(asked)
-        ]
+        """Return what the task calls for, and what a person has wished for since, less what was refused."""
+        wishes = "\n".join(self.wishes)
+        asked = kinds_for(self.item, f"{self.task}\n{wishes}")
+        wished = [kind for kind in asked if words(kind.name) <= words(wishes)]
         known = kinds_for(self.item, self.task) or asked_for(self.task, self.duties)
-        return [*known, *(kind for kind in wished if kind not in known)]
+        return [
+            kind
+            for kind in [*known, *(kind for kind in wished if kind not in known)]
+            if not self.is_refused(kind.name)
+        ]
 
     @property
     def mine(self) -> list[Kind]:
-        """Return what this agent stands for: the most specific of its field, and what was asked of it."""
-        own = [kind for kind in self.called_for if is_competent(self.duties, kind)]
-        own.sort(key=lambda kind: not kind.specific)
-        asked = "\n".join(self.gaps + [turn for turn in self.turns if PERSON.match(turn)])
-        return own[:CORE] + [kind for kind in own[CORE:] if words(kind.name) <= words(asked)]
+        """Return what this agent stands for: the most specific of its field, and what was asked of it.
+
+        Of whose field nothing is known, that one stands for what the task demands, or for its own duties.
+        """
+        own = [kind for kind in self.called_for if is_competent(self.duties, kind)] or self._unknown_field
+        wished = words("\n".join(self.wishes))
+        own.sort(key=lambda kind: (not words(kind.name) <= wished, not kind.specific))
+        asked = "\n".join([*self.gaps, *self.wishes])
+        core = CORE if self.knows_its_field else len(own)
+        return own[:core] + [kind for kind in own[core:] if words(kind.name) <= words(asked)]
+
+    @property
+    def knows_its_field(self) -> bool:
+        """Say whether rules know this agent's field: only then is finding nothing in it a finding."""
+        return any(is_competent(self.duties, kind) for kind in KNOWLEDGE.get(self.item.lower(), ()))
+
+    @property
+    def _unknown_field(self) -> list[Kind]:
+        if self.knows_its_field:
+            return []
+        found = asked_for(self.task, self.duties) or duties_as_kinds(self.duties)
+        return [kind for kind in found if not self.is_refused(kind.name)]
+
+    @property
+    def clauses(self) -> list[str]:
+        """Return what persons have said, clause by clause."""
+        said = (PERSON.sub("", turn) for turn in self.turns if PERSON.match(turn))
+        return [clause.strip() for text in said for clause in CLAUSE.split(text) if clause.strip()]
+
+    @property
+    def wishes(self) -> list[str]:
+        """Return the clauses of persons that neither refuse nor limit what they name."""
+        return [
+            clause
+            for clause in self.clauses
+            if LACKING.search(clause) or not (REFUSED.search(clause) or LIMITED.search(clause))
+        ]
+
+    def is_refused(self, name: str) -> bool:
+        """Say whether the last clause of a person that names something refuses it."""
+        named_in = [clause for clause in self.clauses if words(name) and words(name) <= plain_words(clause)]
+        return bool(named_in) and bool(REFUSED.search(named_in[-1])) and not LACKING.search(named_in[-1])
 
     @property
     def gaps(self) -> list[str]:
@@ -104,16 +159,35 @@ class View:
 
 
 def asked_for(task: str, duties: str) -> list[Kind]:
-    """Take a task's demands in an unknown field for kinds of items: those in a role's words, or all."""
+    """Take a task's demands in an unknown field for kinds of items: those in a role's words first."""
     demands = [" ".join((hit[1] or hit[2]).split()).strip(" .:;-*") for hit in ASKED.finditer(task)]
     made = [_demand(each, duties) for each in dict.fromkeys(demands)]
-    return [each for each in made if each.field] or made
+    return sorted(made, key=lambda each: not each.field)
+
+
+def duties_as_kinds(duties: str) -> list[Kind]:
+    """Take each phrase of a role's duties for a kind of item: where the task itself demands nothing."""
+    phrases = (" ".join(each.split()) for each in PHRASE.split(duties))
+    return [
+        Kind(_short(each), each, {"": "to be seen to"}, f"it is among my duties: {each[:160]}", {})
+        for each in dict.fromkeys(phrases)
+        if len(_short(each)) > 2
+    ]
+
+
+def plain_words(clause: str) -> frozenset[str]:
+    """Return the words of a clause, each by itself, whatever `not` stands before it."""
+    return words(re.sub(r"\bnot\b", " ", clause, flags=re.IGNORECASE))
+
+
+def _short(text: str) -> str:
+    name = shorten(" ".join(re.findall(r"[\w'-]+", text)), LONGEST_NAME, placeholder="")
+    return name[:1].upper() + name[1:]
 
 
 def _demand(text: str, duties: str) -> Kind:
-    name = " ".join(re.findall(r"[\w'-]+", text)[:6]).capitalize()
     shared = " ".join(sorted(words(text) & words(duties)))
-    return Kind(name, shared, {"": "to be met"}, f"the task asks for it: {text[:160]}", {})
+    return Kind(_short(text), shared, {"": "to be met"}, f"the task asks for it: {text[:160]}", {})
 
 
 def items(text: str) -> list[Item]:
@@ -155,14 +229,25 @@ def _longer(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:
     return {name: max(one[name], other[name], key=len) for name in one.keys() & other.keys()}
 
 
-def contribution(view: View, room: int) -> tuple[str, str, bool]:
-    """Return why, what to say, whether to accept: propose what is missing, restate what was lost, object."""
+class Said(NamedTuple):
+    """A worker's turn by rules: why, what, whether it brings something new or objects, whether it accepts."""
+
+    reasoning: str
+    message: str
+    changes: bool
+    accept: bool
+
+
+def contribution(view: View, room: int) -> Said:
+    """Propose what is missing, restate what was lost, object; accept no solution in which nothing is."""
     mine, visible = view.mine, view.visible
     missing = [kind for kind in mine if kind.name.lower() not in visible]
     lost = _left_out(view)
     said = [view.proposal(kind) for kind in missing[:AT_ONCE]] or lost[:AT_ONCE]
     objections = _objections(view)
-    accept = len(missing) <= AT_ONCE and not (lost or objections)
+    accept = (
+        len(missing) <= AT_ONCE and not (lost or objections) and bool(visible or said or view.knows_its_field)
+    )
     lines = [f"{PROPOSAL}: {item}" for item in said] + [f"{OBJECTION}: {each}" for each in objections]
     lines += [*_weighed(missing[:AT_ONCE], view.task), *_reactions(view)]
     lines += ["Accepted: I accept the solution with what is said here."] if accept else []
@@ -170,7 +255,14 @@ def contribution(view: View, room: int) -> tuple[str, str, bool]:
         f"{len(missing)} of my {len(mine)} items are missing",
         f"{len(lost)} were left out of the summary",
     ]
-    return f"{'; '.join(reasons)}.", fitted(lines or ["I have nothing to add yet."], room), accept
+    message = fitted(lines or ["I have nothing to add yet."], room)
+    return Said(f"{'; '.join(reasons)}.", message, bool(missing or objections), accept)
+
+
+def brings_new(message: str) -> bool:
+    """Say whether words in the form of a discussion propose something or object."""
+    lines = message.splitlines()
+    return bool(items(message)) or any(line.startswith((OBJECTION, PROPOSAL)) for line in lines)
 
 
 def _weighed(proposed: Sequence[Kind], task: str) -> list[str]:

@@ -129,6 +129,7 @@ class Contribution(BaseModel):
 
     reasoning: str = Field(description="Two or three sentences, before deciding.")
     message: str = Field(description="What you say to the team.")
+    changes: bool = Field(description="Whether you propose something new or object: all then accept anew.")
     accept: bool = Field(description="ACCEPT: whether you accept the solution as it stands.")
 
 
@@ -148,10 +149,11 @@ Proposal: Name (choice) because reason. Then its parts ($fields), each as "Part:
     system=f"""You are one of several experts who discuss a task until all accept one solution. Speak for your
 field: propose what it needs, with reasons, weigh alternatives, answer what was asked of you, object where
 something is wrong. Your memory holds what you knew before; the older turns are no longer shown. Accept only
-when the solution has what your field needs and no objection of yours is open. {DATA}
+when the solution has what your field needs and no objection of yours is open. Say that your turn changes the
+solution when it proposes something new or objects: the others are then asked anew. {DATA}
 Reply with one JSON object, e.g. {{"reasoning": "Nobody has said where raw data go.",
 "message": "Proposal: Object storage (Amazon S3) because raw data must be kept cheaply. Pros: durable.",
-"accept": false}}""",
+"changes": true, "accept": false}}""",
     user=f"""You are the $role: $duties
 
 {CONTEXT}
@@ -161,8 +163,7 @@ Your turn may have $room characters.""",
 )
 def contribute(given: Speaking) -> Contribution:
     """Propose what the field needs and the context does not show; accept when nothing is missing."""
-    reasoning, message, accept = discussion_rules.contribution(given.view, given.room)
-    return Contribution(reasoning=reasoning, message=message, accept=accept)
+    return Contribution(**discussion_rules.contribution(given.view, given.room)._asdict())
 
 
 class Delegating(Speaking):

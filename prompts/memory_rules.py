@@ -8,7 +8,7 @@ the slot of settled ones beside it (`done`) when it is said to be so.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -52,6 +52,9 @@ CUES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = (
 OPEN = frozenset(("open", "outstanding", "pending", "todo"))
 DONE = frozenset(("done", "reached", "settled", "closed"))
 """Names of slots for what is still to come, and of those beside them for what has come."""
+FAILED = frozenset(("fail", "failed", "failure", "error"))
+WHOLE = frozenset(("fact", "action", "subgoal", "step", "event", "observation"))
+"""Words of list slots for what went wrong, and of those whose entries lose their sense when they are cut."""
 OPPOSITES = frozenset(
     frozenset(pair.split())
     for pair in ("open closed", "on off", "loose tight", "full empty", "up down", "clean dirty")
@@ -223,19 +226,59 @@ def _are_opposites(one: str, other: str) -> bool:
 
 
 def _bound(template: Mapping[str, Any], memory: dict[str, Any], limit: int) -> None:
-    """Shorten the longest entries until the memory fits; where all are short, drop the oldest ones."""
-    lists = [_listed(memory, path) for path, _, is_list in slots(template) if is_list]
-    for kept in lists:
-        del kept[:-MOST_ENTRIES]
+    """Make the memory fit: shed what is done, then what failed; shorten the longest; drop the oldest.
+
+    A fact or an action is dropped whole, since a part of one says something else; and what is kept in order
+    goes last of all, since what holds now follows from it.
+    """
+    lists = [path for path, _, is_list in slots(template) if is_list]
+    for path in lists:
+        del _listed(memory, path)[:-MOST_ENTRIES]
     while (excess := size(memory) - limit) > 0:
-        path, at = max(_places(template, memory), key=lambda place: len(_entry(memory, *place)))
-        entry = _entry(memory, path, at)
-        if not entry:
+        shed = _shed(template, memory) or _shorten(template, memory, excess) or _drop(memory, lists)
+        if not (shed or _cut(template, memory, excess)):
             return
-        if len(entry) > SHORT:
-            _put(memory, path, at, briefer(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
-        elif not _drop(lists):
-            _put(memory, path, at, entry[: max(0, len(entry) - excess)])
+
+
+def _shed(template: Mapping[str, Any], memory: dict[str, Any]) -> bool:
+    """Drop the oldest of the things that are done; where none is left, of those that failed."""
+    done = [settled for _, settled in _settling(template)]
+    failed = [path for path, _, is_list in slots(template) if is_list and FAILED & _name(path)]
+    return any(_drop(memory, paths) for paths in (done, failed))
+
+
+def _shorten(template: Mapping[str, Any], memory: dict[str, Any], excess: int) -> bool:
+    """Say the longest entry more briefly, of those that are long and still say the same when shortened."""
+    places = [each for each in _places(template, memory) if each[1] < 0 or not WHOLE & _name(each[0])]
+    path, at = max(places, key=lambda place: len(_entry(memory, *place)), default=((), 0))
+    entry = _entry(memory, path, at) if path else ""
+    if len(entry) <= SHORT:
+        return False
+    _put(memory, path, at, briefer(entry, max(SHORT, len(entry) - excess, len(entry) * 3 // 4)))
+    return True
+
+
+def _drop(memory: dict[str, Any], paths: Sequence[Path]) -> bool:
+    """Drop the oldest entry of the fullest list; of one that is kept in order, where the others are empty."""
+    filled = [path for path in paths if _listed(memory, path)]
+    if not filled:
+        return False
+    path = max(filled, key=lambda path: ("order" not in _name(path), len(_listed(memory, path))))
+    _listed(memory, path).pop(0)
+    return True
+
+
+def _cut(template: Mapping[str, Any], memory: dict[str, Any], excess: int) -> bool:
+    """Cut the longest text, where no list has anything left."""
+    path, at = max(_places(template, memory), key=lambda place: len(_entry(memory, *place)))
+    entry = _entry(memory, path, at)
+    if entry:
+        _put(memory, path, at, entry[: max(0, len(entry) - excess)])
+    return bool(entry)
+
+
+def _name(path: Path) -> frozenset[str]:
+    return words(" ".join(path))
 
 
 def _places(template: Mapping[str, Any], memory: Mapping[str, Any]) -> Iterable[tuple[Path, int]]:
@@ -254,14 +297,6 @@ def _put(memory: dict[str, Any], path: Path, at: int, text: str) -> None:
         held[at] = text
     else:
         _set(memory, path, text)
-
-
-def _drop(lists: list[Any]) -> bool:
-    fullest: list[str] | None = max(lists, key=len, default=None)
-    if not fullest:
-        return False
-    fullest.pop(0)
-    return True
 
 
 def briefer(text: str, room: int) -> str:

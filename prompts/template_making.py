@@ -4,6 +4,7 @@ What is made is a draft: a person reviews it before a team uses it.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,9 @@ LEAST, MOST = 3, 12
 PHRASE = re.compile(r"[,;:.]| and | of the ")
 DUTIES = 4
 LONGEST_NAME = 40
+SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
+ACCENTS = dict.fromkeys(range(0x300, 0x370))
+"""Marks that a letter is decomposed into."""
 
 
 class Place(BaseModel):
@@ -106,12 +110,18 @@ def _duties(given: Place) -> Iterator[str]:
     yield from sorted(usable.values(), key=lambda each: -len(words(each) & task))[:DUTIES]
 
 
+def named_after(title: str) -> str:
+    """Return a name in plain small letters, with accents taken off letters rather than letters left out."""
+    return "_".join(_plain(title))
+
+
+def _plain(text: str) -> list[str]:
+    spelt = text.casefold().translate(SPELT)
+    return re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", spelt).translate(ACCENTS))
+
+
 def _slug(phrase: str) -> str:
-    kept = [
-        word
-        for word in re.findall(r"[a-z0-9]+", phrase.lower())
-        if word not in {"the", "a", "an", "of", "for"}
-    ]
+    kept = [word for word in _plain(phrase) if word not in {"the", "a", "an", "of", "for"}]
     return "_".join(kept[:4])[:LONGEST_NAME].strip("_")
 
 

@@ -4,6 +4,7 @@ The conversation is kept here and not in the graph's state: a checkpointer keeps
 that a conversation in it would take room that grows with the square of its turns.
 """
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -30,6 +31,7 @@ class Turn(BaseModel):
     title: str
     message: str
     reasoning: str = ""
+    changes: bool = False
     accept: bool = False
     finalize: bool = False
     person: bool = False
@@ -44,7 +46,7 @@ class Turn(BaseModel):
 
 
 class Discussion(BaseModel):
-    """A discussion: its task and team, and, once it has ended, how and with what document."""
+    """A discussion: its task and team, what it keeps to until its end, and how and with what it ended."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -52,7 +54,12 @@ class Discussion(BaseModel):
     task: str
     team: dict[str, Any]
     memory: str
+    context_tokens: int = 0
+    max_turns: int = 0
+    person: str = ""
+    approve: bool = False
     ended: Ending = ""
+    lacks: str = ""
     turns: int = 0
     tokens: int = 0
     document: dict[str, Any] = {}
@@ -64,6 +71,19 @@ class Discussion(BaseModel):
     def of(cls, version: Version) -> "Discussion":
         """Read a discussion back from its record."""
         return cls.model_validate({**version.value, "at": version.created})
+
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+def check_id(discussion_id: str) -> str:
+    """Return an id, which also names a folder of files; raise BadInput for what is no plain name."""
+    if not ID.fullmatch(discussion_id):
+        raise BadInput(
+            f"discussion_id: {discussion_id!r} is no name.",
+            "Letters, digits, - and _, at most 63, the first a letter or a digit.",
+        )
+    return discussion_id
 
 
 class Discussions:

@@ -40,6 +40,14 @@ def filed(document: Document, parts: Json) -> Json:
     return {**parts["fields"], **items, **parts["ratings"]}
 
 
+def lacking(document: Document, parts: Json) -> str:
+    """Return what a document lacks to be one; nothing where it has the items that it must have."""
+    found, least = len(parts["items"]), document.least
+    if found >= least:
+        return ""
+    return f"No {document.name}: it needs at least {least} of {document.item}, and {found} were found."
+
+
 def check(document: Document, file: Json) -> None:
     """Raise BadAnswer, naming the place, where a file does not follow its schema."""
     wrong = next(jsonschema_rs.Draft202012Validator(schema(document)).iter_errors(file), None)

@@ -36,6 +36,22 @@ def sigma(team: Team, floor: Floor) -> Floor:
     return replace(floor, speaker=speakers.delegate)
 
 
+def speakers_of(team: Team) -> list[str]:
+    """Return all who ever have the floor, in the order in which they first get it."""
+    speakers = team.speakers
+    if not isinstance(speakers, Delegated):
+        return speakers.order
+    return [speakers.delegate, *speakers.workers, speakers.integrator, speakers.evaluator]
+
+
+def round_of(team: Team) -> int:
+    """Return the turns in which everybody who speaks has the floor at least once."""
+    speakers = team.speakers
+    if not isinstance(speakers, Delegated):
+        return len(speakers.order)
+    return 2 * len(speakers.workers) + len(("integrator", "evaluator", "the delegate's last word"))
+
+
 def part_of(team: Team, name: str) -> Part:
     """Return what a role does when it has the floor."""
     speakers = team.speakers

@@ -3,6 +3,7 @@
 Imports of ours: the errors, and what a memory template may look like (`prompts/memory_template.py`).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +18,8 @@ FOLDER = Path(__file__).parent
 NAME = r"^[a-z][a-z0-9_]{0,47}$"
 CHARACTERS_PER_TOKEN = 3
 """Of a memory, at the least: it is bounded in characters, so that its tokens stay within their bound."""
+PART = re.compile(r"[^\W\d_][\w -]{0,59}")
+"""The name of a part of a document."""
 SKELETON = 0.5
 """The share of a memory's bound that its empty template may take."""
 
@@ -33,6 +36,11 @@ class Role(Strict):
     description: str = Field(min_length=1, max_length=4000, description="Expertise and objectives.")
     model: str = Field("", description="Who answers for it; empty: as for the whole team.")
     memory: Any = Field(description="MT_n: slots, nested; each says what it is for.")
+
+    @property
+    def specification(self) -> str:
+        """Return R_n in words: who it is, and its expertise and objectives."""
+        return f"{self.title}: {self.description}"
 
 
 class RoundRobin(Strict):
@@ -161,8 +169,29 @@ def _wrong(team: Team) -> Iterator[str]:
             yield wrong
     if cramped := team.cramped(team.context_tokens):
         yield f"roles.{cramped}.memory has too many slots for {team.memory_tokens} memory_tokens."
+    yield from _clashes(team.document)
     if team.memory_tokens >= team.context_tokens:
         yield f"memory_tokens: {team.memory_tokens} leave nothing of {team.context_tokens} context_tokens."
+
+
+def _clashes(document: Document) -> Iterator[str]:
+    """Yield the names of a document's parts that would meet in its file, or that are no names."""
+    numbered = re.compile(rf"{re.escape(document.item)} [1-9][0-9]*", re.IGNORECASE)
+    for part in ("fields", "ratings", "item_fields", "report"):
+        given: dict[str, str] = getattr(document, part)
+        yield from (
+            f"document.{part}: {name!r} is no name: a letter, then letters, digits, blanks, - and _."
+            for name in given
+            if not PART.fullmatch(name)
+        )
+        yield from _twice(f"document.{part}", [name.lower() for name in given])
+        yield from (
+            f"document.{part}: {name}: items are numbered so." for name in given if numbered.fullmatch(name)
+        )
+    if any(name.lower() == "name" for name in document.item_fields):
+        yield "document.item_fields: name: each item has a name beside these; leave it out."
+    if both := sorted(document.fields.keys() & document.ratings.keys()):
+        yield f"document.ratings: {both[0]} is a field already; give it another name."
 
 
 def _twice(field: str, names: list[str]) -> Iterator[str]:

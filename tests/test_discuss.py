@@ -115,7 +115,11 @@ def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
     words = ("--agents", "rules", "--as", "business_objectives", "--max-turns", "5")
     waits = mneme("TASK.md", *words, "--id", "mine", stdin="", fails=True)
     assert waits.status == 3 and "waits for you" in waits.stdout
-    done = mneme("--id", "mine", *words, stdin="Proposal: Diesel pump (rotary) because we need it.\ny\n")
+    other = mneme("--id", "mine", "--as", "data_engineer", fails=True)
+    assert "was begun with business_objectives" in other.refused
+    done = mneme(
+        "--id", "mine", "--agents", "rules", stdin="Proposal: Diesel pump (rotary) because we need it.\ny\n"
+    )
     assert "a person" in done.stdout
     assert "Diesel pump" in mneme("show", "-d", "mine").stdout
     machine = mneme(
@@ -124,6 +128,17 @@ def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
     lines = [json.loads(line) for line in machine.stdout.splitlines()]
     assert any("waits" in line for line in lines)
     assert lines[-1]["ended"] == "turn limit"
+
+
+def test_a_bound_that_leaves_no_document_still_leaves_a_transcript_and_a_report(
+    mneme: Run, tmp_path: Path
+) -> None:
+    told = mneme("TASK.md", "--agents", "rules", "--max-turns", "1", "--id", "short")
+    assert "before all accepted" in told.stdout and "No PIPELINE_OVERVIEW.json" in told.stdout
+    folder = tmp_path / "discussions" / "short"
+    assert not (folder / "PIPELINE_OVERVIEW.json").exists()
+    assert len((folder / "transcript.jsonl").read_text().splitlines()) == 1
+    assert "at least 1 of Component, and 0 were found" in (folder / "report.md").read_text()
 
 
 def test_a_document_is_approved_or_discussed_on(mneme: Run) -> None:
@@ -157,11 +172,42 @@ def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) ->
     mneme("Daily orders of a shop must reach a warehouse.", "--team", "shop.yaml", "--agents", "rules")
 
 
+def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path: Path) -> None:
+    roles = (
+        "--role",
+        "Grower: what plants need, mould, harvest",
+        "--role",
+        "Électricien: sensors, wiring, power",
+    )
+    task = "Climate control of a greenhouse. The sensors must last a season. Mould must be seen at once."
+    mneme("new-team", "grow", "--task", task, *roles, "--yes", "--agents", "rules")
+    told = mneme(task, "--team", "grow.yaml", "--agents", "rules", "--id", "grow")
+    assert "All who decide accepted" in told.stdout
+    document = json.loads((tmp_path / "discussions" / "grow" / "PIPELINE_OVERVIEW.json").read_text())
+    assert (
+        "The sensors must last a season" in document["Component 1"]["name"] + document["Component 2"]["name"]
+    )
+    team = yaml.safe_load((tmp_path / "grow.yaml").read_text())
+    assert "electricien" in [role["name"] for role in team["roles"]]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ([""], "task: it is empty"),
         (["absent.md"], "Cannot read the task"),
+        (["shwo"], "did you mean show"),
+        (["new-taem"], "did you mean new-team"),
+        (["."], "is a folder"),
+        (["/"], "is a folder"),
+        (["tasks/absent"], "no file tasks/absent"),
+        (["absent.markdown"], "no file absent.markdown"),
+        (["x", "--id", "../../x"], "is no name"),
+        (["x", "--id", "a/b"], "is no name"),
+        (["x", "--max-turns", "99999999"], "--max-turns"),
+        (["x", "--max-turns", "-1"], "--max-turns"),
+        (["x", "--context-tokens", "-5"], "--context-tokens"),
+        (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
         (["x", "--team", "nope"], "no team 'nope'"),
         (["x", "--as", "nobody"], "no role 'nobody'"),
         (["x", "--model", "solver"], "ROLE=WHO"),

@@ -31,6 +31,7 @@ from nodes.context_window import f_context
 from nodes.discussion_context import DiscussionContext
 from prompts import memory_rules
 from prompts.discussion_document import write_document
+from prompts.discussion_rules import View
 from prompts.intrinsic_memory import (
     Contribution,
     Delegation,
@@ -319,6 +320,16 @@ class TestTeams:
             (lambda t: t["roles"][0].pop("title"), r"roles\.0\.title"),
             (lambda t: t.update(reviewed=False), "reviewed"),
             (lambda t: t["document"].update(name="../x.json"), r"document\.name"),
+            (lambda t: t["document"]["fields"].update({"Component 1": "x"}), "items are numbered so"),
+            (lambda t: t["document"]["ratings"].update({"component 12": "x"}), "items are numbered so"),
+            (lambda t: t["document"]["ratings"].update(Platform="x"), "Platform is a field already"),
+            (lambda t: t["document"]["item_fields"].update(name="x"), r"document\.item_fields: name"),
+            (lambda t: t["document"]["item_fields"].update({"a, b": "x"}), r"document\.item_fields: 'a, b'"),
+            (
+                lambda t: t["document"]["item_fields"].update(Pros="x"),
+                r"document\.item_fields: pros is there",
+            ),
+            (lambda t: t["document"].update(item_fields=["pros"]), r"document\.item_fields"),
         ],
     )
     def test_a_team_that_cannot_work_is_refused_with_its_field(self, change: Any, told: str) -> None:
@@ -411,6 +422,59 @@ class TestDiscussions:
         with pytest.raises(NotFound):
             await Discussions(edge_ledger, "local").memory("b", "data_engineer").now()
 
+    async def test_a_bound_with_nothing_said_yet_ends_in_no_document_and_says_so(
+        self, edge_ledger: Ledger
+    ) -> None:
+        result = await discuss(edge_ledger, max_turns=1)
+        assert (result["ended"], result["turn"], result["document"]) == ("turn limit", 1, {})
+        assert (
+            result["lacks"]
+            == "No PIPELINE_OVERVIEW.json: it needs at least 1 of Component, and 0 were found."
+        )
+        assert "Not agreed by all" in result["report"]["summary"]
+        kept = await Discussions(edge_ledger, "local").get("d")
+        assert (kept.ended, kept.lacks) == ("turn limit", result["lacks"])
+
+    async def test_fewer_items_than_a_document_needs_make_none(self, edge_ledger: Ledger) -> None:
+        team = load_team("data_pipeline").model_dump(mode="json")
+        team["document"]["least"] = 50
+        result = await discuss(edge_ledger, given(team=team))
+        assert result["ended"] == "consensus" and not result["document"]
+        assert "at least 50 of Component" in result["lacks"] and "Kinesis" in result["report"]["summary"]
+
+    async def test_what_a_discussion_was_begun_with_holds_when_it_is_resumed(
+        self, edge_ledger: Ledger
+    ) -> None:
+        saver = InMemorySaver()
+        begun = {"person": "data_engineer", "max_turns": 6, "approve": True, "context_tokens": 3000}
+        await discuss(edge_ledger, saver=saver, **begun)
+        said: Any = {"message": "Proposal: Paper archive (shelves) because of the law.", "accept": True}
+        waits = await discuss(edge_ledger, Command(resume=said), saver)
+        (question,) = waits["__interrupt__"]
+        assert question.value["ended"] == "turn limit" and waits["turn"] == 6
+        turns = await turns_of(edge_ledger, waits)
+        assert max(turn.context_tokens for turn in turns) <= 3000
+
+    async def test_no_acceptance_is_older_than_the_last_proposal(self, edge_ledger: Ledger) -> None:
+        """What all accept is the solution as it stands: one full round since the last new item."""
+        result = await discuss(edge_ledger)
+        turns = await turns_of(edge_ledger, result)
+        last = max(turn.number for turn in turns if turn.changes)
+        team = load_team("data_pipeline")
+        accepted = {turn.speaker for turn in turns if turn.number >= last and turn.accept}
+        assert result["ended"] == "consensus" and accepted >= set(team.deciders)
+        assert "Proposal:" in turns[last - 1].message
+
+    async def test_roles_of_an_unknown_field_propose_what_the_task_demands(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, given(task=GREENHOUSE, team=greenhouse_team()))
+        document = result["document"]
+        assert result["ended"] == "consensus" and len(document) > 4, document
+        assert "below 28" in json.dumps(document) and "28 degrees" in result["report"]["plan"]
+
+    async def test_a_task_without_demands_leaves_the_roles_their_duties(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, given(task="A greenhouse for tomatoes.", team=greenhouse_team()))
+        assert result["ended"] == "consensus" and "mould" in json.dumps(result["document"]).lower()
+
     async def test_the_bound_on_turns_is_kept_and_said(self, edge_ledger: Ledger) -> None:
         result = await discuss(edge_ledger, max_turns=7)
         assert (result["ended"], result["turn"]) == ("turn limit", 7)
@@ -448,6 +512,8 @@ class TestDiscussions:
             ({"team": "../teams/pddl.yaml"}, {}, "team"),
             ({"team": {"name": "x"}}, {}, "roles"),
             ({}, {"person": "nobody"}, "nobody"),
+            ({}, {"person": "documentation"}, "never has the floor"),
+            *(({"discussion_id": each}, {}, "is no name") for each in ("../../x", "a/b", "..", "a b", ".x")),
         ],
     )
     async def test_bad_input_is_refused_before_any_model_is_asked(
@@ -473,6 +539,54 @@ class TestDiscussions:
         assert result["answered_by"]["data_engineer"] == "ollama:llama3.1:8b"
         assert result["document"]["Component 1"]["pros"]
         assert len(double.chats) == 2 * 12 + 1, "a turn and a memory update each, and the document"
+
+
+GREENHOUSE = """Plan the climate control of a greenhouse.
+- The air must stay below 28 degrees in summer.
+- The sensors should work for a season without a new battery.
+- Mould must be seen within a day."""
+
+
+def greenhouse_team() -> dict[str, Any]:
+    """Return a team of a field that rules know nothing of, led as the shipped one is."""
+    team = load_team("data_pipeline").model_dump(mode="json")
+    template = team["roles"][0]["memory"]
+    grown = {"name": "grower", "title": "Grower", "description": "what plants need, mould, harvest"}
+    wired = {"name": "electrician", "title": "Electrician", "description": "sensors, wiring, power"}
+    experts = [each | {"memory": template} for each in (grown, wired)]
+    others = [each for each in team["roles"] if each["name"] not in team["speakers"]["workers"]]
+    speakers = team["speakers"] | {"workers": ["grower", "electrician"]}
+    return team | {"name": "greenhouse", "roles": [*experts, *others], "speakers": speakers}
+
+
+def a_view(*said: str, task: str = TASK) -> View:
+    duties = load_team("data_pipeline").role("data_engineer").description
+    turns = [f"Client (a person):\n{each}" for each in said]
+    return View(duties, task, "", turns, "Component", ["pros", "cons"])
+
+
+@pytest.mark.parametrize(
+    ("said", "wished"),
+    [
+        ("Where is the data catalogue?", True),
+        ("There is no data catalogue yet.", True),
+        ("Please add a data catalogue.", True),
+        ("No data catalogue, please.", False),
+        ("We can do without a data catalogue.", False),
+        ("Only one data catalogue at most.", False),
+        ("I do not want a data catalogue.", False),
+    ],
+)
+def test_a_persons_refusal_is_no_wish(said: str, wished: bool) -> None:
+    names = [kind.name for kind in a_view(said).mine]
+    assert ("Data catalogue" in names) == wished
+
+
+def test_what_a_person_refused_is_proposed_by_nobody_and_can_be_wished_for_again() -> None:
+    first = a_view().mine[0].name
+    refused, again = f"No {first.lower()}.", f"I was wrong: add {first.lower()}."
+    assert first not in [kind.name for kind in a_view(refused).mine]
+    assert first in [kind.name for kind in a_view(refused, again).mine]
 
 
 def with_model(team: Team, name: str, who: str) -> dict[str, Any]:
@@ -527,6 +641,20 @@ class TestPersons:
         done = await discuss(edge_ledger, Command(resume={"approve": True}), saver, approve=True)
         assert done["ended"] == "consensus"
 
+    async def test_remarks_after_the_bound_get_a_round_of_their_own(self, edge_ledger: Ledger) -> None:
+        saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}
+        first = await discuss(edge_ledger, saver=saver, approve=True, max_turns=5)
+        assert first["turn"] == 5 and "Data catalogue" not in json.dumps(first["document"])
+        second = await discuss(edge_ledger, Command(resume=remarks), saver)
+        turns = await turns_of(edge_ledger, second)
+        assert {turn.speaker for turn in turns[6:]} >= set(load_team("data_pipeline").deciders)
+        assert "Data catalogue" in json.dumps(second["document"])
+
+    async def test_only_the_delegate_may_call_for_the_document(self, edge_ledger: Ledger) -> None:
+        saver = InMemorySaver()
+        waits = await discuss(edge_ledger, saver=saver, person="evaluation")
+        assert waits["__interrupt__"][0].value["may_finalize"] is False
+
 
 class Dead(MnemeError):  # noqa: N818
     """The process would have died here."""
@@ -544,7 +672,7 @@ class TestResuming:
         async with open_checkpointer(file) as saver:
             with pytest.raises(Dead):
                 await discuss(edge_ledger, given(team=scripted), saver, max_turns=9)
-        said = Contribution(reasoning="so", message="Going on.", accept=True)
+        said = Contribution(reasoning="so", message="Going on.", changes=False, accept=True)
         memory = {"reason": "so", "memory": empty(team.role("ml_engineer").memory)}
         script("mortal", {"contribute": [said], "update_memory": [json.dumps(memory)]})
         async with open_checkpointer(file) as saver:  # as another process would

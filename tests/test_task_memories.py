@@ -14,8 +14,9 @@ from nodes.task_memories.chat_dev import PHASE
 from nodes.task_memories.interface import Means, Role, Task, TaskMemory, Trial, Turn
 from nodes.task_memories.kinds import MEMORIES, open_memory
 from nodes.task_memories.memory_bank import retention
+from prompts import memory_rules
 from prompts.insight_rules import NOT_AGAIN
-from prompts.memory_template import departure
+from prompts.memory_template import departure, empty, size
 from prompts.task_memories import (
     Course,
     Operation,
@@ -367,3 +368,63 @@ def test_ways_back_are_no_key_steps() -> None:
         [str(turn) for turn in turns(("go", here), ("leave", there), ("return", here), ("x", there))]
     )
     assert key_turns(read) == [0, 3]
+
+
+KEPT = {
+    "facts_learned": ["What was observed, one fact each"],
+    "subgoals": {"done": ["Reached"], "open": ["To come"]},
+    "actions": {"worked_in_order": ["What worked, newest last"], "failed": ["What was not valid"]},
+    "remarks": ["What else there is to say"],
+}
+
+
+def crowded(limit: int) -> dict[str, Any]:
+    """Return what is left of a memory of eight entries a slot when one more fact makes it too large."""
+    said = [f"Lamp{n} stands on table{n} beside the window of room{n} in the house" for n in range(8)]
+    full: dict[str, Any] = {
+        "facts_learned": [f"{each}." for each in said],
+        "subgoals": {
+            "done": [f"{each}, done." for each in said],
+            "open": [f"{each}, open." for each in said],
+        },
+        "actions": {
+            "worked_in_order": [f"light lamp{n}" for n in range(8)],
+            "failed": [f"burn lamp{n}. It is not valid." for n in range(8)],
+        },
+        "remarks": [],
+    }
+    return memory_rules.updated(KEPT, full, "Observed fact: Lamp9 is lit.", limit)[1]
+
+
+def test_a_full_memory_sheds_what_is_done_then_what_failed_and_what_is_in_order_last() -> None:
+    done, failed, worked = (lambda m: m["subgoals"]["done"]), (lambda m: m["actions"]["failed"]), in_order
+    assert 0 < len(done(crowded(2300))) < 8 and len(failed(crowded(2300))) == 8
+    less = crowded(1750)
+    assert not done(less) and 0 < len(failed(less)) < 8 and len(less["facts_learned"]) == 9
+    least = crowded(420)
+    assert not failed(least) and len(least["facts_learned"]) < 4 and len(worked(least)) == 8
+    assert 0 < len(worked(crowded(230))) < 8, "where nothing else is left, the newest actions stay"
+    assert worked(crowded(230))[-1] == "light lamp7"
+
+
+def in_order(kept: dict[str, Any]) -> list[str]:
+    worked: list[str] = kept["actions"]["worked_in_order"]
+    return worked
+
+
+@pytest.mark.parametrize("limit", range(240, 2400, 120))
+def test_facts_and_actions_are_kept_whole_or_not_at_all(limit: int) -> None:
+    known, before = crowded(limit), crowded(10_000)
+    assert departure(KEPT, known) == "" and size(known) <= limit
+    assert set(known["facts_learned"]) <= set(before["facts_learned"])
+    assert set(in_order(known)) <= set(in_order(before))
+    assert set(known["subgoals"]["open"]) <= set(before["subgoals"]["open"])
+
+
+def test_a_remark_is_still_shortened_before_anything_that_stands_is_dropped() -> None:
+    long = "Storage (S3) because raw data must be kept cheaply; and so on, at length, again and again."
+    kept = memory_rules.updated(KEPT, empty(KEPT) | {"remarks": [long]}, "Observed fact: Lamp9 is lit.", 260)[
+        1
+    ]
+    assert kept["remarks"] == ["Storage (S3) because raw data must be kept cheaply."]
+    assert kept["facts_learned"] == ["Lamp9 is lit."]

@@ -53,13 +53,15 @@ def run_discussion(
         str, typer.Option("--memory", help="intrinsic, none, or one of the baseline memories.")
     ] = "intrinsic",
     context_tokens: Annotated[
-        int, typer.Option("--context-tokens", min=0, help="Tokens of task, memory and turns; 0: the team's.")
+        int, typer.Option("--context-tokens", help="Tokens of task, memory and turns; 0: the team's.")
     ] = 0,
-    max_turns: Annotated[int, typer.Option("--max-turns", min=0, help="Bound on turns; 0: the team's.")] = 0,
+    max_turns: Annotated[
+        int, typer.Option("--max-turns", help="Bound on turns, 1 to 10000; 0: the team's.")
+    ] = 0,
     person: Annotated[str, typer.Option("--as", help="Speak as this role yourself.")] = "",
     approve: Annotated[bool, typer.Option("--approve", help="Approve the document yourself.")] = False,
     discussion: Annotated[
-        str, typer.Option("--id", help="The discussion's id; that of a killed one resumes it.")
+        str, typer.Option("--id", help="Its id: letters, digits, - and _; that of a killed one resumes it.")
     ] = "",
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of document and report; default: discussions/ID.")

@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from models.asking import Answered, ask
+from models.asking import Answered
+from nodes.memory_update import Agent, f_memory_update
 from nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, Turn
 from nodes.task_memories.windows import within
-from prompts.intrinsic_memory import Remembering, Updated, update_memory_by
-from prompts.memory_template import Slots, empty
+from prompts.intrinsic_memory import Updated
+from prompts.memory_template import empty
 from prompts.trajectories import Told
 from stores.agent_memory import AgentMemory
 from stores.records import Change, Source
@@ -22,8 +23,6 @@ from stores.records import Change, Source
 SENTENCES = re.compile(r"(?<=\.)\s+")
 LISTING = re.compile(r"valid actions\b", re.IGNORECASE)
 """What is possible at a moment is no fact to keep: the newest turns show it as long as it holds."""
-CHARACTERS = 3
-"""Characters of a memory for each token of its bound."""
 
 
 class Intrinsic(TaskMemory):
@@ -61,17 +60,11 @@ class Intrinsic(TaskMemory):
 
     async def _updated(self, memory: dict[str, Any], turn: Turn) -> Answered[Updated]:
         role = self.means.roles[turn.agent]
-        question = update_memory_by(role.template)
-        given = Remembering(
-            role=role.description,
-            template=Slots(dict(role.template)),
-            memory=Slots(memory),
-            output=_output(turn),
-            limit=CHARACTERS * self.means.memory_tokens,
-        )
-        answered = await ask(question, given, self.means.who, lane="background")
-        self.means.tally.add(question, given, answered)
-        return answered
+        means = self.means
+        agent = Agent(role.description, role.template, means.memory_tokens, means.who, "background")
+        done = await f_memory_update(agent, memory, _output(turn))
+        self.means.tally.add(done.question, done.given, done.answered)
+        return done.answered
 
     def _store(self, agent: str) -> AgentMemory:
         within_task = ("teams", self.means.team, "task_memory", self.name, self.means.trial)
