@@ -108,8 +108,8 @@ Reply with one JSON object, e.g. {"scalability": {"justification": "Streams are 
 "reliability": {"justification": "No word on failures.", "score": 2}, "usability": {"justification":
 "Components are only named.", "score": 3}, "cost_effectiveness": {"justification": "Costs are not weighed.",
 "score": 3}, "documentation": {"justification": "Few reasons are given.", "score": 2}, "completeness":
-{"justification": "No platform is named.", "score": 5}, "consistency": {"justification": "Two stores for the same data.",
-"score": 4}}""",
+{"justification": "No platform is named.", "score": 5}, "consistency": {"justification": "Two stores for one
+thing.", "score": 4}}""",
     user="""The design:
 $document
 
