@@ -18,6 +18,7 @@ from evals.answering import Identity
 from evals.pddl_tables import LABELS, PAPER, report
 from evals.report import ROOT, Report, code_digest
 from mneme.errors import BadInput, MnemeError
+from mneme.settings import settings
 
 RULES = Identity(responder="rules")
 
@@ -210,10 +211,12 @@ async def test_data_are_found_where_mneme_data_is_unless_our_own_are_asked_for(
     (folder / "domain.pddl").write_text(problem.domain_pddl)
     (folder / "mine.pddl").write_text(problem.problem_pddl)
     monkeypatch.setenv("MNEME_DATA", str(tmp_path / "data"))
+    settings.cache_clear()
     options = pddl.Options(memories=["none"], agents="rules", tight_window=0, out=tmp_path / "runs")
     found = await pddl.run(options)
     assert [row["problem"] for row in found.rows] == [f"{problem.domain}/mine"]
     own = await pddl.run(options.model_copy(update={"problems": 1}))
+    settings.cache_clear()
     assert own.summary["problems"] == "our own, drawn by seed"
 
 
