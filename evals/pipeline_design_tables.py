@@ -73,7 +73,7 @@ def table_2(main: Row, runs: int, size: int) -> Table:
     """Return table 2: means after n runs, each beside the paper's."""
     columns = ["", "baseline", "paper", "intrinsic", "paper", "p", "paper"]
     cells = [
-        [name.replace("_", "-"), _mean(main[name]["none"]), *_beside(name, main[name])] for name in FIGURES
+        [LABELS.get(name, name), _mean(main[name]["none"]), *_beside(name, main[name])] for name in FIGURES
     ]
     return table(f"Table 2: mean ± sd of {runs} discussions each, {size} tokens of context", columns, cells)
 
@@ -84,7 +84,14 @@ def _beside(name: str, figure: Row) -> list[object]:
 
 
 def _mean(spread: Row) -> str:
-    return f"{spread['mean']:.{0 if spread['mean'] >= 1000 else 2}f} ± {spread['sd']:.2g}"
+    if spread["mean"] >= THOUSANDS:
+        return f"{spread['mean'] / 1000:.0f}k ± {spread['sd'] / 1000:.0f}k"
+    return f"{spread['mean']:.3g} ± {round(spread['sd'], 2):.2g}"
+
+
+LABELS = {"cost_effectiveness": "cost-effective"}
+THOUSANDS = 10_000
+"""From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
 
 def size_table(summary: Row) -> Table:

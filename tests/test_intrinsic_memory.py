@@ -102,6 +102,11 @@ class TestMemoryUpdate:
             "Ingestion (Kafka) ",
         ]
 
+    async def test_words_with_accents_are_whole_words(self) -> None:
+        memory = await updated(empty(TEMPLATE), "Risk: Der Bär frisst Äpfel.\nRisk: Der Bus frisst Äpfel.")
+        assert len(memory["risks"]) == 2
+        assert memory_rules.words("Gärten für Äpfel") == {"gärten", "für", "äpfel"}
+
     async def test_names_with_digits_are_different_subjects(self) -> None:
         memory = await updated(
             empty(TEMPLATE), "Risk: ball1 may fall off the rack.\nRisk: ball2 may fall off the rack."

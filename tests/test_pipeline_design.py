@@ -1,9 +1,11 @@
 """The case study's evaluation, and growth over a long discussion: what is counted, and what is reported."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from evals import discussion_growth, pipeline_design
 from evals.discussion_growth import exponent
@@ -113,6 +115,10 @@ async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
     assert set(PAPER) <= set(main)
     assert main["components"]["intrinsic"]["mean"] > main["components"]["none"]["mean"]
     assert all(0 <= figure["p"] <= 1 for figure in main.values())
+    printed = Console(width=80, record=True, file=io.StringIO())
+    printed.print(report.tables[0])
+    told = printed.export_text()
+    assert all(name in told for name in ("cost-effective ", "documentation ", "parts of each ")), told
     assert any("judges nothing" in note for note in report.notes)
     assert any("what is lost from a context" in note for note in report.notes)
     for row in report.rows:
