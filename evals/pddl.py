@@ -1,7 +1,8 @@
 """Intrinsic Memory Agents, table 1: eight memories of a team on PDDL tasks.
 
 A team of two plays every problem in a seeded order with each memory; a memory that learns across tasks
-has its own ledger per order. Reward is a task's progress, a table's value the mean over tasks. Problems
+has its own ledger per order. No memory and intrinsic memory play again in a tight window, which has no room
+for all turns of the longer tasks. Reward is a task's progress, a table's value the mean over tasks. Problems
 are our own, drawn from the seed with AgentBoard's shares of the four domains, or a folder's (AgentBoard's
 60 files with `--data`, or what the folder `pddl` of MNEME_DATA holds), which a seed only puts into another
 order; the paper ran once, in one order.
@@ -20,6 +21,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -30,11 +32,16 @@ from evals.pddl_tables import report
 from evals.report import ROOT, Journal, Progress, Report, Row, digest, open_journal
 from mneme.errors import BadInput, MnemeError
 from mneme.settings import settings
+from models.budget import tokens
 from models.embedders import open_embedder
-from nodes.pddl_team import PddlContext
+from nodes.pddl_team import task_of
 from nodes.task_memories.kinds import MEMORIES
 
 PROBLEMS = 60
+AGAIN = ("none", "intrinsic")
+"""The memories that are compared once more in a tight window, where turns are lost that a memory can keep."""
+LEAST = 512
+"""Tokens of the smallest window."""
 LINE = 2**26
 """Bytes that a row with its transcript may take."""
 
@@ -51,15 +58,25 @@ class Options(BaseModel):
     memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
     seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
     agents: str = Field("auto", description="Who answers, the memories' questions included.")
-    window: int = Field(
-        PddlContext.model_fields["window"].default, ge=1, description="Tokens of an agent's context."
+    window: int = Field(4096, ge=LEAST, description="Tokens of an agent's context.")
+    memory_tokens: int = Field(700, ge=100, description="Tokens of a structured memory.")
+    tight_window: int = Field(
+        2500, ge=0, description="A second window, for no memory and intrinsic; below 512: none."
     )
+    tight_memory_tokens: int = Field(400, ge=100, description="Tokens of a structured memory in that window.")
     workers: int | None = Field(
         None, ge=1, description="Processes at once; default: the cores, for a model MNEME_PARALLEL."
     )
     out: Path = Field(Path("runs"), description="Folder of raw results and plots.")
     embedder: str = Field("", description="Embedder of the ledgers; default: the settings'.")
     fresh: bool = Field(False, description="Start anew instead of resuming.")
+
+
+class Room(NamedTuple):
+    """Tokens of an agent's context, and of its structured memory."""
+
+    window: int
+    memory_tokens: int
 
 
 @dataclass
@@ -78,13 +95,14 @@ class Bench:
         by_default = settings().parallel if self.who.is_model else os.cpu_count()
         return self.options.workers or by_default or 1
 
-    def errand(self, memory: str, seed: int, problems: list[Problem]) -> Errand:
+    def errand(self, memory: str, seed: int, problems: list[Problem], room: Room) -> Errand:
         """Return what a process has to play, without what is played already."""
         errand = Errand(
             memory=memory,
             seed=seed,
             who=self.who.responder,
-            window=self.options.window,
+            window=room.window,
+            memory_tokens=room.memory_tokens,
             embedder=self.options.embedder or settings().embedder,
             home=self.home,
             problems=problems,
@@ -92,6 +110,19 @@ class Bench:
         )
         done = [number for number in range(len(problems)) if _case(errand, number) in self.journal]
         return errand.model_copy(update={"done": done})
+
+    async def errands(self, seed: int, loaded: Sequence[Problem]) -> list[Errand]:
+        """Return what is to be played in one order: every memory, then those that are played again."""
+        options = self.options
+        problems = await asyncio.to_thread(_order, options, loaded, seed)
+        room = Room(options.window, options.memory_tokens)
+        first = [self.errand(memory, seed, problems, room) for memory in options.memories]
+        if not LEAST <= options.tight_window < options.window:
+            return first
+        tight = Room(options.tight_window, options.tight_memory_tokens)
+        fitting = await asyncio.to_thread(_fitting, problems, tight)
+        again = [memory for memory in AGAIN if memory in options.memories and fitting]
+        return first + [self.errand(memory, seed, fitting, tight) for memory in again]
 
     async def run(self, errands: Sequence[Errand]) -> None:
         """Run the errands, so many at once; the first failure stops them all."""
@@ -107,7 +138,13 @@ class Bench:
     async def _play(self, errand: Errand, free: asyncio.Semaphore, errands: Sequence[Errand]) -> None:
         async with free, aclosing(_rows(errand)) as rows:
             async for number, row in rows:
-                played = {"memory": errand.memory, "seed": errand.seed, "number": number}
+                played = {
+                    "memory": errand.memory,
+                    "seed": errand.seed,
+                    "number": number,
+                    "window": errand.window,
+                    "memory_tokens": errand.memory_tokens,
+                }
                 self.journal.add(_case(errand, number), played | row)
                 total = sum(len(each.problems) for each in errands)
                 self.progress(len(self.rows(errands)), total, f"{errand.memory}, order {errand.seed}")
@@ -128,13 +165,15 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     loaded = [] if folder is None else await asyncio.to_thread(load_folder, folder)
     journal = await _journal(options, who, loaded)
     bench = Bench(options, who, _home(journal), journal, progress)
-    errands = []
-    for seed in options.seeds:
-        problems = await asyncio.to_thread(_order, options, loaded, seed)
-        errands += [bench.errand(memory, seed, problems) for memory in options.memories]
+    errands = [each for seed in options.seeds for each in await bench.errands(seed, loaded)]
     await bench.run(errands)
     source = "our own, drawn by seed" if folder is None else f"from {folder}"
     return report(bench.rows(errands), options.seeds, who, source, journal.path)
+
+
+def _fitting(problems: Sequence[Problem], room: Room) -> list[Problem]:
+    """Return the problems whose task and memory leave something of a window, by the estimate, to turns."""
+    return [each for each in problems if tokens(task_of(each).text) + room.memory_tokens < room.window]
 
 
 def _folder(options: Options) -> Path | None:
@@ -149,7 +188,7 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
     configuration = {
         "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
         "agents": who.model_dump(),
-        "window": options.window,
+        "rooms": [options.window, options.memory_tokens, options.tight_window, options.tight_memory_tokens],
         "embedder": (await open_embedder(options.embedder or settings().embedder)).name,
     }
     return open_journal(options.out, "pddl", configuration, fresh=options.fresh)

@@ -41,6 +41,7 @@ class Errand(BaseModel):
     seed: int
     who: str
     window: int
+    memory_tokens: int
     embedder: str
     home: Path
     problems: list[Problem]
@@ -48,7 +49,7 @@ class Errand(BaseModel):
 
     @property
     def name(self) -> str:
-        return f"{self.memory}-{self.seed}"
+        return f"{self.memory}-{self.seed}-{self.window}"
 
 
 class Answered(BaseModel):
@@ -99,6 +100,7 @@ async def _play(graph: Any, errand: Errand, problem: Problem, task: str) -> Row:
         second_agent=errand.who,
         memory_model=errand.who,
         window=errand.window,
+        memory_tokens=errand.memory_tokens,
     )
     left = await graph.aget_state(config)
     given = None if left.values else {"problem": problem.model_dump(), "task_id": task}

@@ -1,6 +1,6 @@
 """The tables and the plot of `mneme eval pddl`: table 1 beside the paper's, and figures by domain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -49,11 +49,10 @@ RULES = (
     "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
     "writes a summary; tokens are estimated from the words that a model would have read and written. "
     "The paper's figures are Llama 3.1 8B's: compare orders of memories with it, not figures.",
-    "Why intrinsic memory gains little here: gripper and blockworld show all that holds at every step, so "
-    "that the newest turn tells the rule whatever a memory of facts could; barman and tyreworld show changes "
-    "only, but their 30 short steps nearly all fit beside the task in 4096 tokens, and a window that is "
-    "too tight for the steps is nearly too tight for the memory. A rule that reads every word of its window, "
-    "unlike a model, is not helped by having the same said again, in order; it costs the memory's tokens.",
+    "Intrinsic memory under rules: a solver that reads every word of its window gains nothing from having "
+    "the same said again. Where all turns of a task fit, as they nearly do in 4096 tokens, a memory of the "
+    "task can only cost tokens; whether it pays in a window that loses turns, the table of the tight window "
+    "measures, with the p of its rewards against no memory.",
     "Why memories that recall earlier tasks end alike: they mostly show a success of the same domain, of "
     "which the rule takes nothing but what followed on what; texts, steps and tokens differ, rewards seldom.",
 )
@@ -61,13 +60,13 @@ RULES = (
 
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, raw: Path) -> Report:
     """Make the tables, the plot and the summary of rows, one per memory, seed and problem."""
-    names = [name for name in LABELS if any(row["memory"] == name for row in rows)]
-    by_memory = {name: [_measured(row) for row in rows if row["memory"] == name] for name in names}
-    summary = {name: _summary(played, by_memory.get("none"), seeds) for name, played in by_memory.items()}
-    _adjust(list(summary.values()))
+    wide = max(row["window"] for row in rows)
+    by_memory = _by_memory(row for row in rows if row["window"] == wide)
+    summary = _summaries(by_memory, seeds)
+    again = _by_memory(row for row in rows if row["window"] != wide)
     plot = draw(
         raw.with_suffix(".png"),
-        f"PDDL tasks, {_counted(by_memory[names[0]], seeds)}",
+        f"PDDL tasks, {_counted(by_memory, seeds)}",
         str(who),
         lambda axes: _rewards(axes, summary),
         lambda axes: _tokens(axes, summary),
@@ -78,11 +77,29 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
         answered_by=str(who),
         raw=raw,
         rows=rows,
-        summary={"seeds": list(seeds), "problems": source, "memories": summary},
-        tables=[*_table_1(summary, who), *_by_domain(by_memory)],
+        summary={
+            "seeds": list(seeds),
+            "problems": source,
+            "memories": summary,
+            "tight": _summaries(again, seeds),
+        },
+        tables=[*_table_1(summary, who), *_tight(by_memory, again, seeds), *_by_domain(by_memory)],
         plots=[plot],
-        notes=_notes(by_memory, seeds, who, source),
+        notes=_notes(by_memory, again, seeds, who, source),
     )
+
+
+def _by_memory(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    measured = [_measured(row) for row in rows]
+    found = {name: [row for row in measured if row["memory"] == name] for name in LABELS}
+    return {name: played for name, played in found.items() if played}
+
+
+def _summaries(by_memory: dict[str, list[Row]], seeds: Sequence[int]) -> dict[str, Row]:
+    bare = by_memory.get("none")
+    summary = {name: _summary(played, bare, seeds) for name, played in by_memory.items()}
+    _adjust(list(summary.values()))
+    return summary
 
 
 def _measured(row: Row) -> Row:
@@ -92,7 +109,8 @@ def _measured(row: Row) -> Row:
 
 def _summary(played: Sequence[Row], without: Sequence[Row] | None, seeds: Sequence[int]) -> Row:
     rewards = [row["reward"] for row in played]
-    by_seed = [fmean(row["reward"] for row in played if row["seed"] == seed) for seed in seeds]
+    there = [seed for seed in seeds if any(row["seed"] == seed for row in played)]
+    by_seed = [fmean(row["reward"] for row in played if row["seed"] == seed) for seed in there]
     tokens = fmean(row["tokens"] for row in played)
     return {
         "reward": fmean(rewards),
@@ -137,8 +155,8 @@ def _adjust(summaries: Sequence[Row]) -> None:
 def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
     """Make table 1 in two halves, which a terminal of 80 columns can hold."""
     head = f"({who}; the paper: Llama 3.1 8B)"
-    rewards = ("memory", "reward", "paper", "95 % over tasks", "sd of orders", "p, Holm")
-    tokens = ("memory", "tokens", "paper", "reward per 10⁷ tokens", "paper")
+    rewards = ("memory", "reward", "paper", "95 % over tasks", "sd", "p, Holm")
+    tokens = ("memory", "tokens", "paper", "reward/10⁷ tokens", "paper")
     return [
         table(f"Table 1, rewards {head}", rewards, [_rewarded(name, each) for name, each in summary.items()]),
         table(f"Table 1, tokens {head}", tokens, [_spent(name, each) for name, each in summary.items()]),
@@ -158,6 +176,28 @@ def _spent(name: str, each: Row) -> tuple[object, ...]:
     return LABELS[name], f"{each['tokens']:,.0f}", f"{tokens:,}", *efficiency
 
 
+def _tight(by_memory: dict[str, list[Row]], again: dict[str, list[Row]], seeds: Sequence[int]) -> list[Table]:
+    """Compare no memory and intrinsic in both windows, over the problems that both windows have room for."""
+    if not again:
+        return []
+    fitting = {(row["seed"], row["problem"]) for row in next(iter(again.values()))}
+    before = {
+        name: [row for row in by_memory[name] if (row["seed"], row["problem"]) in fitting] for name in again
+    }
+    head = ("window", "for memory", "memory", "reward", "tokens", "valid", "p")
+    lines = [
+        (played[0]["window"], played[0]["memory_tokens"], LABELS[name], *_line(_summary(played, bare, seeds)))
+        for suite in (before, again)
+        for bare in [suite.get("none")]
+        for name, played in suite.items()
+    ]
+    return [table(f"A tight window ({len(fitting)} problems that fit)", head, lines)]
+
+
+def _line(each: Row) -> tuple[object, ...]:
+    return f"{each['reward']:.4f}", f"{each['tokens']:,.0f}", f"{each['grounding']:.3f}", each["p"]
+
+
 def _by_domain(by_memory: dict[str, list[Row]]) -> list[Table]:
     domains = sorted({row["domain"] for played in by_memory.values() for row in played})
     return [
@@ -175,24 +215,31 @@ def _means(played: Sequence[Row], measure: str, domains: Sequence[str]) -> list[
     return [f"{fmean(values):.3g}" for values in (*split, [row[measure] for row in played])]
 
 
-def _counted(played: Sequence[Row], seeds: Sequence[int]) -> str:
+def _counted(by_memory: dict[str, list[Row]], seeds: Sequence[int]) -> str:
     """Say how many problems of which domains were played with each memory, in how many orders."""
-    first = [row for row in played if row["seed"] == seeds[0]]
+    first = [row for row in next(iter(by_memory.values())) if row["seed"] == seeds[0]]
     domains = sorted({row["domain"] for row in first})
     each = ", ".join(f"{sum(row['domain'] == domain for row in first)} {domain}" for domain in domains)
     return f"{len(first)} problems ({each}), {len(seeds)} {'order' if len(seeds) == 1 else 'orders'}"
 
 
-def _notes(by_memory: dict[str, list[Row]], seeds: Sequence[int], who: Identity, source: str) -> list[str]:
-    played = [row for each in by_memory.values() for row in each]
+def _notes(
+    by_memory: dict[str, list[Row]],
+    again: dict[str, list[Row]],
+    seeds: Sequence[int],
+    who: Identity,
+    source: str,
+) -> list[str]:
+    played = [row for each in (*by_memory.values(), *again.values()) for row in each]
     seconds = sum(row["seconds"] for row in played)
     notes = [
-        f"{_counted(next(iter(by_memory.values())), seeds)}, {source}; "
+        f"{_counted(by_memory, seeds)}, {source}; "
         f"{len(played)} tasks, {seconds:.0f} s of playing, {seconds / len(played):.2f} s a task.",
         "p: Wilcoxon signed-rank of rewards against no memory on the same problems, by Holm for the "
         "number of memories; – where no task ended otherwise, or with no memory left out. The paper gives no "
         "spread: it ran once.",
-        "Tokens count every question of both agents and of the memory itself, prompts and replies.",
+        "Tokens count every question of both agents and of the memory itself, prompts and replies; sd: of "
+        "the orders' means.",
     ]
     unusable = sum(len(row["complaints"]) for row in played)
     if unusable:

@@ -22,19 +22,24 @@ from mneme.errors import BadInput
 from mneme.settings import settings
 from models.asking import ask
 from nodes.discussion_context import DiscussionContext
-from prompts.design_judge import Design, judge_design
+from prompts.design_judge import SCORES, Design, judge_design
 from teams.team import Team, load_team
 
 TASK = ROOT / "evals" / "data" / "pipeline_task.md"
+
+
+SMALLEST = 512
 
 
 class Options(BaseModel):
     """How many runs, on what context, about which task, by which team, and who answers and judges."""
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
-    context_tokens: int = Field(2048, ge=512, description="Tokens of task, memory and turns.")
+    context_tokens: int = Field(
+        0, ge=0, description="Tokens of task, memory and turns at the head of the report; 0: the team's own."
+    )
     sizes: list[int] = Field(
-        [1536, 3072, 4096, 8192], description="Other sizes of the context; may be empty."
+        [1536, 2048, 3072, 8192], description="Other sizes of the context; may be empty."
     )
     agents: str = Field("auto", description="Who answers for all agents.")
     judge: str = Field("", description="Who judges; default: as the agents.")
@@ -47,7 +52,9 @@ class Options(BaseModel):
 
     @property
     def sized(self) -> "Options":
-        """Return the options with the sizes of a short run, where one is asked for."""
+        """Return the options with the sizes of a short run, where one is asked for. Raises BadInput."""
+        if 0 < self.context_tokens < SMALLEST:
+            raise BadInput(f"--context-tokens {self.context_tokens}: {SMALLEST} are the least, 0 the team's.")
         return self.model_copy(update={"runs": 2, "sizes": []}) if self.quick else self
 
     @property
@@ -57,14 +64,17 @@ class Options(BaseModel):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Hold and judge every discussion; go on where an interrupted run stopped."""
-    sized = options.sized
+    team = load_team(options.team)
+    given = options.model_copy(update={"context_tokens": options.context_tokens or team.context_tokens})
+    sized = given.sized
     who, judge = await identify(sized.agents), await identify(sized.judge or sized.agents)
-    team, task = load_team(sized.team), _task(sized.task)
+    task = _task(sized.task)
     configuration = {
         "agents": who.model_dump(),
         "judge": judge.model_dump(),
         "team": team.model_dump(mode="json"),
         "task": task,
+        "scores": SCORES,
     }
     journal = open_journal(sized.out, "pipeline_design", configuration, fresh=sized.fresh)
     plan = [(size, arm, seed) for size in sized.all_sizes for seed in range(sized.runs) for arm in ARMS]
@@ -72,7 +82,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         case = f"{size}/{arm}/{seed}"
         if case not in journal:
             held = await _held(sized, reordered(team, seed), task, (size, arm, seed), who)
-            judged = await _judged(held, judge)
+            judged = await _judged(held, team, judge)
             journal.add(case, {"size": size, "arm": arm, "seed": seed, **held, **judged})
         progress(done, len(plan), f"{size} tokens, {NAMES[arm]}")
     return _report(sized, journal, team, who, judge)
@@ -98,10 +108,15 @@ async def _held(options: Options, team: Team, task: str, which: tuple[int, Arm, 
         await ledger.close()
 
 
-async def _judged(held: Row, judge: Identity) -> Row:
-    """Judge a design: five metrics with justifications; and count what it names."""
+async def _judged(held: Row, team: Team, judge: Identity) -> Row:
+    """Judge a design, each score with its justification."""
     report = "\n\n".join(f"{name}: {text}" for name, text in held["report"].items())
-    design = Design(document=json.dumps(held["document"], indent=1), report=report)
+    parts = team.document
+    design = Design(
+        document=json.dumps(held["document"], indent=1),
+        report=report,
+        specification=[*parts.fields, f"{parts.item} 1", *parts.ratings, *parts.item_fields],
+    )
     answered = await ask(judge_design, design, judge.responder, lane="background")
     return {"judgement": answered.value.model_dump(), "judged_by": answered.responder}
 
@@ -122,5 +137,5 @@ def _report(options: Options, journal: Journal, team: Team, who: Identity, judge
         summary={"context_tokens": options.context_tokens, "runs": options.runs, "sizes": summary},
         tables=[table_2(main, options.runs, options.context_tokens), size_table(summary)],
         plots=[plot],
-        notes=notes(main, who, judge),
+        notes=notes(main, summary, who, judge),
     )

@@ -11,12 +11,13 @@ from scipy.stats import ranksums
 
 from evals.answering import Identity
 from evals.report import Row, table
-from prompts.design_judge import METRICS
+from prompts.design_judge import METRICS, SCORES
 from prompts.discussion_document import UNSAID
 
 Arm = Literal["none", "intrinsic"]
 ARMS: tuple[Arm, ...] = ("none", "intrinsic")
 NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
+SHORT = {"none": "none", "intrinsic": "intrinsic"}
 COLOURS = {"none": "tab:orange", "intrinsic": "tab:blue"}
 PAPER: dict[str, tuple[float, float, float]] = {
     "tokens": (36077, 47830, 0.0195),
@@ -28,7 +29,7 @@ PAPER: dict[str, tuple[float, float, float]] = {
     "documentation": (2, 3.56, 0.0017),
 }
 """Table 2: baseline, intrinsic memory, p."""
-COUNTED = ("components", "parts of each", "agreed")
+COUNTED = ("completeness", "consistency", "components", "parts of each", "agreed")
 FIGURES = (*PAPER, *COUNTED)
 
 
@@ -42,7 +43,7 @@ def summarise(rows: Sequence[Row], item_fields: Iterable[str]) -> Row:
 def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
     components = [each for each in row["document"].values() if isinstance(each, dict)]
     said = [sum(each[name] != UNSAID for name in fields) for each in components]
-    scores = {metric: float(row["judgement"][metric]["score"]) for metric in METRICS}
+    scores = {metric: float(row["judgement"][metric]["score"]) for metric in SCORES}
     return scores | {
         "tokens": float(row["tokens"]),
         "turns": float(row["turns"]),
@@ -70,9 +71,9 @@ def _spread(values: Sequence[float]) -> Row:
 
 def table_2(main: Row, runs: int, size: int) -> Table:
     """Return table 2: means after n runs, each beside the paper's."""
-    columns = ["", "baseline", "paper", "intrinsic memory", "paper", "p", "paper"]
+    columns = ["", "baseline", "paper", "intrinsic", "paper", "p", "paper"]
     cells = [
-        [name.replace("_", "-"), _mean(main[name]["none"]), *_beside(name, main[name])] for name in FIGURES
+        [LABELS.get(name, name), _mean(main[name]["none"]), *_beside(name, main[name])] for name in FIGURES
     ]
     return table(f"Table 2: mean ± sd of {runs} discussions each, {size} tokens of context", columns, cells)
 
@@ -83,22 +84,53 @@ def _beside(name: str, figure: Row) -> list[object]:
 
 
 def _mean(spread: Row) -> str:
-    return f"{spread['mean']:.{0 if spread['mean'] >= 1000 else 2}f} ± {spread['sd']:.2g}"
+    if spread["mean"] >= THOUSANDS:
+        return f"{spread['mean'] / 1000:.0f}k ± {spread['sd'] / 1000:.0f}k"
+    return f"{spread['mean']:.3g} ± {round(spread['sd'], 2):.2g}"
+
+
+LABELS = {"cost_effectiveness": "cost-effective"}
+THOUSANDS = 10_000
+"""From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
 
 def size_table(summary: Row) -> Table:
     """Return how the two compare at other sizes of the context."""
-    names = ("agreed", "turns", "tokens", *COUNTED[:2], "usability", "documentation")
-    columns = ["context", "memory", *names]
+    names = ("agreed", "turns", "components", "usability", "documentation")
+    columns = ["tokens", "memory", *names]
     cells = [
-        [size, NAMES[arm], *(f"{figures[name][arm]['mean']:.4g}" for name in names)]
+        [size, SHORT[arm], *(f"{figures[name][arm]['mean']:.4g}" for name in names)]
         for size, figures in summary.items()
         for arm in ARMS
     ]
     return table("Means at other sizes of the context, in tokens", columns, cells)
 
 
-def notes(main: Row, who: Identity, judge: Identity) -> list[str]:
+def worse(summary: Row) -> list[str]:
+    """Say at which sizes of the context intrinsic memory scores lower than the baseline, and in what."""
+    return [
+        f"At {size} tokens intrinsic memory scores lower in {', '.join(lower).replace('_', '-')}."
+        for size, figures in summary.items()
+        if (lower := [name for name in SCORES if _gain(figures[name]) < 0])
+    ]
+
+
+def _gain(figure: Row) -> float:
+    return float(figure["intrinsic"]["mean"] - figure["none"]["mean"])
+
+
+def breaks_down(summary: Row) -> list[str]:
+    """Say from which size downwards the baseline no longer agrees in every discussion."""
+    failing = [int(size) for size, figures in summary.items() if figures["agreed"]["none"]["mean"] < 1]
+    if not failing:
+        return []
+    share = summary[str(max(failing))]["agreed"]["none"]["mean"]
+    return [
+        f"The baseline breaks down at {max(failing)} tokens: {100 * share:.0f} % of its runs agree there."
+    ]
+
+
+def notes(main: Row, summary: Row, who: Identity, judge: Identity) -> list[str]:
     """Say what the figures are worth, and how the paper's claims come out."""
     more = main["tokens"]["intrinsic"]["mean"] / main["tokens"]["none"]["mean"] - 1
     won = [name for name in METRICS if main[name]["intrinsic"]["mean"] > main[name]["none"]["mean"]]
@@ -108,6 +140,7 @@ def notes(main: Row, who: Identity, judge: Identity) -> list[str]:
         f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05 (paper: 5, and 4).",
         "p: Wilcoxon rank-sum test, two-sided; runs differ in the order in which the workers speak.",
     ]
+    found += [*breaks_down(summary), *worse(summary)]
     if not who.is_model:
         found.append(
             "Agents by rules propose what they know and do not see proposed: this shows what is lost from a "
@@ -115,7 +148,11 @@ def notes(main: Row, who: Identity, judge: Identity) -> list[str]:
             "estimated from the words that a model would have read."
         )
     if not judge.is_model:
-        found.append("The judge by rules only counts components that speak of a matter; it judges nothing.")
+        found.append(
+            "The judge by rules only counts; it judges nothing. Its words for scale, failures and cost are "
+            "those of the knowledge file that agents by rules speak from: with such agents these scores "
+            "nearly count the components that survived."
+        )
     return found
 
 

@@ -734,7 +734,23 @@ def pddl_tasks(
         list[int] | None, typer.Option("--seed", help="Problems of our own, and their order; repeatable.")
     ] = None,
     agents: Agents = "auto",
-    window: Annotated[int | None, typer.Option("--window", min=1, help="Tokens of a context.")] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", help="Tokens of a context: 512 or more; default: 4096.")
+    ] = None,
+    memory_tokens: Annotated[
+        int | None,
+        typer.Option("--memory-tokens", help="Tokens of a structured memory: 100 or more; default: 700."),
+    ] = None,
+    tight_window: Annotated[
+        int | None,
+        typer.Option(
+            "--tight-window", help="A second window, for none and intrinsic; default: 2500; 0: none."
+        ),
+    ] = None,
+    tight_memory_tokens: Annotated[
+        int | None,
+        typer.Option("--tight-memory-tokens", help="As --memory-tokens, in that window; default: 400."),
+    ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes at once.")] = None,
     out: Out = RUNS,
     fresh: Fresh = False,
@@ -743,6 +759,12 @@ def pddl_tasks(
     """Compare eight memories of a team on planning tasks: rewards, tokens, token efficiency."""
     from mneme.evaluations import evaluate as run
 
-    chosen = {"data": data, "problems": problems, "memories": memories, "seeds": seeds, "window": window}
+    chosen = {"data": data, "problems": problems, "memories": memories, "seeds": seeds}
+    rooms = {
+        "window": window,
+        "memory_tokens": memory_tokens,
+        "tight_window": tight_window,
+        "tight_memory_tokens": tight_memory_tokens,
+    }
     how = {"workers": workers, "agents": agents, "out": out, "fresh": fresh}
-    run_command(run("pddl", chosen | how, as_json))
+    run_command(run("pddl", chosen | rooms | how, as_json))

@@ -409,5 +409,5 @@ async def teams(as_json: bool) -> None:
         for team in loaded:
             print_json(team)
         return
-    rows = ([team.name, team.document.name, ", ".join(team.names), team.purpose] for team in loaded)
-    print_table("", ("team", "document", "roles", "purpose"), rows)
+    rows = ([team.name, f"{team.purpose}\nRoles: {', '.join(team.names)}."] for team in loaded)
+    print_table("", ("team", "what it is for"), rows)

@@ -18,7 +18,8 @@ async def evaluate(name: str, options: dict[str, Any], as_json: bool) -> None:
         chosen = TypeAdapter(module.Options).validate_python(given)
     except ValidationError as error:
         first = error.errors()[0]
-        option = str(first["loc"][0]).removesuffix("s")
+        field, *item = (str(part) for part in first["loc"])
+        option = (field.removesuffix("s") if item else field).replace("_", "-")
         raise BadInput(
             f"--{option} {first['input']}: {first['msg']}.", f"mneme eval {name} --help"
         ) from error

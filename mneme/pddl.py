@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from pydantic import ValidationError
 from rich.markup import escape
 
 from environments.pddl import (
@@ -22,6 +23,7 @@ from mneme.errors import BadInput
 from mneme.show import console, print_json, print_table
 from mneme.talk import show_notice
 from mneme.workflows import Workflows, open_workflows
+from nodes.pddl_team import PddlContext
 from nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
@@ -68,10 +70,9 @@ async def memories(as_json: bool) -> None:
 
 async def run(
     names: list[str], data: Path | None, seed: int, context: Context, run_id: str, as_json: bool
-) -> int:
-    """Play problems one after the other; return 1 where one was not solved. Raises BadInput."""
-    if context["memory"] not in MEMORIES:
-        raise BadInput(f"There is no memory {context['memory']!r}.", f"There are: {', '.join(MEMORIES)}.")
+) -> None:
+    """Play problems one after the other; one that is not solved is no error. Raises BadInput."""
+    _check(context)
     problems = await asyncio.to_thread(find, names, data, seed)
     await show_notice(context["solver"], context["second_agent"])
     named = run_id or uuid4().hex[:8]
@@ -79,7 +80,20 @@ async def run(
         console.print(f"run {named}: killed, it goes on with --id {named}", style="dim")
     async with open_workflows("pddl_team") as flows:
         solved = [await _play(flows, problem, context, named, as_json) for problem in problems]
-    return int(not all(solved))
+    if not as_json:
+        console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
+
+
+def _check(context: Context) -> None:
+    """Raise BadInput, naming the option, for what the graph would not take."""
+    if context["memory"] not in MEMORIES:
+        raise BadInput(f"There is no memory {context['memory']!r}.", f"There are: {', '.join(MEMORIES)}.")
+    try:
+        PddlContext.model_validate(context)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        raise BadInput(f"{option} {first['input']}: {first['msg']}.", "mneme pddl run --help") from error
 
 
 async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:

@@ -8,6 +8,7 @@ it was. Both are told in the result's `complaints`.
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import add
 from typing import Annotated, Any, NotRequired, TypeVar
@@ -17,13 +18,13 @@ from langgraph.runtime import Runtime
 from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
-from environments.pddl import STEPS, PddlWorld, Problem
+from environments.pddl import STEPS, Observed, PddlWorld, Problem
 from mneme.errors import BadAnswer, BadInput
-from models.asking import ask
-from models.budget import tokens
+from models.asking import ask, resolve
+from models.tokenizers import Count, counter_of
 from nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
-from nodes.costs import Cost, Tally, total
-from nodes.task_memories.interface import Held, Means, Role, Shown, Task, TaskMemory, Trial, Turn
+from nodes.costs import Cost, total
+from nodes.task_memories.interface import Held, Means, Role, Task, TaskMemory, Trial, Turn
 from nodes.task_memories.kinds import MemoryName, open_memory
 from prompts.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
 from prompts.prompt import Prompt
@@ -34,6 +35,7 @@ SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
 REPEATED = 2
 UNSAID = "(nothing)"
+HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 T = TypeVar("T")
 
 
@@ -106,72 +108,40 @@ Update = dict[str, Any]
 
 async def recall(state: Given, runtime: Runtime[PddlContext]) -> Update:
     """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
-    problem = await asyncio.to_thread(_problem, state["problem"])
+    problem = await asyncio.to_thread(_problem, state.get("problem"))
     world = await asyncio.to_thread(PddlWorld, problem)
+    task = await asyncio.to_thread(task_of, problem)
     trial = state.get("task_id") or uuid4().hex
-    task = await asyncio.to_thread(_task, problem)
-    _check_room(task, runtime.context)
     memory = await _memory(runtime, trial)
+    _check_room(task, memory)
     held, complaints = await _kept(memory.recall(task), {})
-    return {
-        "task_id": trial,
-        "world": world.state(),
-        "progress": world.progress,
-        "success": world.success,
-        "steps": 0,
-        "valid_steps": 0,
-        "held": held,
-        "cost": memory.means.tally.cost(),
-        "complaints": complaints,
-    }
+    begun = {"task_id": trial, "held": held, "valid_steps": 0}
+    return begun | _standing(world) | _told(memory, complaints)
 
 
 async def solve(state: State, runtime: Runtime[PddlContext]) -> Update:
     """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
     memory, task, turns = await _at_work(state, runtime)
     held, complaints = await _kept(memory.prepare(task, state["held"], turns), state["held"])
-    asking = _Asking(memory.means.tally, complaints)
-    situation = _situation(task, memory.context(task, held, turns, SOLVER))
-    action = await asking.action(choose_action, situation, runtime.context.solver)
-    chosen = Chosen(agent=SOLVER, action=action)
-    if [turn.output for turn in turns[-REPEATED:]] == [action] * REPEATED:
-        seen = _situation(task, memory.context(task, held, turns, SECOND))
-        given = Repetition(**seen.model_dump(), repeated=action)
-        other = await asking.action(choose_otherwise, given, runtime.context.second_agent)
-        chosen = Chosen(agent=SECOND, action=other)
-    return {
+    asking = _Asking(memory, task, held, turns, complaints)
+    chosen = await _chosen(asking, runtime.context)
+    told = _told(memory, complaints)
+    return told | {
         "held": held,
         "chosen": chosen,
-        "cost": memory.means.tally.cost(),
         "answered_by": asking.responder or state.get("answered_by", ""),
-        "complaints": complaints,
     }
 
 
 async def act(state: State, runtime: Runtime[PddlContext]) -> Update:
     """Take the action that was chosen, and see what comes of it."""
-    chosen = state["chosen"]
     world = await asyncio.to_thread(PddlWorld, _problem(state["problem"]), state["world"])
-    observed = await asyncio.to_thread(world.step, chosen["action"])
-    step = Step(
-        number=observed.steps,
-        agent=chosen["agent"],
-        action=chosen["action"],
-        observation=observed.text,
-        valid=observed.valid,
-        parsed=observed.parsed,
-        progress=observed.progress,
-    )
+    observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
+    step = _step(state["chosen"], observed)
     told = {name: value for name, value in step.items() if name in TOLD}
     runtime.stream_writer({"step": step["number"], **told})
-    return {
-        "world": world.state(),
-        "transcript": [step],
-        "progress": observed.progress,
-        "success": observed.success,
-        "steps": observed.steps,
-        "valid_steps": state["valid_steps"] + observed.valid,
-    }
+    valid = {"valid_steps": state["valid_steps"] + observed.valid}
+    return {"transcript": [step]} | _standing(world) | valid
 
 
 TOLD = ("agent", "action", "observation", "progress")
@@ -181,7 +151,7 @@ async def observe(state: State, runtime: Runtime[PddlContext]) -> Update:
     """Let the memory take in the step."""
     memory, task, turns = await _at_work(state, runtime)
     held, complaints = await _kept(memory.observe(task, state["held"], turns), state["held"])
-    return {"held": held, "cost": memory.means.tally.cost(), "complaints": complaints}
+    return {"held": held} | _told(memory, complaints)
 
 
 def is_over(state: State) -> str:
@@ -196,26 +166,72 @@ async def remember(state: State, runtime: Runtime[PddlContext]) -> Update:
         id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
     )
     _, complaints = await _kept(memory.remember(trial, state["held"]), None)
+    return _told(memory, complaints)
+
+
+def _standing(world: PddlWorld) -> Update:
+    """Say how a world stands."""
+    return {
+        "world": world.state(),
+        "progress": world.progress,
+        "success": world.success,
+        "steps": world.steps,
+    }
+
+
+def _told(memory: TaskMemory, complaints: list[str]) -> Update:
+    """Say what a node's questions cost, and which got no usable answer."""
     return {"cost": memory.means.tally.cost(), "complaints": complaints}
 
 
+def _step(chosen: Chosen, observed: Observed) -> Step:
+    return Step(
+        number=observed.steps,
+        agent=chosen["agent"],
+        action=chosen["action"],
+        observation=observed.text,
+        valid=observed.valid,
+        parsed=observed.parsed,
+        progress=observed.progress,
+    )
+
+
+async def _chosen(asking: "_Asking", context: PddlContext) -> Chosen:
+    """Return the solver's action; where it equals the two before, the second agent's."""
+    action = await asking.action(choose_action, asking.situation(SOLVER), context.solver)
+    if [turn.output for turn in asking.turns[-REPEATED:]] != [action] * REPEATED:
+        return Chosen(agent=SOLVER, action=action)
+    given = Repetition(**asking.situation(SECOND).model_dump(), repeated=action)
+    return Chosen(agent=SECOND, action=await asking.action(choose_otherwise, given, context.second_agent))
+
+
+@dataclass
 class _Asking:
     """Ask agents for actions, counting what it costs and noting what could not be used."""
 
-    def __init__(self, tally: Tally, complaints: list[str]) -> None:
-        self._tally, self._complaints = tally, complaints
-        self.responder = ""
+    memory: TaskMemory
+    task: Task
+    held: Held
+    turns: list[Turn]
+    complaints: list[str]
+    responder: str = ""
+
+    def situation(self, agent: str) -> Situation:
+        """Return what an agent is shown."""
+        shown = self.memory.context(self.task, self.held, self.turns, agent)
+        return Situation(task=self.task.text, memory=shown.memory, turns="\n".join(map(str, shown.turns)))
 
     async def action(self, question: Prompt[Any, Move], given: Situation, who: str) -> str:
         """Return the action that is answered, on one line; else the words that stayed unusable."""
+        tally = self.memory.means.tally
         try:
             answered = await ask(question, given, who)
         except BadAnswer as bad:
-            self._complaints.append(str(bad))
-            self._tally.failed(question, given, bad)
+            self.complaints.append(str(bad))
+            tally.failed(question, given, bad)
             return _on_one_line(bad.raw)
         self.responder = answered.responder
-        return _on_one_line(self._tally.add(question, given, answered).action)
+        return _on_one_line(tally.add(question, given, answered).action)
 
 
 def _on_one_line(text: str) -> str:
@@ -231,7 +247,7 @@ async def _kept(work: Awaitable[T], otherwise: T) -> tuple[T, list[str]]:
 
 
 async def _at_work(state: State, runtime: Runtime[PddlContext]) -> tuple[TaskMemory, Task, list[Turn]]:
-    task = await asyncio.to_thread(_task, _problem(state["problem"]))
+    task = await asyncio.to_thread(task_of, _problem(state["problem"]))
     turns = [
         Turn(number=each["number"], agent=each["agent"], output=each["action"], outcome=each["observation"])
         for each in state.get("transcript", [])
@@ -248,47 +264,51 @@ async def _memory(runtime: Runtime[PddlContext], trial: str) -> TaskMemory:
         trial=trial,
         window=context.window,
         memory_tokens=context.memory_tokens,
+        count=await _counter(context),
         team=team,
         roles=await asyncio.to_thread(_roles),
     )
     return open_memory(context.memory, means)
 
 
+async def _counter(context: PddlContext) -> Count:
+    """Return what counts the tokens of a context; where the two agents' models differ, the larger count."""
+    responders = {await resolve(who) for who in (context.solver, context.second_agent)}
+    counters = [await counter_of(responder) for responder in responders]
+    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
+
+
 @lru_cache(maxsize=1)
 def _roles() -> dict[str, Role]:
     team = load_team(TEAM)
     known = [team.role(name) for name in (SOLVER, SECOND)]
-    return {role.name: Role(role.description, role.memory) for role in known}
+    return {role.name: Role(role.specification, role.memory) for role in known}
 
 
-def _problem(given: dict[str, Any]) -> Problem:
+def _problem(given: Any) -> Problem:
+    if not given:
+        raise BadInput("problem: none is given.", HINT)
     try:
         return Problem.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "problem"
-        raise BadInput(
-            f"The problem cannot be used: {where}: {first['msg']}.",
-            "Load it with environments.pddl.load, and give problem.model_dump().",
-        ) from error
+        raise BadInput(f"The problem cannot be used: {where}: {first['msg']}.", HINT) from error
 
 
-def _task(problem: Problem) -> Task:
+def task_of(problem: Problem) -> Task:
+    """Return a problem as agents and memories are told it."""
     seen = PddlWorld(problem).first_observation
     text = f"{problem.goal}\n{problem.manual}\nAt the start: {seen}"
     return Task(id=problem.name, goal=problem.goal, text=text, domain=problem.domain)
 
 
-def _check_room(task: Task, context: PddlContext) -> None:
+def _check_room(task: Task, memory: TaskMemory) -> None:
     """Refuse a window that task and memory fill already, before any model is asked."""
-    memory = context.memory_tokens if context.memory == "intrinsic" else 0
-    needed = tokens(task.text) + memory
-    if needed >= context.window:
+    means = memory.means
+    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
+    if needed >= means.window:
         raise BadInput(
-            f"The task {task.id} and its memory take about {needed} tokens; the window has {context.window}.",
+            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
             "Raise `window`, or lower `memory_tokens`.",
         )
-
-
-def _situation(task: Task, shown: Shown) -> Situation:
-    return Situation(task=task.text, memory=shown.memory, turns="\n".join(map(str, shown.turns)))

@@ -23,6 +23,8 @@ PLATFORMS = {
 OPEN = "local server"
 SOURCES = "{sources}"
 CALLED = "{called}"
+SENTENCE = re.compile(r"(?<=[.!?])\s+|[\n;:\"]+")
+"""Where a quotation ends: at a sentence, a line, and what would part an item when it is read back."""
 AROUND = 3
 """Words that are quoted on either side of what calls for a finding."""
 SOURCE = re.compile(
@@ -113,8 +115,17 @@ def platform_of(text: str) -> str:
 
 def sources_of(task: str) -> str:
     """Return the sources of data that a task names, as an enumeration."""
-    found = list(dict.fromkeys(hit[0].lower().rstrip("s") for hit in SOURCE.finditer(task)))[:4]
+    found = list(dict.fromkeys(_plural(hit[0].lower()) for hit in SOURCE.finditer(task)))[:4]
     return " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]])) or "the sources"
+
+
+def _plural(source: str) -> str:
+    if source in UNCOUNTED:
+        return f"{UNCOUNTED[source]} data"
+    return source if source.endswith("s") else f"{source}s"
+
+
+UNCOUNTED = {"gps": "GPS", "imu": "IMU", "telemetry": "telemetry"}
 
 
 def parts_of(kind: Kind, task: str, fields: list[str]) -> Iterator[tuple[str, str]]:
@@ -128,7 +139,9 @@ def parts_of(kind: Kind, task: str, fields: list[str]) -> Iterator[tuple[str, st
 
 
 def quoted(calls: str, task: str) -> str:
-    """Quote a few words of a task around the first that calls for a kind of item."""
-    hit = re.search(rf"(?:\S+ ){{0,{AROUND}}}\S*\b(?:{calls})\S*(?: \S+){{0,{AROUND}}}", task, re.IGNORECASE)
-    found = " ".join(re.sub(r"[^\w\s/'-]", " ", hit[0]).split()) if calls and hit else ""
+    """Quote the task around the first word that calls for a kind of item: verbatim, within one sentence."""
+    form = rf"(?:\S+ +){{0,{AROUND}}}\S*\b(?:{calls})\S*(?: +\S+){{0,{AROUND}}}"
+    sentences = SENTENCE.split(task) if calls else []
+    hits = (re.search(form, sentence, re.IGNORECASE) for sentence in sentences)
+    found = next((hit[0].strip(" ,.!?(") for hit in hits if hit), "")
     return f"'{found}'" if found else "its matter"

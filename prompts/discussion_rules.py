@@ -289,7 +289,7 @@ def _reaction(item: Item, has_cons: bool) -> str:
     if not has_cons:
         return f"Agreed: {item.name}: {item.choice} is right for my field too."
     if against := item.parts.get("cons", "").partition(";")[0]:
-        return f"Agreed: {item.name}: {item.choice} suits my field; mind that {against}."
+        return f"Agreed: {item.name}: {item.choice} suits my field; its drawback: {against}."
     return f"Question: {item.name}: {item.choice} is named, but what speaks against it?"
 
 

@@ -18,7 +18,7 @@ LABELLED = re.compile(r"^\s*[-*•]?\s*([A-Za-z][\w '/-]{1,40}):\s+(\S.*)$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 SUBJECT = re.compile(r"^([^:(.;,]{3,60})\s*[:(]")
 NEGATED = re.compile(r"\bnot (?=[a-z])")
-WORD = re.compile(r"\b\w*\d\w*\b|not_[a-z]+|[a-z]{3,}")
+WORD = re.compile(r"\b\w*\d\w*\b|not_[a-z]+|[^\W\d_]{3,}")
 SPOKEN = re.compile(r"[\w-]+")
 NUMBERED = re.compile(r"\b\w*\d\w*\b")
 COMMON = frozenset(

@@ -26,6 +26,7 @@ from models.asking import forget
 from nodes.background import thread_id
 from prompts.discussion_document import write_document
 from prompts.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
+from teams.team import load_team
 
 TASK = """# Pipeline <script>alert(1)</script>
 Design a data pipeline on AWS for real-time machine learning on cars: 6 camera sources in .jpg,
@@ -224,6 +225,18 @@ def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path:
 )
 def test_what_cannot_work_is_told(words: list[str], told: str, mneme: Run) -> None:
     assert told in mneme(*words, fails=True).refused
+
+
+@pytest.mark.parametrize("words", [["teams"], ["list"]])
+def test_tables_fit_a_narrow_terminal(words: list[str], tmp_path: Path, environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "mneme", "discuss"]
+    where: Any = {"env": os.environ | environment | {"COLUMNS": "80"}, "cwd": tmp_path, "text": True}
+    begun = [*command, "A data pipeline for logs, on AWS.", "--agents", "rules", "--max-turns", "1"]
+    subprocess.run(begun, check=True, capture_output=True, **where)
+    told = subprocess.run([*command, *words], check=True, capture_output=True, **where).stdout
+    assert max(map(len, told.splitlines())) <= 80
+    whole = load_team("data_pipeline").names if words == ["teams"] else ["data_pipeline", "turn limit"]
+    assert all(name in told for name in whole), told
 
 
 def test_a_refusal_is_one_line_and_a_hint(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -1,6 +1,7 @@
 """Structured memories, context construction, speaker selection, and whole discussions on a real ledger."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from copy import deepcopy
@@ -30,8 +31,9 @@ from models.tokenizers import CUTS
 from nodes.context_window import f_context
 from nodes.discussion_context import DiscussionContext
 from prompts import memory_rules
+from prompts.design_knowledge import kinds_for, parts_of, sources_of
 from prompts.discussion_document import write_document
-from prompts.discussion_rules import View
+from prompts.discussion_rules import View, contribution
 from prompts.intrinsic_memory import (
     Contribution,
     Delegation,
@@ -99,6 +101,11 @@ class TestMemoryUpdate:
             "Storage (S3) becau",
             "Ingestion (Kafka) ",
         ]
+
+    async def test_words_with_accents_are_whole_words(self) -> None:
+        memory = await updated(empty(TEMPLATE), "Risk: Der Bär frisst Äpfel.\nRisk: Der Bus frisst Äpfel.")
+        assert len(memory["risks"]) == 2
+        assert memory_rules.words("Gärten für Äpfel") == {"gärten", "für", "äpfel"}
 
     async def test_names_with_digits_are_different_subjects(self) -> None:
         memory = await updated(
@@ -587,6 +594,40 @@ def test_what_a_person_refused_is_proposed_by_nobody_and_can_be_wished_for_again
     refused, again = f"No {first.lower()}.", f"I was wrong: add {first.lower()}."
     assert first not in [kind.name for kind in a_view(refused).mine]
     assert first in [kind.name for kind in a_view(refused, again).mine]
+
+
+REVIEWED = "Users log in by password. The API takes orders (CSV);\nthe service writes them to a table."
+
+
+def test_a_finding_quotes_the_design_verbatim_and_denies_nothing_that_it_says() -> None:
+    found = {
+        kind.name: dict(parts_of(kind, REVIEWED, ["evidence"])) for kind in kinds_for("Finding", REVIEWED)
+    }
+    assert "Authentication" not in found and "Rate limits" in found
+    for parts in found.values():
+        for quoted in re.findall("'(.*?)'", parts["evidence"]):
+            assert any(quoted in sentence for sentence in re.split(r"(?<=\.) |\n", REVIEWED)), quoted
+    unsaid = "Users upload orders through the API."
+    assert "Authentication" in [kind.name for kind in kinds_for("Finding", unsaid)]
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("One sensor and its telemetry.", "sensors and telemetry data"),
+        ("Logs, orders and one camera.", "logs, orders and cameras"),
+        ("Nothing of the kind.", "the sources"),
+    ],
+)
+def test_sources_are_said_in_the_plural(task: str, said: str) -> None:
+    assert sources_of(task) == said
+
+
+def test_a_drawback_is_said_in_whole_words() -> None:
+    turn = "Data Engineer:\nProposal: Object storage (Amazon S3) because of cost. Cons: no low latency; dear."
+    duties = load_team("data_pipeline").role("ml_engineer").description
+    message = contribution(View(duties, TASK, "", [turn], "Component", ["pros", "cons"]), 3000).message
+    assert "its drawback: no low latency." in message
 
 
 def with_model(team: Team, name: str, who: str) -> dict[str, Any]:

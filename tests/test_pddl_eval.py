@@ -18,6 +18,7 @@ from evals.answering import Identity
 from evals.pddl_tables import LABELS, PAPER, report
 from evals.report import ROOT, Report, code_digest
 from mneme.errors import BadInput, MnemeError
+from mneme.settings import settings
 
 RULES = Identity(responder="rules")
 
@@ -29,6 +30,8 @@ def row(memory: str, number: int, reward: float, **more: Any) -> dict[str, Any]:
         "memory": memory,
         "seed": 1,
         "number": number,
+        "window": 4096,
+        "memory_tokens": 700,
         "problem": f"{domain}/{number}",
         "domain": domain,
         "reward": reward,
@@ -49,7 +52,7 @@ def reported(rows: list[dict[str, Any]], folder: Path, *seeds: int) -> Report:
 
 def printed(told: Report) -> str:
     text = StringIO()
-    told.print(Console(file=text, width=100))
+    told.print(Console(file=text, width=80))
     return text.getvalue()
 
 
@@ -64,6 +67,41 @@ def test_a_memory_is_measured_against_none(tmp_path: Path) -> None:
     assert figures["p_holm"] == figures["p"]
     assert told.summary["memories"]["none"]["p"] is None
     assert told.plots[0].stat().st_size > 10_000
+
+
+def test_a_tight_window_is_compared_over_the_problems_that_fit_it(tmp_path: Path) -> None:
+    wide = [row(name, n, 0.5 + n / 40) for name in ("none", "intrinsic", "voyager") for n in range(12)]
+    tight = {"window": 2500, "memory_tokens": 400}
+    less = [row("none", n, 0.25, **tight) for n in range(10)]
+    less += [row("intrinsic", n, 0.5, **tight) for n in range(10)]
+    told = reported(wide + less, tmp_path)
+    assert set(told.summary["memories"]) == {"none", "intrinsic", "voyager"}
+    assert told.summary["memories"]["none"]["reward"] == pytest.approx(0.6375), "the wide window's alone"
+    assert told.summary["tight"]["intrinsic"]["reward"] == 0.5 and told.summary["tight"]["none"]["p"] is None
+    assert told.summary["tight"]["intrinsic"]["p"] < 0.01
+    text = printed(told)
+    assert "A tight window (10 problems that fit)" in text
+    bare, noted = (line for line in text.splitlines() if "2500" in line and "400" in line)
+    assert "no memory" in bare and "0.2500" in bare and "Intrinsic" in noted and "0.5000" in noted
+    assert "0.6125" in text, "the wide window's figure over the same ten problems"
+
+
+@pytest.mark.parametrize("orders", [1, 2])
+def test_tables_are_whole_in_80_columns(tmp_path: Path, orders: int) -> None:
+    seeds = tuple(range(1, orders + 1))
+    domains = ("gripper", "barman", "blockworld", "tyreworld")
+    tight = [("none", 2500), ("intrinsic", 2500)]
+    rows = [
+        row(name, n, n / 7, seed=seed, tokens=123456, domain=domains[n % 4], window=window)
+        for name, window in [*((name, 4096) for name in LABELS), *tight]
+        for n in range(8)
+        for seed in seeds
+    ]
+    text = printed(reported(rows, tmp_path, *seeds))
+    tables = text.partition("Answered by")[0]
+    assert "…" not in tables
+    for label in LABELS.values():
+        assert sum(label in line for line in tables.splitlines()) >= 6, "no name is broken"
 
 
 def test_p_is_held_against_the_number_of_memories(tmp_path: Path) -> None:
@@ -106,7 +144,7 @@ def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> Non
     assert not any("cannot tell" in note for note in by_model.notes)
 
 
-SMALL = {"problems": 2, "agents": "rules", "workers": 2}
+SMALL = {"problems": 2, "agents": "rules", "workers": 2, "tight_window": 0}
 
 
 async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) -> None:
@@ -129,6 +167,20 @@ async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) ->
     assert first.raw.read_text() == raw
 
 
+async def test_the_tight_window_is_played_by_default_with_the_problems_that_fit(tmp_path: Path) -> None:
+    options = pddl.Options(
+        problems=3, agents="rules", memories=["none", "intrinsic", "chat_dev"], workers=2, out=tmp_path
+    )
+    told = await pddl.run(options)
+    rooms = [(row["memory"], row["window"], row["memory_tokens"]) for row in told.rows]
+    fit = rooms.count(("none", 2500, 400))
+    assert 0 < fit == rooms.count(("intrinsic", 2500, 400)) <= 3
+    assert rooms.count(("chat_dev", 4096, 700)) == 3 and len(rooms) == 9 + 2 * fit
+    narrow = options.model_copy(update={"tight_window": 700, "memories": ["none"]})
+    nothing = await pddl.run(narrow)
+    assert {row["window"] for row in nothing.rows} == {4096} and nothing.summary["tight"] == {}
+
+
 async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> None:
     suite = generate_suite(4, 3)
     for problem in suite:
@@ -137,7 +189,12 @@ async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> 
         (folder / "domain.pddl").write_text(problem.domain_pddl)
         (folder / f"{problem.name.split('/')[1]}.pddl").write_text(problem.problem_pddl)
     options = pddl.Options(
-        data=tmp_path / "data", memories=["none"], seeds=[1, 2], agents="rules", out=tmp_path / "runs"
+        data=tmp_path / "data",
+        memories=["none"],
+        seeds=[1, 2],
+        agents="rules",
+        tight_window=0,
+        out=tmp_path / "runs",
     )
     told = await pddl.run(options)
     orders = [[row["problem"] for row in told.rows if row["seed"] == seed] for seed in (1, 2)]
@@ -154,10 +211,12 @@ async def test_data_are_found_where_mneme_data_is_unless_our_own_are_asked_for(
     (folder / "domain.pddl").write_text(problem.domain_pddl)
     (folder / "mine.pddl").write_text(problem.problem_pddl)
     monkeypatch.setenv("MNEME_DATA", str(tmp_path / "data"))
-    options = pddl.Options(memories=["none"], agents="rules", out=tmp_path / "runs")
+    settings.cache_clear()
+    options = pddl.Options(memories=["none"], agents="rules", tight_window=0, out=tmp_path / "runs")
     found = await pddl.run(options)
     assert [row["problem"] for row in found.rows] == [f"{problem.domain}/mine"]
     own = await pddl.run(options.model_copy(update={"problems": 1}))
+    settings.cache_clear()
     assert own.summary["problems"] == "our own, drawn by seed"
 
 

@@ -1,5 +1,6 @@
 """A team in PDDL worlds: the harness, a solver that knows only its context, models that answer nonsense."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,16 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from served import served
+from tokenizers.pre_tokenizers import ByteLevel
 
 from environments.pddl import PddlWorld, Problem, generate, load
 from environments.pddl.wording import ILLEGAL, UNPARSED
-from evals.ollama_double import Json, Reply, by_rules
+from evals.ollama_double import Json, Model, Reply, by_rules
 from graphs.pddl_team import builder
 from mneme.errors import BadInput
+from models import tokenizers
 from models.asking import script
+from models.budget import tokens
 from nodes.pddl_team import PddlContext
 from nodes.task_memories.kinds import MEMORIES
 from prompts.pddl_manual import read_manual
@@ -100,6 +104,43 @@ async def test_a_task_goes_on_where_it_was_left(edge_ledger: Ledger) -> None:
     again = builder.compile(store=LedgerStore(edge_ledger), checkpointer=saver)
     ended: Any = await again.ainvoke(None, config, context=context(memory="intrinsic"))
     assert ended["transcript"] == whole["transcript"] and ended["cost"] == whole["cost"]
+
+
+async def test_an_input_without_a_problem_is_refused(edge_ledger: Ledger) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    nothing: Any = {}
+    with pytest.raises(BadInput, match="problem: none is given"):
+        await graph.ainvoke(nothing, context=context())
+
+
+async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model whose every byte is a token has no room where another has."""
+    bytewise = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "llama-bpe",
+        "tokenizer.ggml.tokens": [*sorted(ByteLevel.alphabet()), "Qz"],
+        "tokenizer.ggml.merges": ["Q z"],
+    }
+    room = len(task_of(GRIPPER).encode()) - 1
+    assert tokens(task_of(GRIPPER)) < room
+    for first, second in itertools.permutations(("ollama:llama3.1:8b", "rules")):
+        tokenizers.forget()
+        with (
+            served(monkeypatch, Model("llama3.1:8b", vocabulary=bytewise)),
+            pytest.raises(BadInput, match=f"take about {room + 1} tokens; the window has {room}"),
+        ):
+            await play(edge_ledger, GRIPPER, window=room, solver=first, second_agent=second)
+    tokenizers.forget()
+    assert (await play(edge_ledger, GRIPPER, window=room))["steps"] > 0
+
+
+async def test_a_structured_memory_costs_no_reward_where_the_window_is_tight(edge_ledger: Ledger) -> None:
+    problem = generate("barman", 2)
+    bare = await play(edge_ledger, problem, "bare", window=2500)
+    noted = await play(edge_ledger, problem, "noted", memory="intrinsic", window=2500, memory_tokens=400)
+    assert noted["progress"] == bare["progress"] == 1
 
 
 @pytest.mark.parametrize("problem", [{}, {"name": "x"}, GRIPPER.model_dump() | {"domain_pddl": 3}])

@@ -1,16 +1,19 @@
 """The case study's evaluation, and growth over a long discussion: what is counted, and what is reported."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from evals import discussion_growth, pipeline_design
 from evals.discussion_growth import exponent
-from evals.pipeline_design_tables import PAPER, summarise
+from evals.pipeline_design_tables import PAPER, breaks_down, summarise, worse
+from evals.report import Row
 from mneme.errors import BadAnswer, BadInput
 from models.asking import ask, script
-from prompts.design_judge import METRICS, Design, Judgement, Scored, judge_design
+from prompts.design_judge import METRICS, SCORES, Design, Judgement, Scored, judge_design
 
 GOOD = {
     "name": "Ingestion (Kinesis)",
@@ -33,12 +36,66 @@ async def test_the_judge_by_rules_counts_and_says_so() -> None:
     poor = (await ask(judge_design, design(*[BARE] * 12), "rules")).value
     for metric in METRICS:
         scores = [getattr(each, metric).score for each in (rich, mixed, poor)]
-        assert scores == [10, 1 + round(9 * 6 / 12), 1]
+        assert scores == [10, 1 + round(9 * 6 / 12), 1], metric
         assert getattr(mixed, metric).justification.startswith("Counted by rules, not judged: 6 of 12")
 
 
+async def test_parts_of_the_specification_and_contradictions_are_counted() -> None:
+    wanted = ["Platform", "Component 1", "Maintenance difficulties", "pros"]
+    other = GOOD | {"name": "Storage (Azure Blob)"}
+    file = {
+        "Platform": "AWS",
+        "Component 1": GOOD,
+        "Component 2": GOOD,
+        "Component 3": other,
+        "Component 4": BARE,
+    }
+    judged = (await ask(judge_design, Design(document=json.dumps(file), specification=wanted), "rules")).value
+    assert "2 of 4 parts of the specification" in judged.completeness.justification
+    assert judged.consistency.score == 1 and "0 of 4 components fit" in judged.consistency.justification
+    file |= {
+        "Component 2": other | {"name": "Warehouse (Amazon Redshift)"},
+        "Component 4": GOOD | {"name": "Audit"},
+    }
+    file |= {"Component 3": GOOD | {"name": "Storage (Amazon S3)"}, "Maintenance difficulties": 4}
+    judged = (await ask(judge_design, Design(document=json.dumps(file), specification=wanted), "rules")).value
+    assert (judged.completeness.score, judged.consistency.score) == (10, 10)
+
+
+def test_where_memory_is_worse_and_where_the_baseline_breaks_down_is_said() -> None:
+    def rows(size: int, agreed: str, score: int) -> list[Row]:
+        both = (("none", agreed, 5), ("intrinsic", "consensus", score))
+        return [
+            {
+                "arm": arm,
+                "size": size,
+                "tokens": 1,
+                "turns": 5,
+                "ended": ended,
+                "document": {},
+                "judgement": {metric: {"score": each} for metric in SCORES},
+            }
+            for arm, ended, each in both
+        ]
+
+    summary = {
+        "1536": summarise(rows(1536, "turn limit", 4), []),
+        "2048": summarise(rows(2048, "turn limit", 6), []),
+        "4096": summarise(rows(4096, "consensus", 6), []),
+    }
+    assert breaks_down(summary) == ["The baseline breaks down at 2048 tokens: 0 % of its runs agree there."]
+    (told,) = worse(summary)
+    assert told.startswith("At 1536 tokens") and "usability, cost-effectiveness" in told
+
+
+def test_the_head_of_the_report_is_the_teams_own_size() -> None:
+    assert pipeline_design.Options().context_tokens == 0
+    with pytest.raises(BadInput, match="512 are the least"):
+        _ = pipeline_design.Options(context_tokens=100).sized
+
+
 async def test_a_judgement_without_a_justification_is_refused() -> None:
-    bare = {metric: Scored(justification="so", score=3) for metric in METRICS}
+    bare = {metric: Scored(justification="so", score=3) for metric in SCORES}
     script("curt", {"judge_design": [Judgement(**bare | {"usability": Scored(justification=" ", score=3)})]})
     with pytest.raises(BadAnswer, match="usability has no justification"):
         await ask(judge_design, design(GOOD), "scripted:curt")
@@ -50,13 +107,18 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
-    options = pipeline_design.Options(agents="rules", quick=True, out=out)
+    options = pipeline_design.Options(agents="rules", quick=True, out=out, context_tokens=2048)
     report = await pipeline_design.run(options)
     assert report.answered_by == "rules" and report.plots[0].exists()
     main = report.summary["sizes"]["2048"]
+    assert report.summary["context_tokens"] == 2048
     assert set(PAPER) <= set(main)
     assert main["components"]["intrinsic"]["mean"] > main["components"]["none"]["mean"]
     assert all(0 <= figure["p"] <= 1 for figure in main.values())
+    printed = Console(width=80, record=True, file=io.StringIO())
+    printed.print(report.tables[0])
+    told = printed.export_text()
+    assert all(name in told for name in ("cost-effective ", "documentation ", "parts of each ")), told
     assert any("judges nothing" in note for note in report.notes)
     assert any("what is lost from a context" in note for note in report.notes)
     for row in report.rows:
@@ -68,7 +130,9 @@ async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
 
 
 async def test_runs_differ_in_who_speaks_first_and_arms_do_not(out: Path) -> None:
-    report = await pipeline_design.run(pipeline_design.Options(agents="rules", quick=True, out=out))
+    report = await pipeline_design.run(
+        pipeline_design.Options(agents="rules", quick=True, out=out, context_tokens=2048)
+    )
     orders = {
         (row["arm"], row["seed"]): [turn["speaker"] for turn in row["transcript"][:8]] for row in report.rows
     }
@@ -88,7 +152,7 @@ def test_a_difference_is_tested_by_ranks() -> None:
             "turns": 5,
             "ended": "consensus",
             "document": {"Component 1": {"name": "a", "pros": "b"}},
-            "judgement": {metric: {"score": 3} for metric in METRICS},
+            "judgement": {metric: {"score": 3} for metric in SCORES},
         }
         for arm, base in (("none", 100), ("intrinsic", 200))
         for n in range(10)

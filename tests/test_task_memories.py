@@ -397,14 +397,16 @@ def crowded(limit: int) -> dict[str, Any]:
 
 
 def test_a_full_memory_sheds_what_is_done_then_what_failed_and_what_is_in_order_last() -> None:
-    done, failed, worked = (lambda m: m["subgoals"]["done"]), (lambda m: m["actions"]["failed"]), in_order
-    assert 0 < len(done(crowded(2300))) < 8 and len(failed(crowded(2300))) == 8
+    some = crowded(2300)
+    assert 0 < len(some["subgoals"]["done"]) < 8 and len(some["actions"]["failed"]) == 8
     less = crowded(1750)
-    assert not done(less) and 0 < len(failed(less)) < 8 and len(less["facts_learned"]) == 9
-    least = crowded(420)
-    assert not failed(least) and len(least["facts_learned"]) < 4 and len(worked(least)) == 8
-    assert 0 < len(worked(crowded(230))) < 8, "where nothing else is left, the newest actions stay"
-    assert worked(crowded(230))[-1] == "light lamp7"
+    assert not less["subgoals"]["done"] and 0 < len(less["actions"]["failed"]) < 8
+    assert len(less["facts_learned"]) == 9
+    little = crowded(420)
+    assert not little["actions"]["failed"] and len(little["facts_learned"]) < 4
+    assert len(in_order(little)) == 8
+    least = in_order(crowded(230))
+    assert 0 < len(least) < 8 and least[-1] == "light lamp7", "where nothing else is left, the newest stay"
 
 
 def in_order(kept: dict[str, Any]) -> list[str]:

@@ -64,20 +64,30 @@ def play(
     solver: Role = "",
     second_agent: Role = "",
     memory_model: Annotated[str, typer.Option(help="Who answers the memory's own questions.")] = "",
-    window: Annotated[int, typer.Option("--window", min=1, help="Tokens of an agent's context.")] = 4096,
+    window: Annotated[
+        int,
+        typer.Option("--window", help="Tokens of an agent's context: 512 or more, and room for the task."),
+    ] = 4096,
+    memory_tokens: Annotated[
+        int, typer.Option("--memory-tokens", help="Tokens of an agent's structured memory: 100 or more.")
+    ] = 700,
     team: Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="Whose memory.")] = "local",
     run_id: Annotated[str, typer.Option("--id", help="The run's id; that of a killed run goes on.")] = "",
     data: Folder = None,
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
-    """Play problems one after the other, shown step by step; what the memory keeps helps the later ones."""
+    """Play problems one after the other, shown step by step; what the memory keeps helps the later ones.
+
+    A problem that is not solved is no error: the exit status is 0, and the result says so.
+    """
     from mneme import pddl as run
 
     roles = {"solver": solver, "second_agent": second_agent, "memory_model": memory_model}
     context = {role: who or agents for role, who in roles.items()} | {
         "memory": memory,
         "window": window,
+        "memory_tokens": memory_tokens,
         "team": team,
     }
     run_command(run.run(problems, data, seed, context, run_id, as_json))

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from models.budget import tokens
+from nodes.context_window import Count
 from nodes.costs import Tally
 from prompts.trajectories import tell
 from stores.ledger import Ledger
@@ -72,8 +74,9 @@ class Means:
     """What a memory works with, made anew for each step of a graph.
 
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task,
-    memory and turns together), `memory_tokens` that of a structured memory; `tally` counts what the
-    memory's questions cost; `trial` names the run.
+    memory and turns together), counted by `count`, the tokenizer of the model that reads it where it is
+    known; `memory_tokens` bounds a structured memory; `tally` counts what the memory's questions cost;
+    `trial` names the run.
     """
 
     ledger: Ledger
@@ -82,6 +85,7 @@ class Means:
     trial: str
     window: int
     memory_tokens: int = 600
+    count: Count = tokens
     team: str = "local"
     roles: Mapping[str, Role] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)

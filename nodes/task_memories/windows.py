@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from models.budget import tokens
-from nodes.context_window import f_context
+from nodes.context_window import Count, f_context
 from nodes.task_memories.interface import Means, Shown, Task, Turn
 
 SHARE = 0.5
@@ -17,18 +16,18 @@ def within(means: Means, task: Task, memory: str, turns: Sequence[Turn]) -> Show
 
     A memory that fills the window by itself loses its end. Raises PromptTooLong where the task does not fit.
     """
-    room = means.window - tokens(task.text)
-    shown = memory if tokens(memory) <= room else _clipped(memory, max(0, room))
-    window = f_context(task.text, shown, [str(turn) for turn in turns], means.window, tokens)
+    shown = _clipped(memory, max(0, means.window - means.count(task.text)), means.count)
+    window = f_context(task.text, shown, [str(turn) for turn in turns], means.window, means.count)
     return Shown(shown, list(turns[window.first :]))
 
 
 def shortened(means: Means, task: Task, texts: Sequence[str]) -> str:
     """Return as many of the texts, from the first, as a recollection has room for."""
-    room = max(0, means.window - tokens(task.text)) * SHARE - tokens(LEFT_OUT)
+    count = means.count
+    room = max(0, means.window - count(task.text)) * SHARE - count(LEFT_OUT)
     kept: list[str] = []
     for text in texts:
-        room -= tokens(text + "\n")
+        room -= count(text + "\n")
         if room < 0:
             return "\n".join([*kept, LEFT_OUT]) if kept else ""
         kept.append(text)
@@ -37,7 +36,7 @@ def shortened(means: Means, task: Task, texts: Sequence[str]) -> str:
 
 def condensed(means: Means, texts: Sequence[str]) -> list[str]:
     """Return the texts for a question about them all; where they are too long, each loses its end."""
-    needed = sum(tokens(text) for text in texts)
+    needed = sum(means.count(text) for text in texts)
     if needed <= means.window:
         return list(texts)
     share = means.window / needed
@@ -48,7 +47,7 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[:room]} …"
 
 
-def _clipped(text: str, room: int) -> str:
-    while tokens(text) > room:
+def _clipped(text: str, room: int, count: Count) -> str:
+    while count(text) > room:
         text = text[: len(text) * 9 // 10]
     return text
