@@ -43,7 +43,7 @@ async def test_the_judge_by_rules_counts_and_says_so() -> None:
 async def test_parts_of_the_specification_and_contradictions_are_counted() -> None:
     wanted = ["Platform", "Component 1", "Maintenance difficulties", "pros"]
     other = GOOD | {"name": "Storage (Azure Blob)"}
-    file = {
+    file: dict[str, object] = {
         "Platform": "AWS",
         "Component 1": GOOD,
         "Component 2": GOOD,
