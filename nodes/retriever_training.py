@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from mneme.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
 from models.asking import ask
-from models.retriever import QuestionSide, device, question_side
+from models.retriever import QuestionSide, device, load, question_side
 from models.weighing import weigh
 from nodes.memory_pools import PoolContext, opened, pool_named, retrievers_of
 from nodes.retriever_judging import Material, better, judge, material_of
@@ -40,7 +40,7 @@ AT_ONCE = 32
 """Memories that one training grades anew."""
 REPLAYED = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
-ENOUGH = 4
+ENOUGH = 8
 """Held-out memories below which no version can be judged."""
 
 
@@ -208,8 +208,8 @@ async def _beginning(
 
 
 def _learn(side: QuestionSide, material: Material, seed: int) -> tuple[list[float], float]:
-    """Train; return the losses and the seconds; the first optimiser of a process loads for some of them."""
-    device()
+    """Train; return the losses and the seconds, without those that loading PyTorch takes."""
+    load()
     began = time.perf_counter()
     losses = side.train(material.examples(material.trained_on), seed)
     return losses, time.perf_counter() - began
