@@ -10,9 +10,13 @@
 Every step is checkpointed: a growth that was killed goes on, and asks again only what had no answer yet.
 """
 
+import hashlib
+import json
 from operator import add
 from typing import Annotated, Any, NotRequired
+from uuid import uuid4
 
+from langgraph.func import task
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
@@ -24,7 +28,6 @@ from models.attempts import REPAIRS
 from nodes import memory_exchange as exchanging
 from nodes.memory_exchange import Exchange, Scored, Scorer
 from nodes.memory_pools import GrowthContext, agent_of, pool_of, rubric_of
-from nodes.training_wake import wake_training
 from prompts.memory_sharing import Standard, ask_for
 from stores.memory_pool import LONGEST, MemoryPool, Pair, Pooled
 from stores.records import Change
@@ -62,6 +65,7 @@ class Result(TypedDict, total=False):
     memories: int
     calls: Annotated[int, add]
     stored: Annotated[list[str], add]
+    known: Annotated[int, add]
     rejected: Annotated[int, add]
     failed: Annotated[list[Failure], add]
     why: str
@@ -78,6 +82,7 @@ class Posed(TypedDict):
 class State(Wanted, Result, total=False):
     """How far the growth has come in the pool, and this round's standard answers and questions."""
 
+    growth: str
     position: int
     lap: int
     chosen: list[dict[str, Any]]
@@ -102,6 +107,29 @@ class Dealt(TypedDict):
     agent: str
     question: str
     is_standard: bool
+    once: str
+
+
+class Replied(TypedDict):
+    """An answer, what it was written after, what it cost; `failed` says why there is none."""
+
+    text: str
+    seen: list[str]
+    retriever: int
+    calls: int
+    by: str
+    failed: str
+
+
+class Judged(TypedDict):
+    """What a pair is worth, and by which version of the rubric."""
+
+    points: dict[str, int]
+    rationale: str
+    faults: list[str]
+    by: str
+    calls: int
+    rubric: int
 
 
 Update = dict[str, Any]
@@ -126,12 +154,14 @@ async def take_in(state: State, runtime: Context) -> Update:
             "Give at least one; `mneme share pool import` brings in more.",
         )
     return {
+        "growth": uuid4().hex,
         "pool": pool.pool,
         "position": 0,
         "lap": 1,
         "questions": Overwrite([]),
         "calls": Overwrite(0),
         "stored": Overwrite([]),
+        "known": Overwrite(0),
         "rejected": Overwrite(0),
         "failed": Overwrite(failed),
         "why": "",
@@ -238,15 +268,23 @@ async def pose(state: State, runtime: Context) -> Update:
     for each in state["questions"][state["posed"] :]:
         asked = list(members) if runtime.context.asked == "domain" else [each["agent"]]
         standard = standards[each["key"]].pair
-        dealt += [_dealt(state["domain"], each["question"], name, standard) for name in asked]
+        dealt += [_dealt(state, each, name, standard) for name in asked]
         if not standard.prompt:
-            own = _dealt(state["domain"], each["question"], each["agent"], standard)
-            dealt.append({**own, "is_standard": True})
+            dealt.append(_dealt(state, each, each["agent"], standard, is_standard=True))
     return {"exchanges": dealt}
 
 
-def _dealt(domain: str, question: str, agent: str, standard: Pair) -> Dealt:
-    return Dealt(domain=domain, standard=standard.answer, agent=agent, question=question, is_standard=False)
+def _dealt(state: State, posed: Posed, agent: str, standard: Pair, *, is_standard: bool = False) -> Dealt:
+    """Deal a question; `once` names this exchange of this growth, whatever is answered to it."""
+    exchanged = [state["growth"], posed["key"], posed["question"], agent, is_standard]
+    return Dealt(
+        domain=state["domain"],
+        standard=standard.answer,
+        agent=agent,
+        question=posed["question"],
+        is_standard=is_standard,
+        once=hashlib.sha256(json.dumps(exchanged).encode()).hexdigest(),
+    )
 
 
 def each_exchange(state: State) -> list[Send] | str:
@@ -255,36 +293,85 @@ def each_exchange(state: State) -> list[Send] | str:
 
 
 async def exchange(state: Dealt, runtime: Context) -> Update:
-    """Answer a question, score the pair, store it where it is good."""
+    """Answer a question, score the pair, store it where it is good.
+
+    The answer and the score are tasks, so that a replay finds them and asks no model again.
+    """
     agent = _members(state["domain"], runtime.context)[state["agent"]]
     asked, pool = Exchange(agent, state["question"]), pool_of(runtime, state["domain"])
-    try:
-        text, seen, number, calls, model = await _answered(state, asked, pool, runtime.context)
-    except (BadAnswer, PromptTooLong) as unusable:
-        failure = Failure(what=asked.question, why=str(unusable))
-        return {"calls": _spent(unusable), "failed": [failure]}
+    replied = await _reply(state, asked, pool, runtime.context)
+    if replied["failed"]:
+        return {"calls": replied["calls"], "failed": [Failure(what=asked.question, why=replied["failed"])]}
     rubric = await rubric_of(runtime, state["domain"])
-    scored = await exchanging.score(asked, text, seen, Scorer(rubric, runtime.context.scorer, "background"))
-    key = ""
-    if scored.score is not None and scored.score > runtime.context.threshold:
-        pair = exchanging.pair_of(asked, text, scored, number, rubric)
-        change = exchanging.change_of(runtime, asked, scored, model)
-        key = pair.key if all(await exchanging.keep(pool, [pair], change=change)) else ""
-    if key:
-        await wake_training(runtime, pool.pool)
-    runtime.stream_writer(_told(asked, scored, bool(key), pool.pool))
-    return _counted(asked, scored, key, calls + scored.calls)
+    judged = await _judge(asked, replied, Scorer(rubric, runtime.context.scorer, "background"))
+    return await _kept(state, asked, replied, judged, runtime)
 
 
-async def _answered(
-    state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext
-) -> tuple[str, list[str], int, int, str]:
-    """Return an answer, what it was written after, the retriever's number, the calls, and who answered."""
+@task
+async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> Replied:
+    """Let an agent answer; the standard answer itself is only to be scored."""
     if state["is_standard"]:
-        return state["standard"], [], 0, 0, "user"
+        return Replied(text=state["standard"], seen=[], retriever=0, calls=0, by="user", failed="")
     number, found = await exchanging.examples_for(pool, asked, context.shots, state["standard"])
-    answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
-    return answered.value, [each.pair.answer for each in shown], number, answered.attempts, answered.responder
+    try:
+        answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
+    except (BadAnswer, PromptTooLong) as unusable:
+        calls = _spent(unusable)
+        return Replied(text="", seen=[], retriever=number, calls=calls, by="", failed=str(unusable))
+    return Replied(
+        text=answered.value,
+        seen=[each.pair.answer for each in shown],
+        retriever=number,
+        calls=answered.attempts,
+        by=answered.responder,
+        failed="",
+    )
+
+
+@task
+async def _judge(asked: Exchange, replied: Replied, scorer: Scorer) -> Judged:
+    """Score an answer; the version of the rubric is that of the score, also after a replay."""
+    scored = await exchanging.score(asked, replied["text"], replied["seen"], scorer)
+    return Judged(
+        points=scored.points,
+        rationale=scored.rationale,
+        faults=list(scored.faults),
+        by=scored.by,
+        calls=scored.calls,
+        rubric=scorer.rubric.version,
+    )
+
+
+async def _kept(state: Dealt, asked: Exchange, replied: Replied, judged: Judged, runtime: Context) -> Update:
+    """Store a pair above the threshold, and wake the training, also for one that the pool has already."""
+    scored = _scored(judged)
+    told: Update = {"calls": replied["calls"] + scored.calls}
+    pool = pool_of(runtime, state["domain"]).pool
+    if scored.score is None:
+        told |= {"failed": [Failure(what=asked.question, why=scored.rationale)]}
+    elif scored.score <= runtime.context.threshold:
+        told |= {"rejected": 1}
+    else:
+        told |= await _stored(state, asked, replied, judged, runtime)
+    runtime.stream_writer(_told(asked, scored, told, pool))
+    return told
+
+
+async def _stored(
+    state: Dealt, asked: Exchange, replied: Replied, judged: Judged, runtime: Context
+) -> Update:
+    pool, scored = pool_of(runtime, state["domain"]), _scored(judged)
+    pair = exchanging.pair_of(asked, replied["text"], scored, replied["retriever"], judged["rubric"])
+    change = exchanging.change_of(runtime, asked, scored, replied["by"])
+    (is_new,) = await exchanging.keep(pool, [pair], change=change, once=state["once"])
+    told: Update = {"stored": [pair.key]} if is_new else {"known": 1}
+    if unwoken := await exchanging.wake(runtime, pool.pool):
+        told |= {"failed": [Failure(what=f"training of {pool.pool}", why=unwoken)]}
+    return told
+
+
+def _scored(judged: Judged) -> Scored:
+    return Scored(judged["points"], judged["rationale"], judged["faults"], judged["by"], judged["calls"])
 
 
 def _spent(unusable: MnemeError) -> int:
@@ -292,15 +379,10 @@ def _spent(unusable: MnemeError) -> int:
     return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
 
 
-def _told(asked: Exchange, scored: Scored, is_new: bool, pool: str) -> dict[str, Any]:
+def _told(asked: Exchange, scored: Scored, found: Update, pool: str) -> dict[str, Any]:
     told = {"step": "exchange", "agent": asked.agent.name, "question": asked.question, "pool": pool}
-    return told | {"score": scored.score, "stored": is_new, "why": scored.rationale}
-
-
-def _counted(asked: Exchange, scored: Scored, key: str, calls: int) -> Update:
-    if scored.score is None:
-        return {"calls": calls, "failed": [Failure(what=asked.question, why=scored.rationale)]}
-    return {"calls": calls, "stored": [key]} if key else {"calls": calls, "rejected": 1}
+    state = {"stored": "stored" in found, "known": "known" in found}
+    return told | state | {"score": scored.score, "why": scored.rationale}
 
 
 async def end(state: State, runtime: Context) -> Update:
