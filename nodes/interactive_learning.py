@@ -19,6 +19,7 @@ from uuid import uuid4
 from langgraph.func import task
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agents.agent import DOMAINS, Agent, agents_of
@@ -42,6 +43,9 @@ class Given(TypedDict):
 
     agent: str
     answer: str
+
+
+STANDARDS = TypeAdapter(list[Given])
 
 
 class Wanted(TypedDict):
@@ -138,8 +142,8 @@ Context = Runtime[GrowthContext]
 
 async def take_in(state: State, runtime: Context) -> Update:
     """Put the given standard answers into the pool."""
-    members = _members(state["domain"], runtime.context)
-    given = state.get("standards") or []
+    members = _members(exchanging.domain_named(state.get("domain")), runtime.context)
+    given = _standards(state.get("standards") or [])
     for each in given:
         if each["agent"] not in members:
             raise BadInput(
@@ -166,6 +170,17 @@ async def take_in(state: State, runtime: Context) -> Update:
         "failed": Overwrite(failed),
         "why": "",
     }
+
+
+def _standards(given: object) -> list[Given]:
+    """Return the standard answers that a client gave. Raises BadInput naming the field."""
+    try:
+        return STANDARDS.validate_python(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(["standards", *map(str, first["loc"])])
+        told = f"`{field}`: {first['msg']}."
+        raise BadInput(told, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
 
 
 def _members(domain: str, context: GrowthContext) -> dict[str, Agent]:

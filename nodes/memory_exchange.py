@@ -11,7 +11,7 @@ import httpx
 from langgraph.runtime import Runtime
 from langgraph_sdk.errors import LangGraphError
 
-from agents.agent import Agent
+from agents.agent import DOMAINS, Agent
 from agents.forms import check_form
 from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from models.asking import Answered, Lane, ask
@@ -62,15 +62,34 @@ class Scored:
         return sum(self.points.values()) if self.points else None
 
 
-def check_question(question: str, leading: Sequence[str] = ()) -> None:
-    """Refuse a question that cannot be asked. Raises BadInput."""
+def check_question(question: object, leading: object = ()) -> None:
+    """Refuse a question that cannot be asked, whatever a client sent. Raises BadInput naming the field."""
+    if not isinstance(question, str):
+        raise BadInput(f"`question` is no text but {question!r}.", "Say what the agent is to write.")
+    turns = texts("leading", leading)
     if not question.strip():
         raise BadInput("The question is empty.", "Say what you want the agent to write.")
-    longest = max(len(each) for each in [question, *leading])
-    if longest > LONGEST:
-        raise BadInput(f"A question has {longest} characters.", f"Give at most {LONGEST}.")
-    if len(leading) > DEEPEST:
-        raise BadInput(f"{len(leading)} turns lead up to the question.", f"Give the last {DEEPEST}.")
+    if len(question) > LONGEST:
+        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {LONGEST}.")
+    if len(turns) > DEEPEST:
+        raise BadInput(f"`leading` has {len(turns)} turns.", f"Give the last {DEEPEST}.")
+    for at, turn in enumerate(turns):
+        if len(turn) > LONGEST:
+            raise BadInput(f"`leading[{at}]` has {len(turn)} characters.", f"Give at most {LONGEST}.")
+
+
+def texts(field: str, given: object) -> list[str]:
+    """Return a field that is a list of texts; a text alone is no list. Raises BadInput naming it."""
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise BadInput(f"`{field}` is no list of texts.", f'Give `{field}` like ["…", "…"].')
+    return list(given)
+
+
+def domain_named(given: object) -> str:
+    """Return the domain that a client named. Raises BadInput where none is named."""
+    if not isinstance(given, str) or not given.strip():
+        raise BadInput("`domain` is missing.", f"Name one, such as {next(iter(DOMAINS))}.")
+    return given
 
 
 async def examples_for(

@@ -635,3 +635,49 @@ async def test_a_training_that_cannot_be_woken_fails_no_answer(
 def test_who_scores_sees_the_examples_that_may_not_be_copied() -> None:
     given = Judgeable(question="Sing.", answer="La.", criteria=[], examples=["Lo, lo, an example."])
     assert "Lo, lo, an example." in score_pair.wording(given)[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"question": 5}, "`question`"),
+        ({}, "question is empty"),
+        ({"question": "Sing.", "leading": "abc"}, "`leading` is no list"),
+        ({"question": "Sing.", "leading": [1]}, "`leading` is no list"),
+        ({"question": "Sing.", "leading": ["x" * 50_000]}, "`leading.0.` has 50000"),
+    ],
+)
+async def test_what_a_client_asks_wrongly_is_named(edge_ledger: Ledger, given: Any, told: str) -> None:
+    graph = memory_sharing.compile(store=LedgerStore(edge_ledger))
+    with pytest.raises(BadInput, match=told):
+        await graph.ainvoke(given, context=context())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "`domain` is missing"),
+        ({"domain": 5}, "`domain` is missing"),
+        ({"domain": POEMS, "standards": [{"agent": "limerick"}]}, "`standards.0.answer`"),
+        ({"domain": POEMS, "standards": [{"agent": "limerick", "answer": 5}]}, "`standards.0.answer`"),
+        ({"domain": POEMS, "standards": "abc"}, "`standards`"),
+    ],
+)
+async def test_what_a_growth_is_given_wrongly_is_named(edge_ledger: Ledger, given: Any, told: str) -> None:
+    graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
+    with pytest.raises(BadInput, match=told):
+        await graph.ainvoke(given, context=growth(answerer="rules"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "`domain` is missing"),
+        ({"domain": POEMS, "tasks": "abc"}, "`tasks` is no list"),
+        ({"domain": POEMS, "wishes": 5}, "`wishes` is no text"),
+    ],
+)
+async def test_what_a_design_is_given_wrongly_is_named(design: Any, given: Any, told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        config: Any = {"configurable": {"thread_id": "wrong"}}
+        await design.ainvoke(given, config, context=DesignContext(team="poets", designer="rules"))

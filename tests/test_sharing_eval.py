@@ -239,7 +239,7 @@ def test_one_seed_has_no_deviation() -> None:
 
 
 def test_an_answer_that_waits_for_a_training_fails_the_stress() -> None:
-    told = {"lost": 0, "twice": 0, "unaccounted": 0, "trainings": 3, "grown_mib": 1}
+    told = {"lost": 0.0, "twice": 0.0, "unaccounted": 0.0, "trainings": 3.0, "grown_mib": 1.0}
     told |= {"seconds_alone": 0.1, "slowest_beside": 5.0}
     assert failures(told | {"training_seconds": 4.0})[0].startswith("an answer took 5.00 s")
     assert not failures(told | {"training_seconds": 6.0}), "it did not wait for the end"
