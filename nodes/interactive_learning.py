@@ -16,19 +16,17 @@ from operator import add
 from typing import Annotated, Any, NotRequired
 from uuid import uuid4
 
-from langgraph.func import task
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from agents.agent import DOMAINS, Agent, agents_of
-from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
+from agents.agent import Agent
+from mneme.errors import BadAnswer, BadInput, PromptTooLong
 from models.asking import ask as ask_model
-from models.attempts import REPAIRS
 from nodes import memory_exchange as exchanging
-from nodes.memory_exchange import Exchange, Scored, Scorer
-from nodes.memory_pools import GrowthContext, agent_of, pool_of, rubric_of
+from nodes.growth_exchange import Dealt, Failure, calls_of, members_of
+from nodes.memory_pools import GrowthContext, pool_of
 from prompts.memory_sharing import Standard, ask_for
 from stores.memory_pool import LONGEST, MemoryPool, Pair, Pooled
 from stores.records import Change
@@ -53,13 +51,6 @@ class Wanted(TypedDict):
 
     domain: str
     standards: NotRequired[list[Given]]
-
-
-class Failure(TypedDict):
-    """What did not work; the rest went on."""
-
-    what: str
-    why: str
 
 
 class Result(TypedDict, total=False):
@@ -103,46 +94,13 @@ class Chosen(TypedDict):
     known: list[str]
 
 
-class Dealt(TypedDict):
-    """One question to one agent, who is not shown the standard answer; or that answer is to be scored."""
-
-    domain: str
-    standard: str
-    agent: str
-    question: str
-    is_standard: bool
-    once: str
-
-
-class Replied(TypedDict):
-    """An answer, what it was written after, what it cost; `failed` says why there is none."""
-
-    text: str
-    seen: list[str]
-    retriever: int
-    calls: int
-    by: str
-    failed: str
-
-
-class Judged(TypedDict):
-    """What a pair is worth, and by which version of the rubric."""
-
-    points: dict[str, int]
-    rationale: str
-    faults: list[str]
-    by: str
-    calls: int
-    rubric: int
-
-
 Update = dict[str, Any]
 Context = Runtime[GrowthContext]
 
 
 async def take_in(state: State, runtime: Context) -> Update:
     """Put the given standard answers into the pool."""
-    members = _members(exchanging.domain_named(state.get("domain")), runtime.context)
+    members = members_of(exchanging.domain_named(state.get("domain")), runtime.context)
     given = _standards(state.get("standards") or [])
     for each in given:
         if each["agent"] not in members:
@@ -183,15 +141,6 @@ def _standards(given: object) -> list[Given]:
         raise BadInput(told, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
 
 
-def _members(domain: str, context: GrowthContext) -> dict[str, Agent]:
-    """Return the agents that learn from one another. Raises BadInput for a domain without any."""
-    own = [agent_of(context.agent)] if context.agent else []
-    if own and own[0].domain != domain:
-        raise BadInput(f"The agent {own[0].name} is of the domain {own[0].domain}, not of {domain}.")
-    shipped = agents_of(domain) if domain in DOMAINS or not own else ()
-    return {each.name: each for each in [*shipped, *own]}
-
-
 async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
     length = len(given["answer"])
     if not given["answer"].strip() or length > LONGEST:
@@ -204,7 +153,7 @@ async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
 
 async def choose(state: State, runtime: Context) -> Update:
     """Take the next memories as standard answers, as many as the budget has calls for."""
-    members, pool = _members(state["domain"], runtime.context), pool_of(runtime, state["domain"])
+    members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
     left = runtime.context.budget - state["calls"]
     wanted = min(runtime.context.at_once, left // _cost(members, runtime.context))
     if wanted < 1:
@@ -259,14 +208,14 @@ def _known(state: State, key: str) -> list[str]:
 async def ask(state: Chosen, runtime: Context) -> Update:
     """Ask for a question that a standard answer answers (§3.3)."""
     standard = Pooled.model_validate(state["standard"])
-    agent = _members(state["domain"], runtime.context)[standard.pair.agent]
+    agent = members_of(state["domain"], runtime.context)[standard.pair.agent]
     known = [*state["known"], *filter(None, [standard.pair.prompt])]
     given = Standard(does=agent.does, questions=agent.questions, answer=standard.pair.answer, known=known)
     try:
         answered = await ask_model(ask_for, given, runtime.context.answerer, lane="background")
     except (BadAnswer, PromptTooLong) as unusable:
         failure = Failure(what=f"a question for {standard.key}", why=str(unusable))
-        return {"calls": _spent(unusable), "failed": [failure]}
+        return {"calls": calls_of(unusable), "failed": [failure]}
     question = answered.value.question
     runtime.stream_writer({"step": "ask", "agent": agent.name, "question": question})
     return {
@@ -277,7 +226,7 @@ async def ask(state: Chosen, runtime: Context) -> Update:
 
 async def pose(state: State, runtime: Context) -> Update:
     """Say which agent gets which question."""
-    members = _members(state["domain"], runtime.context)
+    members = members_of(state["domain"], runtime.context)
     standards = {each["key"]: Pooled.model_validate(each) for each in state["chosen"]}
     dealt: list[Dealt] = []
     for each in state["questions"][state["posed"] :]:
@@ -305,99 +254,6 @@ def _dealt(state: State, posed: Posed, agent: str, standard: Pair, *, is_standar
 def each_exchange(state: State) -> list[Send] | str:
     """Let the agents answer at the same time."""
     return [Send("exchange", each) for each in state["exchanges"]] or "choose"
-
-
-async def exchange(state: Dealt, runtime: Context) -> Update:
-    """Answer a question, score the pair, store it where it is good.
-
-    The answer and the score are tasks, so that a replay finds them and asks no model again.
-    """
-    agent = _members(state["domain"], runtime.context)[state["agent"]]
-    asked, pool = Exchange(agent, state["question"]), pool_of(runtime, state["domain"])
-    replied = await _reply(state, asked, pool, runtime.context)
-    if replied["failed"]:
-        return {"calls": replied["calls"], "failed": [Failure(what=asked.question, why=replied["failed"])]}
-    rubric = await rubric_of(runtime, state["domain"])
-    judged = await _judge(asked, replied, Scorer(rubric, runtime.context.scorer, "background"))
-    return await _kept(state, asked, replied, judged, runtime)
-
-
-@task
-async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> Replied:
-    """Let an agent answer; the standard answer itself is only to be scored."""
-    if state["is_standard"]:
-        return Replied(text=state["standard"], seen=[], retriever=0, calls=0, by="user", failed="")
-    number, found = await exchanging.examples_for(pool, asked, context.shots, state["standard"])
-    try:
-        answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
-    except (BadAnswer, PromptTooLong) as unusable:
-        calls = _spent(unusable)
-        return Replied(text="", seen=[], retriever=number, calls=calls, by="", failed=str(unusable))
-    return Replied(
-        text=answered.value,
-        seen=[each.pair.answer for each in shown],
-        retriever=number,
-        calls=answered.attempts,
-        by=answered.responder,
-        failed="",
-    )
-
-
-@task
-async def _judge(asked: Exchange, replied: Replied, scorer: Scorer) -> Judged:
-    """Score an answer; the version of the rubric is that of the score, also after a replay."""
-    scored = await exchanging.score(asked, replied["text"], replied["seen"], scorer)
-    return Judged(
-        points=scored.points,
-        rationale=scored.rationale,
-        faults=list(scored.faults),
-        by=scored.by,
-        calls=scored.calls,
-        rubric=scorer.rubric.version,
-    )
-
-
-async def _kept(state: Dealt, asked: Exchange, replied: Replied, judged: Judged, runtime: Context) -> Update:
-    """Store a pair above the threshold, and wake the training, also for one that the pool has already."""
-    scored = _scored(judged)
-    told: Update = {"calls": replied["calls"] + scored.calls}
-    pool = pool_of(runtime, state["domain"]).pool
-    if scored.score is None:
-        told |= {"failed": [Failure(what=asked.question, why=scored.rationale)]}
-    elif scored.score <= runtime.context.threshold:
-        told |= {"rejected": 1}
-    else:
-        told |= await _stored(state, asked, replied, judged, runtime)
-    runtime.stream_writer(_told(asked, scored, told, pool))
-    return told
-
-
-async def _stored(
-    state: Dealt, asked: Exchange, replied: Replied, judged: Judged, runtime: Context
-) -> Update:
-    pool, scored = pool_of(runtime, state["domain"]), _scored(judged)
-    pair = exchanging.pair_of(asked, replied["text"], scored, replied["retriever"], judged["rubric"])
-    change = exchanging.change_of(runtime, asked, scored, replied["by"])
-    (is_new,) = await exchanging.keep(pool, [pair], change=change, once=state["once"])
-    told: Update = {"stored": [pair.key]} if is_new else {"known": 1}
-    if unwoken := await exchanging.wake(runtime, pool.pool):
-        told |= {"failed": [Failure(what=f"training of {pool.pool}", why=unwoken)]}
-    return told
-
-
-def _scored(judged: Judged) -> Scored:
-    return Scored(judged["points"], judged["rationale"], judged["faults"], judged["by"], judged["calls"])
-
-
-def _spent(unusable: MnemeError) -> int:
-    """Return the calls that a question took which nobody could answer."""
-    return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
-
-
-def _told(asked: Exchange, scored: Scored, found: Update, pool: str) -> dict[str, Any]:
-    told = {"step": "exchange", "agent": asked.agent.name, "question": asked.question, "pool": pool}
-    state = {"stored": "stored" in found, "known": "known" in found}
-    return told | state | {"score": scored.score, "why": scored.rationale}
 
 
 async def end(state: State, runtime: Context) -> Update:
