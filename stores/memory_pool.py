@@ -27,11 +27,6 @@ PAGE = 500
 
 
 def asked(question: str, leading: Sequence[str]) -> str:
-    """Return what a question is looked up by: an embedder may not read to the end, so the latest comes first."""
-    return "\n".join([question, *reversed(leading)])
-
-
-def asked(question: str, leading: Sequence[str]) -> str:
     """Return what a question is looked up by, the latest first: an embedder may not read to the end."""
     return "\n".join([question, *reversed(leading)])
 
@@ -62,11 +57,6 @@ class Pair(BaseModel):
     def text(self) -> str:
         """Return what retrieval looks at; an embedder may not read to the end, so earlier turns come last."""
         return "\n".join([self.prompt, self.answer, *self.leading]).strip()
-
-    @property
-    def asked(self) -> str:
-        """Return what its question is looked up by."""
-        return asked(self.prompt, self.leading)
 
     @property
     def asked(self) -> str:
