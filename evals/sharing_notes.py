@@ -40,6 +40,8 @@ def notes_on(
         *(_pools_note(results, growth) for growth in get_args(Growth)),
         *(_retriever_note(results, growth) for growth in get_args(Growth)),
         _trainings_note(results),
+        "The projection's rank, learning rate and decay were chosen on half of the shipped sets: on these "
+        "the trained retriever is not judged by data that nobody had looked at. Give your own with --data.",
         "Useful memories are the v/2 of lowest contradiction (eq. 1) among the first ten of every way; p: "
         "Wilcoxon over test items, each once with its mean over the seeds, after Benjamini and Hochberg.",
         *([] if who.is_model else OF_RULES),

@@ -27,6 +27,8 @@ Way = Literal["trained", "untrained", "BM25", "random"]
 WAYS: tuple[Way, ...] = get_args(Way)
 DEPTH = 10
 SHOWN = 3
+WORST = 100.0
+"""Contradiction, in per cent, of a way that found nothing."""
 LABELS: int = PoolContext.model_fields["labels"].default
 
 
@@ -50,7 +52,7 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
             "shown": [each.key for each in found[:SHOWN]],
             "recall@3": _recall(found[:SHOWN], useful),
             "recall@10": _recall(found, useful),
-            "contradiction": fmean(grades[each.key] for each in found[:SHOWN]) if found else 1.0,
+            "contradiction": fmean(grades[each.key] for each in found[:SHOWN]) if found else WORST,
             "own agent": fmean(each.pair.agent == item.agent for each in found[:SHOWN]) if found else 0.0,
             "answer": trained_answer if way == "trained" else await _answered(item, found[:SHOWN], judging),
         }

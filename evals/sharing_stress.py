@@ -35,6 +35,8 @@ ALONE = 0.25
 """Share of the time in which nothing trains, for comparison."""
 GROWTH = 400
 """MiB that the process may grow by after the warm-up: many times what the pairs themselves take."""
+WAITING = 10
+"""Times the median without training from which on a slow answer is no longer the processor's doing."""
 POOL = "single_pool"
 SEEDS = Path(__file__).parent / "data" / "memory_sharing"
 ROLES = {"grader": "rules", "pools": "single"}
@@ -59,7 +61,7 @@ async def _run(ledger: Ledger, seconds: float) -> dict[str, Any]:
     warm = await _agents(ledger, numbers, 0.01)
     alone = await _agents(ledger, numbers, seconds * ALONE)
     before = _memory()
-    trainings: list[str] = []
+    trainings: list[float] = []
     training = asyncio.create_task(_train(ledger, trainings))
     beside = await _agents(ledger, numbers, seconds * (1 - ALONE))
     training.cancel()
@@ -76,6 +78,7 @@ async def _run(ledger: Ledger, seconds: float) -> dict[str, Any]:
         "seconds_alone": median(took for _, took in alone),
         "seconds_beside": median(took for _, took in beside),
         "slowest_beside": max(took for _, took in beside),
+        "training_seconds": median(trainings) if trainings else None,
         "grown_mib": round(_memory() - before),
     }
 
@@ -113,11 +116,13 @@ async def _agents(ledger: Ledger, numbers: "count[int]", seconds: float) -> list
     return found
 
 
-async def _train(ledger: Ledger, trainings: list[str]) -> None:
+async def _train(ledger: Ledger, trainings: list[float]) -> None:
+    """Train again and again; note the seconds of each training."""
     graph = retriever_training.compile(store=LedgerStore(ledger))
     while True:
-        ended = await graph.ainvoke({"pool": POOL}, context=PoolContext(**ROLES))
-        trainings.append(ended["why"])
+        began = time.monotonic()
+        await graph.ainvoke({"pool": POOL}, context=PoolContext(**ROLES))
+        trainings.append(time.monotonic() - began)
         await asyncio.sleep(0)
 
 
@@ -125,11 +130,19 @@ def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def waited(told: dict[str, Any]) -> bool:
+    """Say whether an answer took as long as a training, and far longer than answers without any do."""
+    slowest = told["slowest_beside"]
+    return bool(slowest > WAITING * told["seconds_alone"] and slowest > told["training_seconds"])
+
+
 def failures(told: dict[str, Any]) -> Sequence[str]:
     """Say what does not hold."""
     wrong = [f"{name}: {told[name]}" for name in ("lost", "twice", "unaccounted") if told[name]]
     if not told["trainings"]:
         wrong.append("no training ended")
+    elif waited(told):
+        wrong.append(f"an answer took {told['slowest_beside']:.2f} s: it waited for a training's end")
     if told["grown_mib"] > GROWTH:
         wrong.append(f"the process grew by {told['grown_mib']} MiB")
     return wrong

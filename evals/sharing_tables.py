@@ -88,9 +88,10 @@ def _stage(row: Row) -> Stage:
 
 
 def spread(values: Sequence[float]) -> Row:
+    """Return mean, standard deviation, lowest and highest; one value has no deviation."""
     if not values:
         return {"mean": None, "sd": None, "lowest": None, "highest": None}
-    sd = stdev(values) if len(values) > 1 else 0.0
+    sd = stdev(values) if len(values) > 1 else None
     return {"mean": fmean(values), "sd": sd, "lowest": min(values), "highest": max(values)}
 
 
@@ -111,8 +112,12 @@ def _by_item(rows: Sequence[Row], measure: str) -> dict[str, float]:
     return {item: fmean(values) for item, values in found.items()}
 
 
-def cell(value: Row) -> str:
-    return "–" if value["mean"] is None else f"{value['mean']:.3f} ±{value['sd']:.3f}"
+def cell(value: Row, places: int = 3) -> str:
+    """Return a mean with its deviation over the seeds; – where there is none."""
+    if value["mean"] is None:
+        return "–"
+    deviation = "–" if value["sd"] is None else f"{value['sd']:.{places}f}"
+    return f"{value['mean']:.{places}f} ±{deviation}"
 
 
 def paper_cell(values: Sequence[float]) -> str:
@@ -209,7 +214,7 @@ def _growth_of(results: Results, growth: Growth, percent: int) -> list[str]:
     rows = results.tests("domain", growth, percent, MOST_SHOTS)
     held = memories(results, growth, percent)
     scores = [cell(results.spread(rows, ALL, measure)) for measure in ("bert_score", "rouge_l")]
-    return ["–" if held["mean"] is None else f"{held['mean']:.0f} ±{held['sd']:.0f}", *scores]
+    return [cell(held, 0), *scores]
 
 
 def memories(results: Results, growth: Growth, percent: int) -> Row:

@@ -2,9 +2,9 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from nodes.growth_exchange import Dealt, exchange
 from nodes.interactive_learning import (
     Chosen,
-    Dealt,
     Result,
     State,
     Wanted,
@@ -13,7 +13,6 @@ from nodes.interactive_learning import (
     each_exchange,
     each_standard,
     end,
-    exchange,
     pose,
     take_in,
 )

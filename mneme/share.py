@@ -103,7 +103,7 @@ async def grow(domain: str, file: Path | None, name: str, context: Context, as_j
         training = Training(session, context)
         try:
             async for told in session.flows.stream("interactive_learning", given, config, context, "custom"):
-                if told["step"] == "exchange" and told["stored"]:
+                if told["step"] == "exchange" and (told["stored"] or told["known"]):
                     training.wake(told["pool"])
                 _print_step(told, as_json)
             trained = await training.finish()
@@ -158,13 +158,14 @@ def _print_step(told: Context, as_json: bool) -> None:
 
 def _print_growth(values: Context, trained: list[str], as_json: bool) -> None:
     if as_json:
-        names = ("pool", "memories", "calls", "rejected", "failed", "why")
+        names = ("pool", "memories", "calls", "known", "rejected", "failed", "why")
         print_json(
             {name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained}
         )
         return
     console.print(
-        f"{len(values['stored'])} stored, {values['rejected']} not, {len(values['failed'])} failed, "
+        f"{len(values['stored'])} stored, {values['known']} known already, "
+        f"{values['rejected']} not good enough, {len(values['failed'])} failed, "
         f"{values['calls']} calls; the pool {values['pool']} holds {values['memories']}. {values['why']}"
     )
     for failure in values["failed"]:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
@@ -166,16 +167,27 @@ def _lines(file: Path, agent: str) -> list[str]:
 
 
 def _as_pair(line: str, agent: Agent | None) -> str:
-    """Add to a line of question and answer whose it is; what cannot be read is told when it is brought in."""
+    """Add to a line of question and answer whose it is: of the agent that it names, else of the one given.
+
+    What cannot be read is told when it is brought in.
+    """
     try:
         told = json.loads(line)
     except ValueError:
         return line
-    if agent is None or not isinstance(told, dict) or "question" not in told:
+    if not isinstance(told, dict) or "question" not in told:
         return line
-    said = {"prompt": told["question"], "answer": told.get("answer")}
-    whose = {"agent": agent.name, "domain": agent.domain, "score": told.get("score", VOUCHED_FOR)}
-    return json.dumps(said | whose, ensure_ascii=False)
+    said = {"prompt": told["question"], "answer": told.get("answer"), "leading": told.get("leading", [])}
+    said["score"] = told.get("score", VOUCHED_FOR)
+    return json.dumps(said | _whose(told, agent), ensure_ascii=False)
+
+
+def _whose(told: dict[str, Any], given: Agent | None) -> dict[str, Any]:
+    """Return the agent and the domain of a line; a shipped agent's domain is known."""
+    named = told.get("agent") or (given.name if given else None)
+    known = given if given and given.name == named else load_agent(named) if named in AGENTS else None
+    domain = told.get("domain") or (known.domain if known else None)
+    return {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
 
 
 async def _import(shared: SharingOperations, pool: str, lines: list[str]) -> Added:

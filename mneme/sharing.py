@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 
 from mneme.sharing_operations import SharingOperations
 from mneme.workflows import Values, Workflows, open_workflows
+from nodes.background import LONG
 from nodes.memory_pools import PoolContext
 from nodes.training_wake import TRAINING_THREAD
 
@@ -43,8 +44,8 @@ class SharingSession:
         name = TRAINING_THREAD.format(team=self.team, pool=pool)
         config = await self.flows.thread(name, "retriever_training")
         left, _ = await self.flows.left_at("retriever_training", config)
-        given = None if left else {"pool": pool}
-        return await self.flows.invoke("retriever_training", given, config, pool_part(context))
+        given, bounded = None if left else {"pool": pool}, config | {"recursion_limit": LONG}
+        return await self.flows.invoke("retriever_training", given, bounded, pool_part(context))
 
 
 def pool_part(context: Values) -> Values:

@@ -86,6 +86,17 @@ def binary_cross_entropy(logits: Matrix, labels: Matrix) -> float:
     return float(np.mean(np.logaddexp(0.0, logits) - labels * logits))
 
 
+def load() -> None:
+    """Load what a process's first training needs, so that no training is timed with it."""
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
+    where = device()
+    weight = torch.zeros(1, device=where, requires_grad=True)
+    optimiser = torch.optim.Adam([weight])
+    weight.square().sum().backward()  # type: ignore[no-untyped-call]
+    optimiser.step()
+
+
 def device() -> str:
     """Return where PyTorch trains: on the GPU where there is one."""
     import torch  # noqa: PLC0415  (an extra, and slow)

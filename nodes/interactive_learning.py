@@ -10,21 +10,23 @@
 Every step is checkpointed: a growth that was killed goes on, and asks again only what had no answer yet.
 """
 
+import hashlib
+import json
 from operator import add
 from typing import Annotated, Any, NotRequired
+from uuid import uuid4
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from agents.agent import DOMAINS, Agent, agents_of
-from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
+from agents.agent import Agent
+from mneme.errors import BadAnswer, BadInput, PromptTooLong
 from models.asking import ask as ask_model
-from models.attempts import REPAIRS
 from nodes import memory_exchange as exchanging
-from nodes.memory_exchange import Exchange, Scored, Scorer
-from nodes.memory_pools import GrowthContext, agent_of, pool_of, rubric_of
-from nodes.training_wake import wake_training
+from nodes.growth_exchange import Dealt, Failure, calls_of, members_of
+from nodes.memory_pools import GrowthContext, pool_of
 from prompts.memory_sharing import Standard, ask_for
 from stores.memory_pool import LONGEST, MemoryPool, Pair, Pooled
 from stores.records import Change
@@ -41,18 +43,14 @@ class Given(TypedDict):
     answer: str
 
 
+STANDARDS = TypeAdapter(list[Given])
+
+
 class Wanted(TypedDict):
     """Which domain's pool is to grow, and standard answers to begin with beside those that it holds."""
 
     domain: str
     standards: NotRequired[list[Given]]
-
-
-class Failure(TypedDict):
-    """What did not work; the rest went on."""
-
-    what: str
-    why: str
 
 
 class Result(TypedDict, total=False):
@@ -62,6 +60,7 @@ class Result(TypedDict, total=False):
     memories: int
     calls: Annotated[int, add]
     stored: Annotated[list[str], add]
+    known: Annotated[int, add]
     rejected: Annotated[int, add]
     failed: Annotated[list[Failure], add]
     why: str
@@ -78,6 +77,7 @@ class Posed(TypedDict):
 class State(Wanted, Result, total=False):
     """How far the growth has come in the pool, and this round's standard answers and questions."""
 
+    growth: str
     position: int
     lap: int
     chosen: list[dict[str, Any]]
@@ -94,24 +94,14 @@ class Chosen(TypedDict):
     known: list[str]
 
 
-class Dealt(TypedDict):
-    """One question to one agent, who is not shown the standard answer; or that answer is to be scored."""
-
-    domain: str
-    standard: str
-    agent: str
-    question: str
-    is_standard: bool
-
-
 Update = dict[str, Any]
 Context = Runtime[GrowthContext]
 
 
 async def take_in(state: State, runtime: Context) -> Update:
     """Put the given standard answers into the pool."""
-    members = _members(state["domain"], runtime.context)
-    given = state.get("standards") or []
+    members = members_of(exchanging.domain_named(state.get("domain")), runtime.context)
+    given = _standards(state.get("standards") or [])
     for each in given:
         if each["agent"] not in members:
             raise BadInput(
@@ -126,25 +116,29 @@ async def take_in(state: State, runtime: Context) -> Update:
             "Give at least one; `mneme share pool import` brings in more.",
         )
     return {
+        "growth": uuid4().hex,
         "pool": pool.pool,
         "position": 0,
         "lap": 1,
         "questions": Overwrite([]),
         "calls": Overwrite(0),
         "stored": Overwrite([]),
+        "known": Overwrite(0),
         "rejected": Overwrite(0),
         "failed": Overwrite(failed),
         "why": "",
     }
 
 
-def _members(domain: str, context: GrowthContext) -> dict[str, Agent]:
-    """Return the agents that learn from one another. Raises BadInput for a domain without any."""
-    own = [agent_of(context.agent)] if context.agent else []
-    if own and own[0].domain != domain:
-        raise BadInput(f"The agent {own[0].name} is of the domain {own[0].domain}, not of {domain}.")
-    shipped = agents_of(domain) if domain in DOMAINS or not own else ()
-    return {each.name: each for each in [*shipped, *own]}
+def _standards(given: object) -> list[Given]:
+    """Return the standard answers that a client gave. Raises BadInput naming the field."""
+    try:
+        return STANDARDS.validate_python(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(["standards", *map(str, first["loc"])])
+        told = f"`{field}`: {first['msg']}."
+        raise BadInput(told, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
 
 
 async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
@@ -159,7 +153,7 @@ async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
 
 async def choose(state: State, runtime: Context) -> Update:
     """Take the next memories as standard answers, as many as the budget has calls for."""
-    members, pool = _members(state["domain"], runtime.context), pool_of(runtime, state["domain"])
+    members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
     left = runtime.context.budget - state["calls"]
     wanted = min(runtime.context.at_once, left // _cost(members, runtime.context))
     if wanted < 1:
@@ -214,14 +208,14 @@ def _known(state: State, key: str) -> list[str]:
 async def ask(state: Chosen, runtime: Context) -> Update:
     """Ask for a question that a standard answer answers (§3.3)."""
     standard = Pooled.model_validate(state["standard"])
-    agent = _members(state["domain"], runtime.context)[standard.pair.agent]
+    agent = members_of(state["domain"], runtime.context)[standard.pair.agent]
     known = [*state["known"], *filter(None, [standard.pair.prompt])]
     given = Standard(does=agent.does, questions=agent.questions, answer=standard.pair.answer, known=known)
     try:
         answered = await ask_model(ask_for, given, runtime.context.answerer, lane="background")
     except (BadAnswer, PromptTooLong) as unusable:
         failure = Failure(what=f"a question for {standard.key}", why=str(unusable))
-        return {"calls": _spent(unusable), "failed": [failure]}
+        return {"calls": calls_of(unusable), "failed": [failure]}
     question = answered.value.question
     runtime.stream_writer({"step": "ask", "agent": agent.name, "question": question})
     return {
@@ -232,75 +226,34 @@ async def ask(state: Chosen, runtime: Context) -> Update:
 
 async def pose(state: State, runtime: Context) -> Update:
     """Say which agent gets which question."""
-    members = _members(state["domain"], runtime.context)
+    members = members_of(state["domain"], runtime.context)
     standards = {each["key"]: Pooled.model_validate(each) for each in state["chosen"]}
     dealt: list[Dealt] = []
     for each in state["questions"][state["posed"] :]:
         asked = list(members) if runtime.context.asked == "domain" else [each["agent"]]
         standard = standards[each["key"]].pair
-        dealt += [_dealt(state["domain"], each["question"], name, standard) for name in asked]
+        dealt += [_dealt(state, each, name, standard) for name in asked]
         if not standard.prompt:
-            own = _dealt(state["domain"], each["question"], each["agent"], standard)
-            dealt.append({**own, "is_standard": True})
+            dealt.append(_dealt(state, each, each["agent"], standard, is_standard=True))
     return {"exchanges": dealt}
 
 
-def _dealt(domain: str, question: str, agent: str, standard: Pair) -> Dealt:
-    return Dealt(domain=domain, standard=standard.answer, agent=agent, question=question, is_standard=False)
+def _dealt(state: State, posed: Posed, agent: str, standard: Pair, *, is_standard: bool = False) -> Dealt:
+    """Deal a question; `once` names this exchange of this growth, whatever is answered to it."""
+    exchanged = [state["growth"], posed["key"], posed["question"], agent, is_standard]
+    return Dealt(
+        domain=state["domain"],
+        standard=standard.answer,
+        agent=agent,
+        question=posed["question"],
+        is_standard=is_standard,
+        once=hashlib.sha256(json.dumps(exchanged).encode()).hexdigest(),
+    )
 
 
 def each_exchange(state: State) -> list[Send] | str:
     """Let the agents answer at the same time."""
     return [Send("exchange", each) for each in state["exchanges"]] or "choose"
-
-
-async def exchange(state: Dealt, runtime: Context) -> Update:
-    """Answer a question, score the pair, store it where it is good."""
-    agent = _members(state["domain"], runtime.context)[state["agent"]]
-    asked, pool = Exchange(agent, state["question"]), pool_of(runtime, state["domain"])
-    try:
-        text, seen, number, calls, model = await _answered(state, asked, pool, runtime.context)
-    except (BadAnswer, PromptTooLong) as unusable:
-        failure = Failure(what=asked.question, why=str(unusable))
-        return {"calls": _spent(unusable), "failed": [failure]}
-    rubric = await rubric_of(runtime, state["domain"])
-    scored = await exchanging.score(asked, text, seen, Scorer(rubric, runtime.context.scorer, "background"))
-    key = ""
-    if scored.score is not None and scored.score > runtime.context.threshold:
-        pair = exchanging.pair_of(asked, text, scored, number, rubric)
-        change = exchanging.change_of(runtime, asked, scored, model)
-        key = pair.key if all(await exchanging.keep(pool, [pair], change=change)) else ""
-    if key:
-        await wake_training(runtime, pool.pool)
-    runtime.stream_writer(_told(asked, scored, bool(key), pool.pool))
-    return _counted(asked, scored, key, calls + scored.calls)
-
-
-async def _answered(
-    state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext
-) -> tuple[str, list[str], int, int, str]:
-    """Return an answer, what it was written after, the retriever's number, the calls, and who answered."""
-    if state["is_standard"]:
-        return state["standard"], [], 0, 0, "user"
-    number, found = await exchanging.examples_for(pool, asked, context.shots, state["standard"])
-    answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
-    return answered.value, [each.pair.answer for each in shown], number, answered.attempts, answered.responder
-
-
-def _spent(unusable: MnemeError) -> int:
-    """Return the calls that a question took which nobody could answer."""
-    return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
-
-
-def _told(asked: Exchange, scored: Scored, is_new: bool, pool: str) -> dict[str, Any]:
-    told = {"step": "exchange", "agent": asked.agent.name, "question": asked.question, "pool": pool}
-    return told | {"score": scored.score, "stored": is_new, "why": scored.rationale}
-
-
-def _counted(asked: Exchange, scored: Scored, key: str, calls: int) -> Update:
-    if scored.score is None:
-        return {"calls": calls, "failed": [Failure(what=asked.question, why=scored.rationale)]}
-    return {"calls": calls, "stored": [key]} if key else {"calls": calls, "rejected": 1}
 
 
 async def end(state: State, runtime: Context) -> Update:

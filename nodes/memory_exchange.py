@@ -7,18 +7,21 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import httpx
 from langgraph.runtime import Runtime
+from langgraph_sdk.errors import LangGraphError
 
-from agents.agent import Agent
+from agents.agent import DOMAINS, Agent
 from agents.forms import check_form
 from mneme.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from models.asking import Answered, Lane, ask
 from models.attempts import REPAIRS
 from nodes.memory_pools import Sharing, question_vector
+from nodes.training_wake import wake_training
 from prompts.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
 from prompts.memory_sharing import answer as answer_question
 from stores.lessons import Lessons
-from stores.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled
+from stores.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
 from stores.records import Change, Source
 from stores.rubrics import Frozen
 
@@ -59,15 +62,34 @@ class Scored:
         return sum(self.points.values()) if self.points else None
 
 
-def check_question(question: str, leading: Sequence[str] = ()) -> None:
-    """Refuse a question that cannot be asked. Raises BadInput."""
+def check_question(question: object, leading: object = ()) -> None:
+    """Refuse a question that cannot be asked, whatever a client sent. Raises BadInput naming the field."""
+    if not isinstance(question, str):
+        raise BadInput(f"`question` is no text but {question!r}.", "Say what the agent is to write.")
+    turns = texts("leading", leading)
     if not question.strip():
         raise BadInput("The question is empty.", "Say what you want the agent to write.")
-    longest = max(len(each) for each in [question, *leading])
-    if longest > LONGEST:
-        raise BadInput(f"A question has {longest} characters.", f"Give at most {LONGEST}.")
-    if len(leading) > DEEPEST:
-        raise BadInput(f"{len(leading)} turns lead up to the question.", f"Give the last {DEEPEST}.")
+    if len(question) > LONGEST:
+        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {LONGEST}.")
+    if len(turns) > DEEPEST:
+        raise BadInput(f"`leading` has {len(turns)} turns.", f"Give the last {DEEPEST}.")
+    for at, turn in enumerate(turns):
+        if len(turn) > LONGEST:
+            raise BadInput(f"`leading[{at}]` has {len(turn)} characters.", f"Give at most {LONGEST}.")
+
+
+def texts(field: str, given: object) -> list[str]:
+    """Return a field that is a list of texts; a text alone is no list. Raises BadInput naming it."""
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise BadInput(f"`{field}` is no list of texts.", f'Give `{field}` like ["…", "…"].')
+    return list(given)
+
+
+def domain_named(given: object) -> str:
+    """Return the domain that a client named. Raises BadInput where none is named."""
+    if not isinstance(given, str) or not given.strip():
+        raise BadInput("`domain` is missing.", f"Name one, such as {next(iter(DOMAINS))}.")
+    return given
 
 
 async def examples_for(
@@ -79,9 +101,9 @@ async def examples_for(
     """
     if shots == 0:
         return 0, []
-    asked = "\n".join([exchange.question, *reversed(exchange.leading)])
-    number, vector = await question_vector(pool, asked)
-    found = await pool.retrieve(asked, shots + SPARE, vector=vector)
+    wanted = asked(exchange.question, exchange.leading)
+    number, vector = await question_vector(pool, wanted)
+    found = await pool.retrieve(wanted, shots + SPARE, vector=vector)
     distinct = {each.pair.answer: each for each in reversed(found) if each.pair.answer != without}
     return number, sorted(distinct.values(), key=lambda each: -(each.similarity or 0.0))[:shots]
 
@@ -153,8 +175,8 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
     return exchange.agent.form, [Fault(**fault.model_dump()) for fault in found.faults]
 
 
-def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubric: Frozen) -> Pair:
-    """Return what is kept of an exchange that has been scored."""
+def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubric: int) -> Pair:
+    """Return what is kept of an exchange; `rubric` is the version that scored it."""
     return Pair(
         prompt=exchange.question,
         answer=text,
@@ -163,19 +185,31 @@ def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubri
         domain=exchange.agent.domain,
         score=scored.score or 0,
         retriever=retriever,
-        rubric=rubric.version,
+        rubric=rubric,
     )
 
 
-async def keep(pool: MemoryPool, pairs: Sequence[Pair], *, change: Change) -> list[bool]:
+async def keep(
+    pool: MemoryPool, pairs: Sequence[Pair], *, change: Change, once: str | None = None
+) -> list[bool]:
     """Store pairs with what the retriever is to learn from them; return which are new.
 
-    Done again after a kill, it stores nothing twice, and opens the lessons that were missing.
+    Done again after a kill, it stores nothing twice, and opens the lessons that were missing; with the same
+    `once` it also says again that they are new.
     """
-    are_new = await pool.add_all(pairs, change=change)
+    are_new = await pool.add_all(pairs, change=change, once=once)
     held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
     await Lessons(pool).open_all(held, change=change)
     return are_new
+
+
+async def wake(runtime: Runtime[Sharing], pool: str) -> str:
+    """Wake the retriever's training; say why where that fails: no answer is lost over what can wait."""
+    try:
+        await wake_training(runtime, pool)
+    except (httpx.HTTPError, LangGraphError, MnemeError, OSError) as error:
+        return f"Its training could not be woken, and waits for the next one: {error}"
+    return ""
 
 
 def change_of(runtime: Runtime[Sharing], exchange: Exchange, scored: Scored, model: str) -> Change:

@@ -64,7 +64,11 @@ class GrowthContext(ScoredContext):
 
     agent: str = Field("", description="The YAML text of an agent that takes part beside the shipped ones.")
     budget: int = Field(
-        100, ge=1, le=100_000, description="Calls to models; what a round repairs may go beyond it."
+        100,
+        ge=1,
+        le=100_000,
+        description="Calls to models that ask, answer and score; what a round repairs may go beyond it. The "
+        "grading of examples when the retriever trains on what is stored is not in it.",
     )
     asked: Literal["own", "domain"] = Field(
         "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."

@@ -18,7 +18,6 @@ from typing_extensions import TypedDict
 from nodes import memory_exchange as exchange
 from nodes.memory_exchange import Exchange, Scored, Scorer
 from nodes.memory_pools import SharingContext, agent_of, pool_of, rubric_of
-from nodes.training_wake import wake_training
 from stores.memory_pool import DEEPEST, LONGEST, Pooled
 
 
@@ -57,10 +56,11 @@ class Result(TypedDict, total=False):
 
 
 class State(Question, Result, total=False):
-    """The question with the turns before it, and the examples that were found."""
+    """The question with the turns before it, the examples found, and the rubric's version that scored."""
 
     turns: list[str]
     examples: list[dict[str, Any]]
+    rubric: int
 
 
 Update = dict[str, Any]
@@ -70,8 +70,8 @@ Context = Runtime[SharingContext]
 async def retrieve(state: State, runtime: Context) -> Update:
     """Find the memories that are most similar to the question (§3.2)."""
     agent = agent_of(runtime.context.agent)
-    turns = list(state.get("leading") or state.get("turns") or [])
-    exchange.check_question(state.get("question", ""), turns)
+    exchange.check_question(state.get("question", ""), state.get("leading") or [])
+    turns = list(state.get("leading") or [each[:LONGEST] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
     asked = Exchange(agent, state["question"], turns)
     number, found = await exchange.examples_for(pool, asked, runtime.context.shots)
@@ -122,23 +122,28 @@ async def score(state: State, runtime: Context) -> Update:
         "rationale": found.rationale,
         "faults": list(found.faults),
         "scored_by": found.by,
+        "rubric": rubric.version,
     }
 
 
 async def store(state: State, runtime: Context) -> Update:
     """Remember a pair above the threshold, and wake the retriever to learn from it."""
     asked, pool = _asked(state, runtime), pool_of(runtime, state["pool"])
-    turns = [*state["turns"], f"user: {asked.question}", f"assistant: {state['answer']}"[:LONGEST]]
-    outcome: Update = {"turns": turns[-DEEPEST:], "stored": False, "key": ""}
+    outcome: Update = {"turns": _turns_after(state), "stored": False, "key": ""}
     if state["score"] is None:
         return outcome | {"why": f"Not stored: {state['rationale']}"}
     if state["score"] <= runtime.context.threshold:
         return outcome | {"why": f"Not stored: {state['score']} is not above {runtime.context.threshold}."}
-    rubric = await rubric_of(runtime, asked.agent.domain)
     scored = Scored(state["points"], state["rationale"], state["faults"], state["scored_by"])
-    pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], rubric)
+    pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], state["rubric"])
     change = exchange.change_of(runtime, asked, scored, state["answered_by"])
     (is_new,) = await exchange.keep(pool, [pair], change=change)
-    await wake_training(runtime, pool.pool)
     why = "Stored." if is_new else "The pool has it already."
-    return outcome | {"stored": is_new, "key": pair.key, "why": why}
+    unwoken = await exchange.wake(runtime, pool.pool)
+    return outcome | {"stored": is_new, "key": pair.key, "why": f"{why} {unwoken}".strip()}
+
+
+def _turns_after(state: State) -> list[str]:
+    """Return the last turns of the conversation, each as long as a later memory may hold it."""
+    turns = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
+    return [each[:LONGEST] for each in turns[-DEEPEST:]]

@@ -19,28 +19,32 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from langgraph.managed import RemainingSteps
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from mneme.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
 from models.asking import ask
-from models.retriever import QuestionSide, device, question_side
+from models.retriever import QuestionSide, device, load, question_side
 from models.weighing import weigh
+from nodes.memory_exchange import example_of
 from nodes.memory_pools import PoolContext, opened, pool_named, retrievers_of
 from nodes.retriever_judging import Material, better, judge, material_of
 from prompts.contradiction import contradicts
-from prompts.memory_sharing import Comparison, Example, grade_contradiction
+from prompts.memory_sharing import Comparison, grade_contradiction
 from stores.lessons import Graded, Lesson, Lessons, labelled
 from stores.memory_pool import MemoryPool, Pooled
 from stores.records import Change
 from stores.retrievers import UNTRAINED, Retriever, Retrievers
 
 AT_ONCE = 32
-"""Memories that one training grades anew."""
+"""Memories that one training grades anew; while more wait, another follows."""
+LAP = 5
+"""Steps from one training's beginning to the end of the graph."""
 REPLAYED = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
-ENOUGH = 4
+ENOUGH = 8
 """Held-out memories below which no version can be judged."""
 
 
@@ -51,17 +55,20 @@ class Wanted(TypedDict):
 
 
 class Result(TypedDict, total=False):
-    """What became of a training: the version, None where none was made, and why."""
+    """What became of the last training: the version that was made last, if any, and why it serves or not."""
 
     retriever: dict[str, Any] | None
     why: str
 
 
 class State(Wanted, Result, total=False):
-    """The memories that wait, and how many were graded before that no version has learned."""
+    """The memories that wait, how many were graded before, the version to be kept, and what still waits."""
 
     lessons: list[dict[str, Any]]
     left_over: int
+    fresh: dict[str, Any] | None
+    still: int
+    remaining_steps: RemainingSteps
 
 
 class Waiting(TypedDict):
@@ -75,18 +82,18 @@ Update = dict[str, Any]
 Context = Runtime[PoolContext]
 
 
-async def gather(state: State, runtime: Context) -> Update:
-    """Take the memories that wait longest, and see what a killed training left graded."""
+async def begin(state: State) -> Update:
+    """Forget what an earlier run of the thread told."""
     if not state.get("pool", "").strip():
         raise BadInput("Which pool?", "Give the pool whose retriever is to learn.")
+    return {"retriever": None, "why": "No memory is new."}
+
+
+async def gather(state: State, runtime: Context) -> Update:
+    """Take the memories that wait longest, and see what a killed training left graded."""
     lessons = Lessons(pool_named(runtime, state["pool"]))
     waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.graded(REPLAYED)
-    return {
-        "lessons": [each.model_dump() for each in waiting],
-        "left_over": len(left_over),
-        "retriever": None,
-        "why": "" if waiting or left_over else "No memory is new.",
-    }
+    return {"lessons": [each.model_dump() for each in waiting], "left_over": len(left_over)}
 
 
 def each_lesson(state: State) -> list[Send] | str:
@@ -129,9 +136,11 @@ async def _graded(memory: Pooled, candidate: Pooled, who: str) -> tuple[Graded |
 
 
 def _comparison(memory: Pooled, candidate: Pooled) -> Comparison:
-    shown = candidate.pair
-    example = Example(question=shown.prompt, answer=shown.answer, leading=shown.leading)
-    return Comparison(example=example, question=memory.pair.prompt, answer=memory.pair.answer)
+    """Show the candidate and ask the question as when an agent answers."""
+    pair = memory.pair
+    return Comparison(
+        example=example_of(candidate.pair), leading=pair.leading, question=pair.prompt, answer=pair.answer
+    )
 
 
 async def train(state: State, runtime: Context) -> Update:
@@ -140,13 +149,20 @@ async def train(state: State, runtime: Context) -> Update:
     retrievers = await retrievers_of(pool)
     new = [each.key for each in await Lessons(pool).graded(REPLAYED)]
     if not new:
-        return {"why": "No new memory has candidates that can be told apart."}
+        return _nothing(state, "No new memory has candidates that can be told apart.")
     material = await _material(pool, retrievers, new)
     if len(material.held_out) < ENOUGH:
-        return {"why": f"{len(material.held_out)} held-out memories cannot judge a version; {ENOUGH} can."}
+        return _nothing(
+            state, f"{len(material.held_out)} held-out memories cannot judge a version; {ENOUGH} can."
+        )
     if not material.trained_on:
-        return {"why": "All graded memories are held out; the next ones will not be."}
-    return {"retriever": (await _trained(pool, retrievers, material, new, runtime.context)).model_dump()}
+        return _nothing(state, "All graded memories are held out; the next ones will not be.")
+    return {"fresh": (await _trained(pool, retrievers, material, new, runtime.context)).model_dump()}
+
+
+def _nothing(state: State, why: str) -> Update:
+    """Say why no version was made, unless this run has one to tell of."""
+    return {"fresh": None} | ({} if state.get("retriever") else {"why": why})
 
 
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[str]) -> Material:
@@ -208,29 +224,36 @@ async def _beginning(
 
 
 def _learn(side: QuestionSide, material: Material, seed: int) -> tuple[list[float], float]:
-    """Train; return the losses and the seconds; the first optimiser of a process loads for some of them."""
-    device()
+    """Train; return the losses and the seconds, without those that loading PyTorch takes."""
+    load()
     began = time.perf_counter()
     losses = side.train(material.examples(material.trained_on), seed)
     return losses, time.perf_counter() - began
 
 
 async def keep(state: State, runtime: Context) -> Update:
-    """Log the version; let it serve where it retrieves no worse than the one before."""
-    told = state.get("retriever")
-    if told is None:
-        return {}
-    retriever, pool = Retriever.model_validate(told), pool_named(runtime, state["pool"])
+    """Log the version, let it serve where it retrieves no worse than the one before; see what still waits."""
+    pool, told = pool_named(runtime, state["pool"]), state.get("fresh")
+    outcome = await _kept(Retriever.model_validate(told), pool) if told else {}
+    return outcome | {"fresh": None, "still": await Lessons(pool).count_waiting()}
+
+
+def more(state: State) -> str:
+    """Go on while memories wait: a pool that grew at once is learned from to its end."""
+    return "gather" if state["still"] and state["remaining_steps"] > LAP else "__end__"
+
+
+async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
     retrievers = await retrievers_of(pool)
     change = Change(reason=retriever.reason, actor="training")
     if await retrievers.serving() not in {retriever.parent, retriever.number}:
-        return {"retriever": None, "why": f"Another training was first: {retriever.parent} serves no more."}
+        return {"why": f"Another training was first: {retriever.parent} serves no more."}
     try:
         await retrievers.record(retriever, change=change)
         if retriever.kept and await retrievers.serving() != retriever.number:
             await retrievers.serve(retriever.number, instead_of=retriever.parent, change=change)
     except Conflict as other:  # what it was to learn stays graded, for the next training
-        return {"retriever": None, "why": f"Another training was first: {other}"}
+        return {"why": f"Another training was first: {other}"}
     await Lessons(pool).mark_learned(retriever.memories, change=change)
     await retrievers.prune()
-    return {"why": retriever.reason}
+    return {"retriever": retriever.model_dump(), "why": retriever.reason}

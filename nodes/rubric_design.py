@@ -17,6 +17,7 @@ from agents.rubric import SINGLE_POOL, Rubric
 from mneme.errors import BadInput
 from models.asking import ask
 from nodes.context import ledger_of, team_of
+from nodes.memory_exchange import domain_named, texts
 from nodes.memory_pools import DesignContext
 from prompts.memory_sharing import Domain, draft_rubric
 from stores.records import Change
@@ -92,7 +93,10 @@ Context = Runtime[DesignContext]
 
 async def draft(state: State, runtime: Context) -> Update:
     """Let a model draft the criteria with their points."""
-    given = Domain(domain=state["domain"], tasks=_tasks(state), wishes=state.get("wishes", ""))
+    domain, wishes = domain_named(state.get("domain")), state.get("wishes") or ""
+    if not isinstance(wishes, str):
+        raise BadInput("`wishes` is no text.", "Say in words what the rubric shall look at.")
+    given = Domain(domain=domain, tasks=_tasks(state), wishes=wishes)
     answered = await ask(draft_rubric, given, runtime.context.designer)
     criteria = [each.model_dump() for each in answered.value.criteria]
     rubric = rubric_from(state["domain"], criteria)
@@ -109,7 +113,7 @@ async def draft(state: State, runtime: Context) -> Update:
 def _tasks(state: State) -> list[str]:
     """Say what the domain's agents write. Raises BadInput for a domain of which nothing is known."""
     if given := state.get("tasks"):
-        return given
+        return texts("tasks", given)
     domain = state["domain"]
     if domain in DOMAINS:
         return [each.does for each in agents_of(domain)]

@@ -5,7 +5,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from nodes.background import thread_id
+from nodes.background import LONG, thread_id
 from nodes.context import team_of
 from nodes.memory_pools import PoolContext, Pools
 
@@ -40,5 +40,6 @@ async def start_training(team: str, pool: str, context: dict[str, Any], owner: s
         "retriever_training",
         input={"pool": pool},
         context=context | {"team": team},
+        config={"recursion_limit": LONG},
         multitask_strategy="enqueue",
     )

@@ -21,6 +21,10 @@ Reply with one JSON object, e.g. {{"contradicts": false}}""",
 $example
 </example>
 
+<earlier_turns>
+$leading
+</earlier_turns>
+
 <question>
 $question
 </question>

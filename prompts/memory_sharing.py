@@ -106,7 +106,7 @@ class Score(BaseModel):
 @prompt(
     system=f"""You score a question-answer pair as an example for later questions, by a rubric: for
 each criterion, in order, a whole number from 0 to its most. Be strict: an answer that does not do what the
-question asks, copies its example or is cut off earns little. {DATA}
+question asks, copies one of the examples or is cut off earns little. {DATA}
 Reply with one JSON object, e.g. for three criteria {{"rationale": "Scans, but the joke is old.",
 "points": [18, 25, 20]}}""",
     user="""The rubric:
@@ -119,6 +119,11 @@ $question
 <answer>
 $answer
 </answer>
+
+The answers that it was written after, which it may not copy:
+<examples>
+$examples
+</examples>
 
 What a program found wrong with its form ($form):
 $faults""",
@@ -229,6 +234,7 @@ class Comparison(BaseModel):
     """A new memory, and one candidate that would be shown as its example (eq. 1)."""
 
     example: Example
+    leading: list[str] = Field([], description="Turns that led up to the question, oldest first.")
     question: str
     answer: str = Field(description="The memory's answer, which counts as right.")
 
@@ -250,6 +256,10 @@ Reply with one JSON object, e.g. {{"rationale": "Same form, another theme; the p
     user="""<example>
 $example
 </example>
+
+<earlier_turns>
+$leading
+</earlier_turns>
 
 <question>
 $question

@@ -5,6 +5,7 @@ has been learned, or was skipped. Its question stands by itself, so that the que
 ledger, ready for every training, and no grading embeds it anew.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -15,7 +16,7 @@ from stores.memory_pool import MemoryPool, Pooled
 from stores.records import Change, Namespace, Version, Write, make_write, record_id
 
 HELD_OUT = 5
-"""Every fifth memory, by its key, is never trained on: by those a retriever is judged."""
+"""Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
 Status = Literal["waiting", "graded", "learned", "skipped"]
 
 
@@ -34,7 +35,10 @@ class Lesson(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     key: str = Field(description="The memory's key in the pool.")
-    question: str
+    question: str = Field(description="What is looked up: the question after the turns that led up to it.")
+    group: str = Field(
+        "", description="Its answer's checksum; questions of one answer are held out together."
+    )
     status: Status = "waiting"
     candidates: list[Graded] = []
     positives: list[str] = []
@@ -43,7 +47,7 @@ class Lesson(BaseModel):
 
     @property
     def is_held_out(self) -> bool:
-        return int(self.key[:8], 16) % HELD_OUT == 0
+        return int((self.group or self.key)[:8], 16) % HELD_OUT == 0
 
 
 def labelled(lesson: Lesson, candidates: list[Graded], v: int) -> Lesson:
@@ -81,7 +85,8 @@ class Lessons:
 
     def _opening(self, pair: Pooled, change: Change) -> list[Write]:
         """Return the writes of a question and of its lesson; done again, they change nothing."""
-        lesson, question = Lesson(key=pair.key, question=pair.pair.prompt), pair.pair.prompt
+        question = pair.pair.asked
+        lesson = Lesson(key=pair.key, question=question, group=_group(pair))
         fields = {"event": "insert", "key": pair.key, "change": change, "idempotency_key": pair.key}
         return [
             make_write(namespace=self.questions, value={"question": question}, text=question, **fields),
@@ -145,6 +150,10 @@ class Lessons:
         points = {record_id(self.questions, key): key for key in keys}
         found = await self._ledger.vectors_by_ids(list(points))
         return {points[point]: vector for point, vector in found.items()}
+
+
+def _group(pair: Pooled) -> str:
+    return hashlib.sha256(pair.pair.answer.strip().encode()).hexdigest()[:32]
 
 
 def _lesson(version: Version) -> Lesson:

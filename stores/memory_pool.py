@@ -8,6 +8,7 @@ limitation names as missing.
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Annotated
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,6 +26,11 @@ SHELF = "pairs"
 PAGE = 500
 
 
+def asked(question: str, leading: Sequence[str]) -> str:
+    """Return what a question is looked up by, the latest first: an embedder may not read to the end."""
+    return "\n".join([question, *reversed(leading)])
+
+
 class Pair(BaseModel):
     """A prompt and its answer: one memory, as it is shown to other agents."""
 
@@ -32,7 +38,7 @@ class Pair(BaseModel):
 
     prompt: str = Field("", max_length=LONGEST, description="The question; the first pairs may lack one.")
     answer: str = Field(min_length=1, max_length=LONGEST)
-    leading: list[str] = Field(
+    leading: list[Annotated[str, Field(max_length=LONGEST)]] = Field(
         [], max_length=DEEPEST, description='Earlier turns, oldest first: "user: …", "assistant: …".'
     )
     agent: str = Field(min_length=1, max_length=100)
@@ -51,6 +57,11 @@ class Pair(BaseModel):
     def text(self) -> str:
         """Return what retrieval looks at; an embedder may not read to the end, so earlier turns come last."""
         return "\n".join([self.prompt, self.answer, *self.leading]).strip()
+
+    @property
+    def asked(self) -> str:
+        """Return what its question is looked up by."""
+        return asked(self.prompt, self.leading)
 
 
 class Pooled(BaseModel):
@@ -87,16 +98,22 @@ class MemoryPool:
         """Store a pair; return whether it is new. One that was removed stays removed."""
         return (await self.add_all([pair], change=change))[0]
 
-    async def add_all(self, pairs: Sequence[Pair], *, change: Change) -> list[bool]:
-        """Store pairs, which are embedded together; return which of them are new."""
-        fresh = {each.key: each for each in pairs if not await self._head(each.key)}
-        mark = uuid4().hex
+    async def add_all(self, pairs: Sequence[Pair], *, change: Change, once: str | None = None) -> list[bool]:
+        """Store pairs, which are embedded together; return which of them are new.
+
+        Those that the same `once` stored before, in a run that was killed, are new still.
+        """
+        mark = once or uuid4().hex
+        heads = {each.key: await self._head(each.key) for each in pairs}
+        fresh = {each.key: each for each in pairs if heads[each.key] is None}
+        before = {key for key, head in heads.items() if head and head.idempotency_key == mark}
         try:
             await self.ledger.write([self._insertion(each, change, mark) for each in fresh.values()])
         except Conflict:  # another agent stored one of them in between
             stored = {key for key, each in fresh.items() if await self._added(each, change, mark)}
         else:
             stored = set(fresh)
+        stored |= before
         return [_taken(stored, each.key) for each in pairs]
 
     async def _head(self, key: str) -> Version | None:
@@ -166,7 +183,7 @@ class MemoryPool:
 
     async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
         """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
-        hits = await self.ledger.search(self.namespace, pair.pair.prompt, limit=n + 1, mode="bm25")
+        hits = await self.ledger.search(self.namespace, pair.pair.asked, limit=n + 1, mode="bm25")
         return [Pooled.of(hit.version) for hit in hits if hit.version.key != pair.key][:n]
 
     async def vectors(self) -> Mapping[str, Sequence[float]]:

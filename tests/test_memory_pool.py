@@ -159,3 +159,11 @@ def test_a_rubric_that_does_not_sum_to_100_is_refused_with_its_sum() -> None:
     text = f"name: mine\ntitle: Mine\ncriteria:\n{criteria}"
     with pytest.raises(BadInput, match="sum to 90, not to 100"):
         read_rubric(text)
+
+
+def test_a_turn_that_is_too_long_is_named_by_its_line() -> None:
+    lines = [pair(1, leading=["user: hi"]).model_dump_json()]
+    lines.append(json.dumps(pair(2).model_dump() | {"leading": ["x" * 500_000]}))
+    pairs, broken = read_lines(lines)
+    assert pairs == [pair(1, leading=["user: hi"])]
+    assert broken[0].startswith("line 2: leading.0:") and "20000 characters" in broken[0]

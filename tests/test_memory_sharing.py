@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime, ServerInfo
 from langgraph.types import Command
+from langgraph_sdk import get_client
 from served import served
 
 from agents.agent import load_agent
@@ -28,6 +30,7 @@ from mneme.settings import settings
 from models.asking import script
 from nodes.memory_exchange import keep
 from nodes.memory_pools import DesignContext, GrowthContext, PoolContext, SharingContext, retrievers_of
+from nodes.memory_sharing import store
 from prompts import memory_sharing as questions
 from prompts.composition import compose, topic, words
 from prompts.memory_sharing import Criterion, Fault, Judgeable, Question, score_pair
@@ -546,3 +549,135 @@ def test_a_question_may_not_quote_the_answer() -> None:
     known = given.model_copy(update={"known": ["Count."]})
     with pytest.raises(ValueError, match="known already"):
         questions.ask_for.verify(known, Question(question="Count."))
+
+
+# What went wrong once.
+
+
+async def test_a_long_question_leaves_its_thread_usable(edge_ledger: Ledger) -> None:
+    graph = memory_sharing.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "long"}}
+    await graph.ainvoke({"question": "x" * 19_998}, config, context=context(threshold=0))
+    later = await graph.ainvoke({"question": "And now a cat."}, config, context=context(threshold=0))
+    kept = (await pool_in(edge_ledger).get(later["key"])).pair
+    assert len(kept.leading[0]) == 20_000 and kept.leading[0].startswith("user: x")
+
+
+async def test_a_pair_names_the_rubric_that_scored_it_not_one_frozen_since(
+    edge_ledger: Ledger, design: Any
+) -> None:
+    graph = memory_sharing.compile(
+        store=LedgerStore(edge_ledger), checkpointer=InMemorySaver(), interrupt_before=["store"]
+    )
+    config: Any = {"configurable": {"thread_id": "between"}}
+    await graph.ainvoke({"question": "Write a limerick."}, config, context=context(threshold=0))
+    await designed(design, {"domain": POEMS}, {"decision": "approve"})
+    result = await graph.ainvoke(None, config, context=context(threshold=0))
+    assert (await pool_in(edge_ledger).get(result["key"])).pair.rubric == 0
+
+
+async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model samples: asked again it would say something else, and a second pair would be stored."""
+    graph = interactive_learning.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "scoring"}, "recursion_limit": 200}
+    monkeypatch.setenv("MNEME_RETRIES", "0")
+    poet, scoring = Poet(), count()
+
+    def brain(body: Json) -> Reply:
+        if not of(body, questions.score_pair):
+            return poet(body)
+        full = [each.points for each in load_rubric(POEMS).criteria]
+        score = Reply(json.dumps({"rationale": "good", "points": full}))
+        return score if next(scoring) else Reply(status=500, error="out of memory")
+
+    await keep(pool_in(edge_ledger), seeds("limerick")[:1], change=CHANGE)
+    kind = growth(scorer=MODEL, budget=4)
+    with served(monkeypatch, brain=brain) as double:
+        with pytest.raises(ModelUnavailable):
+            await graph.ainvoke({"domain": POEMS}, config, context=kind)
+        result = await graph.ainvoke(None, config, context=kind)
+        asked = [each for each in double.chats if of(each.body, questions.answer)]
+    assert len(asked) == 1
+    assert len(result["stored"]) == 1 and result["rejected"] == result["known"] == 0
+
+
+async def test_what_a_growth_says_again_is_known_and_not_rejected(edge_ledger: Ledger) -> None:
+    graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
+    kind = growth(answerer="rules", threshold=0, budget=4, laps=1)
+    said = [each async for each in graph.astream(ONE, context=kind, stream_mode="custom")]
+    pairs = [each for each in said if each["step"] == "exchange"]
+    assert pairs and all(each["stored"] != each["known"] for each in pairs)
+    again = await graph.ainvoke({"domain": POEMS}, context=kind)
+    assert again["rejected"] == 0 and again["known"] + len(again["stored"]) > 0
+    pool = pool_in(edge_ledger, "copy")
+    pair = Pair(prompt="Sing.", answer="La.", agent="limerick", domain=POEMS, score=80)
+    for once, is_new in (("a", True), ("a", True), ("b", False)):
+        assert await keep(pool, [pair], change=CHANGE, once=once) == [is_new]
+
+
+async def test_a_training_that_cannot_be_woken_fails_no_answer(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(monkeypatch) as double:
+        monkeypatch.setattr("nodes.training_wake.get_client", lambda **_: get_client(url=double.url))
+        server = ServerInfo(assistant_id="a", graph_id="memory_sharing")
+        runtime = Runtime(context=context(threshold=0), store=LedgerStore(edge_ledger), server_info=server)
+        state: Any = {"question": "Sing.", "turns": [], "answer": "La, la.", "points": {"wit": 80}}
+        state |= {"rationale": "", "faults": [], "scored_by": "rules", "answered_by": "rules"}
+        state |= {"score": 80, "pool": POEMS, "retriever": 0, "rubric": 0}
+        result = await store(state, runtime)
+    assert result["stored"] and await pool_in(edge_ledger).holds(result["key"])
+    assert result["why"].startswith("Stored. Its training could not be woken")
+
+
+def test_who_scores_sees_the_examples_that_may_not_be_copied() -> None:
+    given = Judgeable(question="Sing.", answer="La.", criteria=[], examples=["Lo, lo, an example."])
+    assert "Lo, lo, an example." in score_pair.wording(given)[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"question": 5}, "`question`"),
+        ({}, "question is empty"),
+        ({"question": "Sing.", "leading": "abc"}, "`leading` is no list"),
+        ({"question": "Sing.", "leading": [1]}, "`leading` is no list"),
+        ({"question": "Sing.", "leading": ["x" * 50_000]}, "`leading.0.` has 50000"),
+    ],
+)
+async def test_what_a_client_asks_wrongly_is_named(edge_ledger: Ledger, given: Any, told: str) -> None:
+    graph = memory_sharing.compile(store=LedgerStore(edge_ledger))
+    with pytest.raises(BadInput, match=told):
+        await graph.ainvoke(given, context=context())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "`domain` is missing"),
+        ({"domain": 5}, "`domain` is missing"),
+        ({"domain": POEMS, "standards": [{"agent": "limerick"}]}, "`standards.0.answer`"),
+        ({"domain": POEMS, "standards": [{"agent": "limerick", "answer": 5}]}, "`standards.0.answer`"),
+        ({"domain": POEMS, "standards": "abc"}, "`standards`"),
+    ],
+)
+async def test_what_a_growth_is_given_wrongly_is_named(edge_ledger: Ledger, given: Any, told: str) -> None:
+    graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
+    with pytest.raises(BadInput, match=told):
+        await graph.ainvoke(given, context=growth(answerer="rules"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "`domain` is missing"),
+        ({"domain": POEMS, "tasks": "abc"}, "`tasks` is no list"),
+        ({"domain": POEMS, "wishes": 5}, "`wishes` is no text"),
+    ],
+)
+async def test_what_a_design_is_given_wrongly_is_named(design: Any, given: Any, told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        config: Any = {"configurable": {"thread_id": "wrong"}}
+        await design.ainvoke(given, config, context=DesignContext(team="poets", designer="rules"))

