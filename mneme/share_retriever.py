@@ -66,23 +66,21 @@ async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:
         raise BadInput("Which pool?", "Give --pool; see `mneme share pool list`.")
     await show_notice(context["grader"])
     async with open_sharing(context["team"], "retriever_training") as session:
-        before = (await session.shared.retriever(pool)).waiting
-        while True:
-            ended = await session.train(pool, context)
-            _print_training(ended, as_json)
-            waiting = (await session.shared.retriever(pool)).waiting
-            if not 0 < waiting < before:
-                return
-            before = waiting
+        known = {each.number for each in (await session.shared.retriever(pool)).versions}
+        ended = await session.train(pool, context)
+        made = [each for each in (await session.shared.retriever(pool)).versions if each.number not in known]
+    for each in made:
+        _print_training(each, each.reason, as_json)
+    if not made:
+        _print_training(None, ended.get("why", ""), as_json)
 
 
-def _print_training(ended: dict[str, Any], as_json: bool) -> None:
+def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
     if as_json:
-        print_json({"retriever": ended.get("retriever"), "why": ended.get("why", "")})
+        print_json({"retriever": made and made.model_dump(), "why": why})
         return
-    made = ended.get("retriever")
-    number = f"retriever {made['number']}: " if made else ""
-    console.print(f"{number}{escape(ended.get('why', ''))}")
+    number = f"retriever {made.number}: " if made else ""
+    console.print(f"{number}{escape(why)}")
 
 
 async def rollback(team: str, pool: str, to: int | None, reason: str, as_json: bool) -> None:

@@ -379,6 +379,7 @@ async def test_the_whole_encoder_is_trained_and_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("models.query_encoder.EPOCHS", 1)
+    monkeypatch.setattr("models.query_encoder.LEARNING_RATE", 1e-6)  # a small step does no harm: it is kept
     ledger = await open_ledger(str(tmp_path / "bundled"), await open_embedder("bundled"))
     pool = MemoryPool(ledger, "local", "wit")
     await store(pool, shipped("puzzle", "riddle", "pun", few=20))
@@ -388,5 +389,5 @@ async def test_the_whole_encoder_is_trained_and_serves(
     number, vector = await question_vector(pool, QUESTION)
     untrained = list(await ledger.vector_of(QUESTION))
     cosine = sum(a * b for a, b in zip(vector, untrained, strict=True))
-    assert number == version.number and 0.8 < cosine < 0.99999
+    assert number == version.number and vector != untrained and cosine > 0.99
     await ledger.close()
