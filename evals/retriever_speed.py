@@ -102,13 +102,18 @@ async def _measured(pool: MemoryPool, corpus: Corpus, pairs: Sequence[Pair]) -> 
     async def step() -> Row:
         return dict(await graph.ainvoke({"pool": POOL}, context=context))
 
-    for pair in pairs[: (WARM + STEPS) * TOGETHER]:
-        await lessons.open(Pooled(key=pair.key, pair=pair), change=STORED)
-    for _ in range(WARM):
+    async def arrive(number: int) -> None:
+        """Let the memories of one step wait to be learned from: a training takes all that wait."""
+        for pair in pairs[number * TOGETHER : (number + 1) * TOGETHER]:
+            await lessons.open(Pooled(key=pair.key, pair=pair), change=STORED)
+
+    for number in range(WARM):
+        await arrive(number)
         await step()
     alone, _ = await _asked(pool, corpus, asyncio.sleep(1.0))
     steps = list[Row]()
-    for _ in range(STEPS):
+    for number in range(WARM, WARM + STEPS):
+        await arrive(number)
         began = time.perf_counter()
         beside, ended = await _asked(pool, corpus, step())
         took = time.perf_counter() - began
