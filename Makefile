@@ -6,13 +6,16 @@ JOBS ?= auto
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: demo test check lint types dev clean setup
+.PHONY: demo test installed check lint types dev clean setup
 
 demo: .venv/.demo
 	$(BIN)/mneme demo
 
 test: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup --reruns 2
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+
+installed:
+	PYTHON=$(PYTHON) .ci/installed
 
 check: lint types
 
@@ -35,10 +38,12 @@ setup: .venv/.dev
 # Each mark is younger than what it was made from, or it is made again.
 .venv/.dev: .venv/.made pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
+	$(BIN)/mneme embedder install
 	@touch $@
 
 .venv/.demo: .venv/.made pyproject.toml constraints.txt
-	$(PIP) --editable '.[bundled]'
+	$(PIP) --no-compile --editable .
+	$(BIN)/mneme embedder install
 	@touch $@
 
 .venv/.made:

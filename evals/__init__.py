@@ -1,1 +1,41 @@
-"""One module per result table."""
+"""Evaluations: one folder for each paper or part, and one module for each `mneme eval NAME`.
+
+A module named in `EVALUATIONS` has a Pydantic model `Options`, whose fields become the command's options,
+and `run(options, progress)`, which returns a `Report`.
+"""
+
+from typing import NamedTuple
+
+
+class Evaluation(NamedTuple):
+    """The module of an evaluation, within this package, and what it does in one line."""
+
+    module: str
+    does: str
+
+
+EVALUATIONS = {
+    "msc": Evaluation("chat.msc", "Score what is remembered: table 1, contradictions."),
+    "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
+    "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),
+    "household": Evaluation("household.evaluation", "Compare teams in a household: MiTa's tables 1 and 2."),
+    "pddl": Evaluation("pddl.evaluation", "Compare eight memories of a team on planning tasks."),
+    "pipeline_design": Evaluation(
+        "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."
+    ),
+    "discussion_growth": Evaluation(
+        "discussion.discussion_growth", "Measure how context and checkpoints grow in a discussion."
+    ),
+    "memory_sharing": Evaluation(
+        "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
+    ),
+    "retriever_speed": Evaluation(
+        "sharing.retriever_speed", "Measure a training step of the retriever in large pools."
+    ),
+    "compound_learning": Evaluation(
+        "learning.compound_learning", "Compare query tuning with a team's memory and without."
+    ),
+    "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
+    "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
+}
+"""Every evaluation by the name that a user types; nothing is imported until it is run."""

@@ -3,10 +3,10 @@
 import httpx
 from pydantic import BaseModel
 
-from mneme.errors import ModelUnavailable
-from mneme.settings import settings
-from models import catalogue
-from models.asking import resolve
+from mneme.core.errors import ModelUnavailable
+from mneme.core.settings import settings
+from mneme.models.asking.asking import resolve
+from mneme.models.ollama import catalogue
 
 SECONDS = 10.0
 

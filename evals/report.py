@@ -14,10 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from mneme.errors import BadInput, StorageFailure
+from mneme.cli.tables import Table
+from mneme.core.errors import BadInput, StorageFailure
 
 Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
@@ -25,10 +24,10 @@ Progress = Callable[[int, int, str], None]
 
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("agents", "environments", "evals", "graphs", "models", "nodes", "prompts", "stores", "teams")
+PACKAGES = (*("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),)
 SOURCES = {".py", ".pddl", ".yaml"}
 LIBRARIES = (
-    "mneme",
+    "mneme-agents",
     "langgraph",
     "langchain-core",
     "langchain-ollama",
@@ -61,6 +60,7 @@ class Report:
         console.print(f"{self.name}: answered by {self.answered_by}", style="bold", soft_wrap=True)
         for table in self.tables:
             console.print(table)
+            console.print()
         for note in self.notes:
             console.print(f"- {note}", soft_wrap=True, highlight=False, markup=False)
         for path in (self.raw, *self.plots):
@@ -172,21 +172,21 @@ def versions() -> dict[str, str]:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, figures: bool = True
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    figures: bool = True,
+    lines: bool = False,
 ) -> Table:
     """Make a table whose first column is text and whose others are figures, or text too."""
-    made = Table(title=escape(title), title_justify="left")
-    for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number and figures else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(_cell(value) for value in row))
-    return made
+    return Table(title, columns, [[_cell(value) for value in row] for row in rows], figures, lines)
 
 
 def _cell(value: object) -> str:
     if value is None:
         return "–"
-    return f"{value:.3g}" if isinstance(value, float) else escape(str(value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def draw(path: Path, title: str, answered_by: str, *plots: Callable[[Axes], None]) -> Path:

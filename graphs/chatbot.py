@@ -2,8 +2,9 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.chatbot import Conversation, State, hand_over, recall, respond, wake
-from nodes.context import ChatContext
+from mneme.nodes.chat.chatbot import Conversation, State, hand_over, recall, respond
+from mneme.nodes.chat.context import ChatContext
+from mneme.nodes.chat.waking import wake
 
 builder = StateGraph(State, context_schema=ChatContext, input_schema=Conversation, output_schema=Conversation)
 builder.add_node(recall)

@@ -2,21 +2,13 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.compound_learning import (
-    Result,
-    State,
-    challenge,
-    compile,
-    decide,
-    keep,
-    needs_patch,
-    patch,
-    recall,
-    research,
-    verify,
-)
-from nodes.context import LearningContext
-from nodes.query_tuning import Problem
+from mneme.nodes.learning.compound_learning.challenge import challenge, needs_patch, patch
+from mneme.nodes.learning.compound_learning.compile import compile, keep
+from mneme.nodes.learning.compound_learning.decide import decide, verify
+from mneme.nodes.learning.compound_learning.research import recall, research
+from mneme.nodes.learning.compound_learning.state import Result, State
+from mneme.nodes.learning.context import LearningContext
+from mneme.nodes.learning.query_tuning import Problem
 
 builder = StateGraph(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
 builder.add_node(recall)

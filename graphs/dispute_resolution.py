@@ -2,8 +2,8 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import TeamContext
-from nodes.dispute_resolution import (
+from mneme.nodes.learning.context import TeamContext
+from mneme.nodes.learning.dispute_resolution import (
     Case,
     Ended,
     State,

@@ -2,8 +2,9 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.growth_exchange import Dealt, exchange
-from nodes.interactive_learning import (
+from mneme.nodes.sharing.context import GrowthContext
+from mneme.nodes.sharing.growth_exchange import Dealt, exchange
+from mneme.nodes.sharing.interactive_learning import (
     Chosen,
     Result,
     State,
@@ -16,7 +17,6 @@ from nodes.interactive_learning import (
     pose,
     take_in,
 )
-from nodes.memory_pools import GrowthContext
 
 builder = StateGraph(State, context_schema=GrowthContext, input_schema=Wanted, output_schema=Result)
 builder.add_node(take_in)

@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.discussion_context import DiscussionContext
-from nodes.discussion_ending import approval, ask_approval, close, document, verdict
-from nodes.discussion_state import Given, Result, State
-from nodes.intrinsic_memory import floor, hear, open, select, speak, update
+from mneme.nodes.discussion.context import DiscussionContext
+from mneme.nodes.discussion.ending import approval, ask_approval, close, document, verdict
+from mneme.nodes.discussion.intrinsic_memory import floor, hear, open, select, speak, update
+from mneme.nodes.discussion.state import Given, Result, State
 
 builder = StateGraph(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)
 builder.add_node(open)

@@ -2,11 +2,11 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import MemoryContext
-from nodes.memory_agent import (
+from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.chat.memory_agent import (
     Check,
-    Message,
-    Outcome,
+    Given,
+    Result,
     State,
     check,
     compose,
@@ -18,16 +18,11 @@ from nodes.memory_agent import (
     route,
     settle,
     weigh,
+    worth_storing,
 )
-from nodes.memory_operations import Task, discard, insert_memory, update_memory
+from mneme.nodes.chat.memory_operations import Task, discard, insert_memory, update_memory
 
-
-def worth_storing(state: State) -> str:
-    """Follow the message router."""
-    return "compose" if state["route"] == "store" else "settle"
-
-
-builder = StateGraph(State, context_schema=MemoryContext, input_schema=Message, output_schema=Outcome)
+builder = StateGraph(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
 builder.add_node(receive)
 builder.add_node("message_router", route)
 builder.add_node(compose)

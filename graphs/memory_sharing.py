@@ -2,8 +2,8 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.memory_pools import SharingContext
-from nodes.memory_sharing import Question, Result, State, answer, retrieve, score, store
+from mneme.nodes.sharing.context import SharingContext
+from mneme.nodes.sharing.memory_sharing import Question, Result, State, answer, retrieve, score, store
 
 builder = StateGraph(State, context_schema=SharingContext, input_schema=Question, output_schema=Result)
 builder.add_node(retrieve)

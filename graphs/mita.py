@@ -2,8 +2,9 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.household import HouseholdContext, Task
-from nodes.mita import (
+from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.household.household import Task
+from mneme.nodes.household.mita import (
     after_perceiving,
     allocate,
     begin,
@@ -16,7 +17,7 @@ from nodes.mita import (
     summarise,
     who_decides,
 )
-from nodes.mita_state import Asked, Result, State
+from mneme.nodes.household.mita_state import Asked, Result, State
 
 builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
 builder.add_node(begin)

@@ -2,7 +2,8 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.pddl_team import Given, PddlContext, Result, State, act, is_over, observe, recall, remember, solve
+from mneme.nodes.pddl.context import PddlContext
+from mneme.nodes.pddl.pddl_team import Given, Result, State, act, is_over, observe, recall, remember, solve
 
 builder = StateGraph(State, context_schema=PddlContext, input_schema=Given, output_schema=Result)
 builder.add_node(recall)

@@ -2,9 +2,9 @@
 
 from langgraph.graph import START, StateGraph
 
-from graphs.memory_agent import graph as memory_agent
-from nodes.context import MemoryContext
-from nodes.remember import Batch, Report, State, count, keep, take, take_in
+from mneme.graphs.memory_agent import graph as memory_agent
+from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.chat.remember import Batch, Report, State, count, keep, take, take_in
 
 builder = StateGraph(State, context_schema=MemoryContext, input_schema=Batch, output_schema=Report)
 builder.add_node(take_in)

@@ -2,8 +2,8 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.memory_pools import PoolContext
-from nodes.retriever_training import (
+from mneme.nodes.sharing.context import PoolContext
+from mneme.nodes.sharing.retriever_training import (
     Result,
     State,
     Waiting,

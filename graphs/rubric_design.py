@@ -2,8 +2,8 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.memory_pools import DesignContext
-from nodes.rubric_design import Result, State, Wanted, draft, freeze, is_reviewed, review
+from mneme.nodes.sharing.context import DesignContext
+from mneme.nodes.sharing.rubric_design import Result, State, Wanted, draft, freeze, is_reviewed, review
 
 builder = StateGraph(State, context_schema=DesignContext, input_schema=Wanted, output_schema=Result)
 builder.add_node(draft)

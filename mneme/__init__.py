@@ -1,1 +1,1 @@
-"""The command line and what every layer shares: errors and settings."""
+"""Memory for LLM agents and teams of agents, on your own machine."""

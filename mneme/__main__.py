@@ -1,5 +1,5 @@
 """`python -m mneme`."""
 
-from mneme.cli import main
+from mneme.cli.main import main
 
 main()

@@ -1,1 +1,1 @@
-"""Who answers: Ollama, rules, scripted; embedders."""
+"""Who answers and who embeds."""

@@ -1,7 +1,7 @@
 """What questions cost: calls and tokens, counted by one measure whoever answers.
 
 A model reports its tokens. Where rules or a script answer, the words that a model would have read and
-written are counted by the estimate of `models.budget`; such counts are labelled by their responder.
+written are counted by the estimate of `models/asking/budget.py`; such counts are labelled by their responder.
 """
 
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from mneme.errors import BadAnswer
-from models.asking import Answered
-from models.budget import tokens
-from prompts.prompt import Prompt
+from mneme.core.errors import BadAnswer
+from mneme.models.asking.asking import Answered
+from mneme.models.asking.budget import tokens
+from mneme.prompts.prompt import Prompt
 
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)
@@ -28,7 +28,7 @@ class Cost(TypedDict):
 
 
 @dataclass
-class Tally:
+class CostCounter:
     """The costs of one step, added up."""
 
     calls: int = 0

@@ -1,1 +1,1 @@
-"""The questions: wording, typed input, typed answer, and the rule."""
+"""The questions: wording, typed input, typed answer, checks."""

@@ -1,28 +1,31 @@
-"""The typed question: its wording, what is given, what is answered, and the rule that answers it.
+"""The typed question: its wording, what is given, what is answered, and the checks of an answer.
 
-A prompt is made by decorating its rule::
+A question is declared once, beside its types::
 
-    @prompt(system="You review drafts …", user="Task: $task\\n\\nDraft:\\n$draft")
-    def challenge(given: Draft) -> Verdict:
-        \"\"\"Object to drafts that name no evidence.\"\"\"
+    challenge = Prompt(
+        name="challenge", given=Draft, answer=Verdict,
+        system="You review drafts …", user="Task: $task\\n\\nDraft:\\n$draft",
+    )
 
-`$field` in the user wording is the field of the given model of that name. A prompt whose rule
-returns `str` is answered in free text; any other in JSON that validates against the answer's type.
+`$field` in the user wording is the field of the given model of that name. A prompt whose answer is
+`str` is answered in free text; any other in JSON that validates against the answer's type. What answers
+without a model stands in `rules/`, registered by prompt.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from string import Template
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel | str)
 Check = Callable[[Any, Any], None]
+PACKAGE = __name__.rpartition(".")[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Prompt(Generic[Given, Answer]):
     """One question that a node may ask.
 
@@ -31,16 +34,26 @@ class Prompt(Generic[Given, Answer]):
     """
 
     name: str
-    system: str
-    user: Template
     given: type[Given]
     answer: type[Answer]
-    rule: Callable[[Given], Answer]
+    system: str
+    user: str
     checks: list[Check] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Let wordings be written between triple quotes on lines of their own."""
+        for wording in ("system", "user"):
+            object.__setattr__(self, wording, getattr(self, wording).strip())
+
+    @property
+    def room(self) -> str:
+        """The workflow whose question it is: the package below `prompts/` where its input is defined."""
+        home = self.given.__module__
+        return home.removeprefix(f"{PACKAGE}.").partition(".")[0] if home.startswith(PACKAGE) else ""
 
     def wording(self, given: Given) -> tuple[str, str]:
         """Return the system text and the user text for what is given."""
-        return self.system, self.user.substitute(_as_text(given))
+        return self.system, Template(self.user).substitute(_as_text(given))
 
     def check(self, rule: Callable[[Given, Answer], None]) -> Callable[[Given, Answer], None]:
         """Register a semantic check; used as a decorator."""
@@ -52,18 +65,6 @@ class Prompt(Generic[Given, Answer]):
         for check in self.checks:
             check(given, answer)
         return answer
-
-
-def prompt(*, system: str, user: str) -> Callable[[Callable[[Given], Answer]], Prompt[Given, Answer]]:
-    """Make a prompt of the rule it decorates, named after that rule."""
-
-    def make(rule: Callable[[Given], Answer]) -> Prompt[Given, Answer]:
-        hints = get_type_hints(rule)
-        answer = hints.pop("return")
-        (given,) = hints.values()
-        return Prompt(rule.__name__, system.strip(), Template(user.strip()), given, answer, rule)
-
-    return make
 
 
 def _as_text(given: BaseModel) -> dict[str, str]:

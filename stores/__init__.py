@@ -1,1 +1,1 @@
-"""What is remembered: the ledger and the typed stores on it."""
+"""What is remembered."""

@@ -1,12 +1,13 @@
 """Fixtures that several tests share."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from embedding import WordEmbedder
 
-from stores.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from tests.doubles.embedding import WordEmbedder
+from tests.doubles.langgraph_server import Server, serving
 
 
 @pytest.fixture
@@ -31,3 +32,11 @@ async def edge_ledger(tmp_path: Path, embedder: WordEmbedder) -> AsyncIterator[L
     opened = await open_ledger(str(tmp_path / "ledger"), embedder)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Give one server to all tests of the group `server`, each with users and teams of its own."""
+    with serving(tmp_path_factory.mktemp("served") / "home") as running:
+        yield running
+    assert "BlockingError" not in running.log.read_text()

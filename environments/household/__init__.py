@@ -1,8 +1,8 @@
-"""The household: rooms, containers and things to carry, as in C-WAH, by symbolic rules."""
+"""The household: rooms, containers and things to carry, as in C-WAH, with symbolic rules."""
 
-from environments.household.acting import Action, Observation, Outcome, Seen
-from environments.household.beliefs import Beliefs, Known, Met
-from environments.household.episode import (
+from mneme.environments.household.acting import Action, Observation, Outcome, Seen
+from mneme.environments.household.beliefs import Beliefs, Known, Met
+from mneme.environments.household.episode import (
     CATEGORIES,
     Episode,
     Goal,
@@ -11,12 +11,12 @@ from environments.household.episode import (
     parse_episode,
     save_episode,
 )
-from environments.household.generator import generate
-from environments.household.loading import load_episode, with_agents
-from environments.household.macro import Ended, Macro, Plan, possible
-from environments.household.play import Event, Frame, advance
-from environments.household.trace import Trace
-from environments.household.world import World
+from mneme.environments.household.generator import generate
+from mneme.environments.household.loading import load_episode, with_agents
+from mneme.environments.household.macro import Ended, Macro, Plan, possible
+from mneme.environments.household.play import Event, Frame, advance
+from mneme.environments.household.trace import Trace
+from mneme.environments.household.world import World
 
 __all__ = [
     "CATEGORIES",

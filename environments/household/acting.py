@@ -1,11 +1,11 @@
-"""What an agent can do in one step, what becomes of it, and what the agent then sees."""
+"""What an agent can do in one step, the result, and what the agent then sees."""
 
 from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from environments.household.episode import Kind
+from mneme.environments.household.episode import Kind
 
 
 class Action(BaseModel):
@@ -20,7 +20,7 @@ class Action(BaseModel):
 
     @property
     def first(self) -> int | None:
-        """Name the first thing that hands are laid on: two agents cannot do so at once."""
+        """Return the first thing that the action touches; two agents cannot touch it in one step."""
         return self.target if self.kind == "open" else self.object
 
 
@@ -34,14 +34,14 @@ def walk(target: int) -> Action:
 
 
 class Outcome(BaseModel):
-    """What became of an action; `why` says what stood against it."""
+    """The result of an action; `why` says why it failed."""
 
     model_config = ConfigDict(frozen=True)
 
     ok: bool
     why: str = ""
     forestalled: bool = False
-    """Whether another agent laid hands on the thing at this very step and was first."""
+    """Whether another agent touched the thing in the same step and was first."""
 
 
 DONE = Outcome(ok=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
-from environments.household.acting import Observation, Seen
-from environments.household.episode import Goal
+from mneme.environments.household.acting import Observation, Seen
+from mneme.environments.household.episode import Goal
 
 
 class Known(Seen):
@@ -39,7 +39,7 @@ class Beliefs(BaseModel):
     """What was not where it was believed to be, and when that was noticed."""
 
     def update(self, observation: Observation) -> None:
-        """Take in what is seen, and give up what should be seen here and is not."""
+        """Add what is seen, and drop what should be visible here and is not."""
         step = self.step = observation.step
         self.room, self.position, self.hands = observation.room, observation.position, observation.hands
         self.rooms = observation.rooms
@@ -62,7 +62,7 @@ class Beliefs(BaseModel):
             self.lost[thing] = observation.step
 
     def _shut(self, known: Known) -> bool:
-        """Say whether a thing may lie unseen, put into a container that is shut."""
+        """Return whether a thing may be invisible because it is in a closed container."""
         holder = None if known.holder is None or known.relation != "inside" else self.things.get(known.holder)
         return holder is not None and holder.is_open is False
 
@@ -79,7 +79,7 @@ class Beliefs(BaseModel):
             self.checked[seen.id] = step
 
     def merge(self, other: "Beliefs") -> None:
-        """Take over whatever another agent saw later."""
+        """Copy what another agent saw more recently."""
         for known in other.things.values():
             mine = self.things.get(known.id)
             if (mine.step if mine else self.lost.get(known.id, -1)) < known.step:
@@ -113,7 +113,7 @@ class Beliefs(BaseModel):
         }
 
     def words(self) -> str:
-        """Tell what is known, for a model."""
+        """Describe what is known, for a prompt."""
         lines = [f"I am in the {self.rooms.get(self.room, 'house')}, holding {self._held()}."]
         lines += [self._sentence(known) for known in (*self.containers(), *self.objects())]
         unseen = [name for room, name in self.rooms.items() if room not in self.room_seen]
@@ -138,7 +138,7 @@ class Beliefs(BaseModel):
 
 
 def satisfies(known: Seen, goal: Goal) -> bool:
-    """Say whether a thing, where it is, counts for a goal."""
+    """Return whether a thing counts for a goal at its place."""
     return known.name == goal.name and known.relation == goal.relation and known.holder == goal.target
 
 

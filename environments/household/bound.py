@@ -1,36 +1,36 @@
-"""The oracle: at least how many steps any team needs for an episode, if it knew where everything is.
+"""A lower bound on the steps that any team needs for an episode, even if it knows all locations.
 
-What is bounded. The teams meant are those that act as the household's high-level actions let them: what a
-hand holds it puts down only on, or in, the target of a goal. (A team that left things half-way on other
-furniture, for another to take, plays another game: no `goput` offers that.)
+Which teams it holds for. Teams that use the household's high-level actions: what a hand holds is put down
+only on, or in, the target of a goal. (A team that puts things down elsewhere, for another agent to take, is
+not covered: no `goput` offers that.)
 
-Why no such team can be faster. Take any run that reaches the goals at step T, and let s of a goal's count c
-be met at the start. Then at least c - s things of its name that were not there at the start are there at the
-end, other ones for every goal. Each was taken a first time, from where it lay at the start, by some agent,
-which walked with it to some target and put it down there. Of one agent and its things:
+Why no such team can be faster. Take any run that reaches the goals at step T. Let a goal ask for c things,
+of which s are in place at the start. Then at least c - s other things of its name are in place at the end.
+Each was taken a first time, from where it was at the start, by an agent that walked with it to a target and
+put it down there. For one agent and its things:
 
-- Between two of its calls it walked, in at least as many steps as the shortest way has metres, since no step
-  is longer than one metre; calls are made from where hands reach (`reach.py`). Its steps are whole, so the
-  sum of its ways may be rounded up.
-- It holds two things at most, so that its calls fall into trips of one or two things that end at a target.
-  (What is put down later than at the first call at a target could be put down there: the same way, the same
-  number of actions.)
-- Every thing costs a step to take and a step to put.
-- A container that was shut and from which such a thing was taken was opened once: one step of some agent. If
-  that agent took nothing from it, it had at least to walk there, open, and leave time for the thing to be
-  walked to a target and put down.
+- Between two stops (places where it takes, opens or puts) it walks at least as many steps as the shortest
+  path has metres, since no step is longer than one metre. A stop is where hands reach the thing
+  (`reach.py`). Steps are whole numbers, so the sum may be rounded up.
+- It holds at most two things, so its stops form trips of one or two things that end at a target. (A thing
+  that is put down later than at the first stop at a target could be put down there: the same path, as many
+  actions.)
+- Every thing costs one step to take and one step to put.
+- A container that was closed at the start and from which such a thing was taken was opened once, which is
+  one step of some agent. An agent that opened it and took nothing from it had at least to walk there and to
+  open it, and another agent then had to walk from there to a target and put the thing down.
 
-`lower_bound` is the least T for which things and openings can be shared among the agents so that nobody's
-steps exceed T: the best instances, the best trips and the best sharing, all searched to the end. What it
-leaves out only makes it smaller: waiting for one another, conflicts, turning aside to open for another, that
-a thing must come to its own target where the goals name several (it counts with the first it is put on), and
-that goals of one name need different things. It is not what a team can reach but what none can beat: a real
-walk ends its stages on whole steps, passes rooms at 1.05 steps a metre and stops nearer than it must. The
-shortest play of one informed agent, searched to the end over 16 generated episodes, took 1.07 to 1.26 times
-the bound (1.14 on average).
+`lower_bound` is the smallest T for which things and openings can be divided among the agents so that no
+agent needs more than T steps. The best things, trips and division are searched exhaustively. What is left
+out only makes the bound smaller: waiting, conflicts, detours to open for another agent, that a thing must
+go to its own target if the goals name several (it counts at the first), and that goals of one name need
+different things. No team can be faster than the bound, but a team may not be able to reach it: in a real
+walk every stage ends on a whole step, rooms cost 1.05 steps per metre, and a walk stops closer than it
+must. The shortest run of one agent with full information, searched exhaustively over 16 generated episodes,
+took 1.07 to 1.26 times the bound (1.14 on average).
 
-Where an episode asks for so much that the loads to be searched exceed MOST_LOADS, some of the wanted things
-are left out, which again makes the bound only smaller; `how` says so.
+If an episode needs more than MOST_LOADS loads to be searched, some things are left out, which also makes
+the bound smaller; `how` says so.
 """
 
 import math
@@ -43,18 +43,18 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from environments.household.episode import Episode, Goal
-from environments.household.reach import CLEAR, Indices, Metres, Reach, least
+from mneme.environments.household.episode import Episode, Goal
+from mneme.environments.household.reach import CLEAR, Indices, Metres, Reach, least
 
 MOST_LOADS = 6000
-"""Ways of choosing which things to bring, times the parts of each, beyond which some things are left out."""
+"""The most choices of things to bring, times the parts of each; above it some things are left out."""
 Spot = int
 Load = tuple[int, ...]
-"""How many things are taken at each spot."""
+"""The number of things taken at each spot."""
 
 
 class Bound(BaseModel):
-    """The least number of steps, and whether a search or a relaxation says so."""
+    """The lower bound, and how it was computed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -64,7 +64,7 @@ class Bound(BaseModel):
 
 
 def lower_bound(episode: Episode) -> Bound:
-    """Bound the steps to success from below; `exact` only where nothing is to be done."""
+    """Return a lower bound on the steps; `exact` only where no step is needed."""
     wanted, left_out = _within_reason([each for goal in episode.goals if (each := _lacking(episode, goal))])
     if not wanted:
         return Bound(steps=0, kind="exact", how="every goal is met at the start")
@@ -82,7 +82,7 @@ def lower_bound(episode: Episode) -> Bound:
 
 @dataclass(frozen=True)
 class Lacking:
-    """How many things a goal still lacks, and how many of them lie at which spots.
+    """How many things a goal still needs, and how many of them are at which spots.
 
     A spot is a container with all that lies in it, or a single thing; each is named by its id.
     """
@@ -98,7 +98,7 @@ class Lacking:
         return set(combinations(there, self.count))
 
     def loads(self) -> int:
-        """Bound how many different parts of choices there are, without listing them."""
+        """Return an upper bound on the number of parts of all choices, without listing them."""
         return (
             math.comb(sum(min(things, self.count) for things in self.there.values()), self.count)
             << self.count
@@ -118,7 +118,7 @@ def _lacking(episode: Episode, goal: Goal) -> Lacking | None:
 
 
 def _spot(episode: Episode, thing: int) -> Spot | None:
-    """Name where a thing is taken from; nothing where it is shut into what no rule opens."""
+    """Return where a thing is taken from; None if it is in a container that cannot be opened."""
     relation, holder = episode.places[thing]
     kind = episode.by_id()[holder].category
     if relation == "on" or kind == "room":
@@ -266,7 +266,7 @@ class _Sharing:
                 self._share(agent + 1, _difference(rest, share), [*shares, share])
 
     def _busy(self, agent: int, share: Load) -> int:
-        """Count an agent's steps of walking, taking and putting."""
+        """Return an agent's steps for walking, taking and putting."""
         if not any(share):
             return 0
         if share not in self._alone:
@@ -294,7 +294,7 @@ class _Sharing:
         return steps
 
     def _can_open(self, shut: Sequence[int], shares: Sequence[Load], spare: list[int], steps: int) -> bool:
-        """Say whether the agents' spare steps suffice to open what is shut."""
+        """Return whether the agents' spare steps are enough to open the closed containers."""
         if not shut:
             return True
         spot, *others = shut

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from environments.household.episode import (
+from mneme.core.errors import BadInput
+from mneme.environments.household.episode import (
     CONTAINERS,
     Kind,
     Relation,
@@ -14,8 +15,7 @@ from environments.household.episode import (
     check_position,
     read_fields,
 )
-from environments.household.layout import distance
-from mneme.errors import BadInput
+from mneme.environments.household.layout import distance
 
 _PREDICATE = re.compile(r"(on|inside)_(\w+)_(\d+)")
 _CATEGORY = {
@@ -41,7 +41,7 @@ class Node(BaseModel):
 
     @property
     def shut(self) -> bool:
-        """Say whether what is inside cannot be seen."""
+        """Return whether the content cannot be seen."""
         return "CAN_OPEN" in self.properties and "OPEN" not in self.states
 
 
@@ -187,7 +187,7 @@ class _Kept:
             self.places[node.id] = self._held(node, room) if kind == "object" else ("inside", room)
 
     def _held(self, node: Node, room: int) -> tuple[Relation, int]:
-        """Find what bears an object: the container it is in, else what it stands on, else the room."""
+        """Return what holds an object: the container it is in, else what it stands on, else the room."""
         chain = [(relation, self.nodes[holder]) for relation, holder in self._chain(node.id)]
         for relation, holder in chain:
             if relation == "inside" and self._kind(holder) == "container":

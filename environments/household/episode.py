@@ -1,4 +1,4 @@
-"""What an episode is: an apartment, where everything lies, what is wanted, and who starts where."""
+"""An episode: an apartment, the places of all things, the goals, and where agents start."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import networkx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
 
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
 
 Relation = Literal["on", "inside"]
 Kind = Literal["room", "door", "container", "surface", "object"]
@@ -19,7 +19,7 @@ CONTAINERS = frozenset(
 )
 MOST_AGENTS = 4
 MARGIN = 2.0
-"""Metres beside its room's box within which an agent may start: boxes of rooms need not meet at the doors."""
+"""Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
 class Measured(Protocol):
@@ -54,7 +54,7 @@ class Thing(BaseModel):
 
 
 class Goal(BaseModel):
-    """So many things of a name on, or inside, a target: `on_wine_72: 1`."""
+    """A goal: a number of things on, or inside, a target (`on_wine_72: 1`)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -81,7 +81,7 @@ class Start(BaseModel):
 
 
 class Episode(BaseModel):
-    """All that a world is made from; raises `BadInput`, naming the field, where it cannot be played."""
+    """Everything that a world needs. Raises BadInput, naming the field, if it cannot be played."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -142,7 +142,7 @@ def read_fields(kind: type[Fields], given: Mapping[str, Any], name: str) -> Fiel
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{name}: {where}: {first['msg']}.", "Mend this field.") from error
+        raise BadInput(f"{name}: {where}: {first['msg']}.", "Fix this field.") from error
 
 
 def save_episode(episode: Episode, path: Path) -> None:
@@ -151,20 +151,20 @@ def save_episode(episode: Episode, path: Path) -> None:
 
 
 def check_agents(agents: int) -> None:
-    """Refuse a team that is empty or larger than the world is made for."""
+    """Raise BadInput for a team that is empty or too large."""
     if not 1 <= agents <= MOST_AGENTS:
         raise BadInput(f"agents: {agents} is not possible.", f"Give 1 to {MOST_AGENTS} agents.")
 
 
 def check_ids(field: str, ids: Sequence[int]) -> None:
-    """Refuse an id that is there twice."""
+    """Raise BadInput for an id that occurs twice."""
     twice = [key for key, times in Counter(ids).items() if times > 1]
     if twice:
-        raise BadInput(f"{field}: the id {twice[0]} is there twice.", "Give every thing an id of its own.")
+        raise BadInput(f"{field}: the id {twice[0]} occurs twice.", "Give every thing its own id.")
 
 
 def check_position(field: str, position: tuple[float, float], room: Measured) -> None:
-    """Refuse a start (x, z) that is no finite number, or more than `MARGIN` metres outside its room's box."""
+    """Raise BadInput for a start (x, z) that is not finite or more than `MARGIN` metres outside its room."""
     if not all(math.isfinite(value) for value in position):
         raise BadInput(f"{field}: not a finite number.", "Give metres.")
     beside = max(
@@ -173,7 +173,7 @@ def check_position(field: str, position: tuple[float, float], room: Measured) ->
     )
     if beside > MARGIN:
         raise BadInput(
-            f"{field}: this is {beside:.1f} m outside its room.", "Give metres in the room's own coordinates."
+            f"{field}: {beside:.1f} m outside its room.", "Give metres in the room's own coordinates."
         )
 
 
@@ -186,20 +186,20 @@ def _check_things(episode: Episode, by_id: Mapping[int, Thing]) -> None:
         raise BadInput("things: a center or size is not a finite number.", "Give metres.")
     for container in episode.open:
         if container not in by_id or by_id[container].category != "container":
-            raise BadInput(f"open: {container} is no container.", "Name containers only.")
+            raise BadInput(f"open: {container} is not a container.", "Name containers only.")
 
 
 def _check_places(episode: Episode, by_id: Mapping[int, Thing]) -> None:
     for thing in episode.things:
         if thing.category not in ("room", "door") and thing.id not in episode.places:
-            raise BadInput(f"places: {thing.name} ({thing.id}) is nowhere.", "Say what holds it.")
+            raise BadInput(f"places: {thing.name} ({thing.id}) has no place.", "Name what holds it.")
     for thing_id, (relation, holder) in episode.places.items():
         _check_place(by_id, thing_id, relation, holder)
 
 
 def _check_place(by_id: Mapping[int, Thing], thing: int, relation: str, holder: int) -> None:
     if thing not in by_id:
-        raise BadInput(f"places: {thing} is no thing of this episode.", "Remove it or add the thing.")
+        raise BadInput(f"places: {thing} is not in this episode.", "Remove it or add the thing.")
     if holder not in by_id:
         raise BadInput(
             f"places: {thing} is {relation} {holder}, which is missing.", "Add that room or holder."
@@ -208,7 +208,7 @@ def _check_place(by_id: Mapping[int, Thing], thing: int, relation: str, holder: 
     allowed = ("room",) if kind != "object" else ("room", "container", "surface")
     if kind == "room" or within not in allowed:
         raise BadInput(
-            f"places: a {kind} ({thing}) cannot be {relation} a {within} ({holder}).", "Mend the holder."
+            f"places: a {kind} ({thing}) cannot be {relation} a {within} ({holder}).", "Fix the holder."
         )
 
 
@@ -228,7 +228,7 @@ def _check_doors(episode: Episode, by_id: Mapping[int, Thing]) -> None:
     missing = set(ways).difference(networkx.single_source_shortest_path_length(ways, start))
     if missing:
         lost = min(missing)
-        raise BadInput(f"doors: no way leads to {by_id[lost].name} ({lost}).", "Add a door to that room.")
+        raise BadInput(f"doors: {by_id[lost].name} ({lost}) cannot be reached.", "Add a door to that room.")
 
 
 def _check_starts(episode: Episode, by_id: Mapping[int, Thing]) -> None:
@@ -243,9 +243,9 @@ def _check_starts(episode: Episode, by_id: Mapping[int, Thing]) -> None:
 
 def _check_goals(episode: Episode, by_id: Mapping[int, Thing]) -> None:
     if not episode.goals:
-        raise BadInput("goals: nothing is asked for.", "Give at least one predicate such as on_wine_72: 1.")
+        raise BadInput("goals: there is no goal.", "Give at least one predicate such as on_wine_72: 1.")
     if len({goal.key for goal in episode.goals}) < len(episode.goals):
-        raise BadInput("goals: a predicate is there twice.", "Give each predicate once, with its count.")
+        raise BadInput("goals: a predicate occurs twice.", "Give each predicate once, with its count.")
     for goal in episode.goals:
         _check_target(goal, by_id)
     for name in sorted(episode.goal_names()):
@@ -254,7 +254,7 @@ def _check_goals(episode: Episode, by_id: Mapping[int, Thing]) -> None:
         if there < wanted:
             raise BadInput(
                 f"goals: {wanted} of {name} are wanted and {there} can be reached.",
-                "Ask for fewer, or put more of them where an agent can take them.",
+                "Ask for fewer, or put more where an agent can take them.",
             )
 
 
@@ -273,7 +273,7 @@ def _check_target(goal: Goal, by_id: Mapping[int, Thing]) -> None:
 
 
 def _reachable(episode: Episode, by_id: Mapping[int, Thing], thing: Thing) -> bool:
-    """Say whether an agent can ever take a thing: it is not shut into what no rule opens."""
+    """Return whether an agent can take a thing: it is not in a container that cannot be opened."""
     if thing.category != "object":
         return False
     relation, holder = episode.places[thing.id]

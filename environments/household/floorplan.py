@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from environments.household.layout import Point
+from mneme.environments.household.layout import Point
 
 LARGE = (6.5, 8.5)
 SMALL = (4.5, 6.0)
@@ -42,7 +42,7 @@ class Door(NamedTuple):
 
 
 def draw_plan(rooms: int, chance: Random) -> tuple[list[Room], list[Door]]:
-    """Draw rooms that do not overlap, each joined to an earlier one by a door, as C-WAH's are: a tree."""
+    """Place rooms that do not overlap; each has one door to an earlier room, as in C-WAH (a tree)."""
     names = [*ROOMS[:FEWEST_ROOMS], *chance.sample(ROOMS[FEWEST_ROOMS:], rooms - FEWEST_ROOMS)]
     chance.shuffle(names)
     plan: list[Room] = []

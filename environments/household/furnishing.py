@@ -1,11 +1,11 @@
-"""What stands in a generated apartment's rooms, and what lies about in them; sizes in metres."""
+"""Furniture and objects of generated apartments; sizes in metres."""
 
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from environments.household.episode import Kind
-from environments.household.floorplan import Door, Room
+from mneme.environments.household.episode import Kind
+from mneme.environments.household.floorplan import Door, Room
 
 DOORWAY = 0.8
 """Metres kept free around a door where there is room to."""
@@ -157,7 +157,7 @@ def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
 
 
 def _place(piece: Piece, room: Room, placed: Sequence[Box], doors: Sequence[Door], chance: Random) -> Box:
-    """Draw places until one is free; a crowded room keeps the last that was drawn."""
+    """Draw places until one is free; in a crowded room the last one is used."""
     box = _draw(piece, room, chance)
     for _ in range(TRIES):
         if not any(_touch(box, other) for other in placed) and not any(_bars(box, door) for door in doors):

@@ -1,4 +1,4 @@
-"""Make episodes by seed that read like C-WAH's.
+"""Generate episodes from a seed that resemble C-WAH's.
 
 What five recorded episodes of C-WAH showed, and what is drawn here: goals ask for 3 to 5 things in all (3 of
 tableware, 5 of food); one and a half times as many of these classes lie in the apartment; three quarters of
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from environments.household.episode import (
+from mneme.core.errors import BadInput
+from mneme.environments.household.episode import (
     CATEGORIES,
     Episode,
     Goal,
@@ -20,17 +21,16 @@ from environments.household.episode import (
     Thing,
     check_agents,
 )
-from environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Door, Room, draw_plan
-from environments.household.furnishing import CLUTTER, Extent, furnish
-from environments.household.loading import seeded_starts
-from mneme.errors import BadInput
+from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Door, Room, draw_plan
+from mneme.environments.household.furnishing import CLUTTER, Extent, furnish
+from mneme.environments.household.loading import seeded_starts
 
 HIDDEN = 0.75
 """Share of goal things that lie in closed containers."""
 SPARE = 0.5
 """Things of the goal's classes beyond those wanted, as a share of them, on average."""
 OBJECTS = (255, 285)
-"""Objects in an apartment, goal things included; furniture brings the things to some 300."""
+"""Objects in an apartment, including goal things; with furniture there are about 300 things."""
 HIDING = {
     "fridge": 10,
     "dishwasher": 6,
@@ -61,8 +61,8 @@ TABLEWARE: dict[str, Extent] = {
 }
 
 
-class Wish(NamedTuple):
-    """What a category asks for: so many things of some classes, at a target."""
+class GoalTemplate(NamedTuple):
+    """The goals of a category: a number of things of some classes, and their target."""
 
     relation: Relation
     target: str
@@ -70,16 +70,20 @@ class Wish(NamedTuple):
     things: int
 
 
-WISHES = {
-    "Wash Dishes": Wish("inside", "dishwasher", ("plate", "cutleryfork", "waterglass", "wineglass"), 3),
-    "Put Groceries": Wish(
+GOAL_TEMPLATES = {
+    "Wash Dishes": GoalTemplate(
+        "inside", "dishwasher", ("plate", "cutleryfork", "waterglass", "wineglass"), 3
+    ),
+    "Put Groceries": GoalTemplate(
         "inside", "fridge", ("poundcake", "cupcake", "wine", "apple", "juice", "pudding"), 5
     ),
-    "Prepare a Meal": Wish(
+    "Prepare a Meal": GoalTemplate(
         "on", "kitchentable", ("wine", "juice", "apple", "cupcake", "poundcake", "pancake", "coffeepot"), 5
     ),
-    "Set up Table": Wish("on", "kitchentable", ("cutleryfork", "plate", "waterglass", "wineglass"), 3),
-    "Prepare Tea": Wish("on", "coffeetable", ("pudding", "juice", "apple", "cupcake", "wine"), 5),
+    "Set up Table": GoalTemplate(
+        "on", "kitchentable", ("cutleryfork", "plate", "waterglass", "wineglass"), 3
+    ),
+    "Prepare Tea": GoalTemplate("on", "coffeetable", ("pudding", "juice", "apple", "cupcake", "wine"), 5),
 }
 
 
@@ -90,7 +94,7 @@ def generate(
     rooms: int | None = None,
     apartment: int | None = None,
 ) -> Episode:
-    """Make an episode: the same for the same arguments; further agents change nothing but their own starts.
+    """Generate an episode; the same arguments give the same one. More agents only add starts.
 
     `apartment` is the seed of the floor plan and furniture, so that episodes can share one; by default each
     has its own. Raises `BadInput` naming the argument that is not possible.
@@ -100,20 +104,20 @@ def generate(
     chance = Random(f"episode:{seed}")  # noqa: S311
     category = category or CATEGORIES[seed % len(CATEGORIES)]
     home = Home(seed if apartment is None else apartment, rooms)
-    goals = _goals(WISHES[category], home, chance)
+    goals = _goals(GOAL_TEMPLATES[category], home, chance)
     _fill(home, goals, chance)
     return _episode(home, category, goals, agents, seed)
 
 
 def _check(category: str | None, rooms: int | None) -> None:
     if category is not None and category not in CATEGORIES:
-        raise BadInput(f"category: there is none called {category}.", f"One of: {', '.join(CATEGORIES)}.")
+        raise BadInput(f"category: there is no category {category}.", f"One of: {', '.join(CATEGORIES)}.")
     if rooms is not None and not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
         raise BadInput(f"rooms: {rooms} is not possible.", f"Give {FEWEST_ROOMS} to {MOST_ROOMS} rooms.")
 
 
 class Home:
-    """An apartment being filled: rooms and furniture by its own seed, then objects."""
+    """An apartment while it is filled: rooms and furniture from its own seed, then objects."""
 
     def __init__(self, seed: int, rooms: int | None) -> None:
         chance = Random(f"apartment:{seed}:{rooms}")  # noqa: S311
@@ -154,7 +158,7 @@ class Home:
         ]
 
     def put(self, name: str, size: Extent, relation: Relation, holder: Thing, chance: Random) -> None:
-        """Lay a thing on or in a piece of furniture, within its outline."""
+        """Put a thing on or in a piece of furniture, within its outline."""
         x, z = (
             round(
                 holder.center[axis] + chance.uniform(-0.5, 0.5) * max(0.0, holder.size[axis] - size[axis]), 2
@@ -169,7 +173,7 @@ class Home:
 
 
 def _fill(home: Home, goals: Sequence[Goal], chance: Random) -> None:
-    """Lay down what the goals ask for, and then clutter."""
+    """Place the things of the goals, then other objects."""
     wanted = _supply(goals, chance)
     for name in wanted:
         home.put(name, (FOOD | TABLEWARE)[name], *_spot(home, goals[0].target, chance), chance)
@@ -195,28 +199,29 @@ def _episode(home: Home, category: str, goals: list[Goal], agents: int, seed: in
     )
 
 
-def _goals(wish: Wish, home: Home, chance: Random) -> list[Goal]:
-    target = home.named(wish.target)[0].id
+def _goals(template: GoalTemplate, home: Home, chance: Random) -> list[Goal]:
+    target = home.named(template.target)[0].id
     classes = chance.sample(
-        wish.classes, chance.randint(max(1, wish.things - 2), min(wish.things, len(wish.classes)))
+        template.classes,
+        chance.randint(max(1, template.things - 2), min(template.things, len(template.classes))),
     )
     counts = dict.fromkeys(classes, 1)
-    for _ in range(wish.things - len(classes)):
+    for _ in range(template.things - len(classes)):
         counts[chance.choice(classes)] += 1
     return [
-        Goal(relation=wish.relation, name=name, target=target, count=count, target_name=wish.target)
+        Goal(relation=template.relation, name=name, target=target, count=count, target_name=template.target)
         for name, count in counts.items()
     ]
 
 
 def _supply(goals: Sequence[Goal], chance: Random) -> list[str]:
-    """Name the goal things that there are: those wanted, and spare ones."""
+    """Return the names of the goal things: those that are needed, and spare ones."""
     wanted = [goal.name for goal in goals for _ in range(goal.count)]
     return wanted + [name for name in wanted if chance.random() < SPARE]
 
 
 def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
-    """Draw where a goal thing lies: hidden or shown, never at the target itself."""
+    """Draw the place of a goal thing: hidden or visible, never at the target."""
     hidden = chance.random() < HIDDEN
     weights = HIDING if hidden else SHOWING
     spots = [(thing, weights[name] / len(home.named(name))) for name in weights for thing in home.named(name)]
@@ -226,7 +231,7 @@ def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
 
 
 def _strew(home: Home, wanted: Sequence[str], chance: Random) -> None:
-    """Lay down one thing that no goal asks for."""
+    """Place one thing that no goal asks for."""
     room = chance.choice([thing.name for thing in home.things if thing.category == "room"])
     choices = {**CLUTTER[room], **(FOOD | TABLEWARE if room == "kitchen" else {})}
     name = chance.choice([name for name in choices if name not in wanted])

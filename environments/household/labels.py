@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from environments.household.episode import Episode, Thing
+from mneme.environments.household.episode import Episode, Thing
 
 MARGIN, INSIDE, DOOR = 0.08, 0.15, 0.42
 """Metres between a piece of furniture and its name, and a wall and its room's; half the width of a door."""

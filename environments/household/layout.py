@@ -1,4 +1,4 @@
-"""Ways through an apartment: straight legs through the centres of doors."""
+"""Paths through an apartment: straight lines through the centres of doors."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import networkx
 
-from environments.household.episode import Episode
+from mneme.environments.household.episode import Episode
 
 Point = tuple[float, float]
 Ways: TypeAlias = "networkx.DiGraph[tuple[int, int]]"
@@ -18,7 +18,7 @@ REACH = 1.3
 
 
 class Layout:
-    """Answer how far it is and where one comes to, for an apartment that does not change."""
+    """Distances and positions on paths, for an apartment that does not change."""
 
     def __init__(self, episode: Episode) -> None:
         self.things = episode.by_id()

@@ -1,4 +1,4 @@
-"""Load episodes, by path, from where the user keeps them, for a team of any size."""
+"""Load episodes from files, for a team of any size."""
 
 import json
 from collections.abc import Sequence
@@ -6,9 +6,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from environments.household.cwah import read_cwah
-from environments.household.episode import MOST_AGENTS, Episode, Start, Thing, check_agents, parse_episode
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.household.cwah import read_cwah
+from mneme.environments.household.episode import (
+    MOST_AGENTS,
+    Episode,
+    Start,
+    Thing,
+    check_agents,
+    parse_episode,
+)
 
 
 def load_episode(path: Path | str, agents: int = 2, seed: int = 0) -> Episode:

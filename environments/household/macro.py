@@ -1,4 +1,4 @@
-"""What an agent decides: high-level actions, when they are possible, and the low-level steps they take."""
+"""High-level actions: when they are possible, and the low-level steps that they take."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,14 +6,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from environments.household.acting import WAIT, Action, Observation, walk
-from environments.household.beliefs import Beliefs, Known, satisfies
-from environments.household.episode import Goal
-from environments.household.layout import Layout, Point, distance
-from environments.household.world import CLOSE, HANDS
+from mneme.environments.household.acting import WAIT, Action, Observation, walk
+from mneme.environments.household.beliefs import Beliefs, Known, satisfies
+from mneme.environments.household.episode import Goal
+from mneme.environments.household.layout import Layout, Point, distance
+from mneme.environments.household.world import CLOSE, HANDS
 
 MOST_REPEATS = 20
-"""An agent that so often repeats one action to no effect is stuck and plans again."""
+"""After this many repetitions of an action without effect, an agent plans again."""
 LONGEST_WAIT = 5
 """Steps after which a waiting agent plans again."""
 
@@ -37,7 +37,7 @@ class Macro(BaseModel):
 
 
 class Ended(BaseModel):
-    """A macro action is over; `why` says what stood against it where it failed."""
+    """The end of a macro action; `why` says why it failed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -127,9 +127,9 @@ class Plan(BaseModel):
         return cls(macro=macro, belonging=sorted({goal.name for goal in here}), relation=relation)
 
     def next(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
-        """Give the next low-level action, by what the agent sees and believes, or say how the plan ended.
+        """Return the next low-level action for what the agent sees and believes, or how the plan ended.
 
-        Nothing is counted until `took` is told of the action.
+        Nothing is counted until `took` is called with the action.
         """
         if self.repeats >= MOST_REPEATS:
             return _failed("stuck")

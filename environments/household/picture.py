@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 from PIL import Image
 
-from environments.household.episode import Episode, Thing
-from environments.household.labels import DOOR, Labels, name_containers, name_rooms
-from environments.household.layout import Point, flat
-from environments.household.play import Frame
-from environments.household.scene import NAMES, Scene, scenes
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.household.episode import Episode, Thing
+from mneme.environments.household.labels import DOOR, Labels, name_containers, name_rooms
+from mneme.environments.household.layout import Point, flat
+from mneme.environments.household.play import Frame
+from mneme.environments.household.scene import NAMES, Scene, scenes
 
 COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
@@ -33,7 +33,7 @@ INCHES, DOTS, SHARP = (12.0, 6.4), 80, 130
 """The size of a picture, and dots an inch of an animation and of a single picture."""
 MOST_SHOTS = 130
 LEGEND = (
-    "grey: shut   dashed: open   gold: where it is to be put\n"
+    "grey: closed   dashed: open   gold: where it is to be put\n"
     "◆ wanted thing   ○ door   thick line: the latest steps"
 )
 TRAIL = 12
@@ -45,24 +45,28 @@ SHADES = 80
 
 
 def draw_step(
-    episode: Episode, frames: Sequence[Frame], step: int, file: Path, told: Mapping[int, str] | None = None
+    episode: Episode,
+    frames: Sequence[Frame],
+    step: int,
+    file: Path,
+    synopses: Mapping[int, str] | None = None,
 ) -> None:
-    """Draw the floor plan after a step as PNG; `told` is what was said of the team, by the step before it.
+    """Draw the floor plan after a step as PNG; `synopses` has the manager's, by step.
 
     Raises BadInput for a step that was not played.
     """
     played = {scene.step: scene for scene in scenes(episode, frames)}
     if step not in played:
         raise BadInput(f"There is no step {step}.", f"Steps 0 to {max(played)} were played.")
-    _Stage(episode, told or {}, SHARP, played[step].open).shot(played[step]).save(file)
+    _Stage(episode, synopses or {}, SHARP, played[step].open).shot(played[step]).save(file)
 
 
 def animate(
-    episode: Episode, frames: Sequence[Frame], file: Path, told: Mapping[int, str] | None = None
+    episode: Episode, frames: Sequence[Frame], file: Path, synopses: Mapping[int, str] | None = None
 ) -> None:
     """Draw a whole episode as an animated GIF: a shot a step, or every so many steps of a long one."""
     played = scenes(episode, frames)
-    stage = _Stage(episode, told or {}, DOTS, played[-1].open)
+    stage = _Stage(episode, synopses or {}, DOTS, played[-1].open)
     stride = math.ceil(len(played) / MOST_SHOTS)
     shots = [stage.shot(scene) for scene in [*played[:-1:stride], played[-1]]]
     palette = _palette(shots[-1])
@@ -83,8 +87,10 @@ def _palette(shot: Image.Image) -> Image.Image:
 class _Stage:
     """The floor plan, drawn once, and what changes on it, drawn for each step."""
 
-    def __init__(self, episode: Episode, told: Mapping[int, str], dots: int, opened: Collection[int]) -> None:
-        self._episode, self._told = episode, told
+    def __init__(
+        self, episode: Episode, synopses: Mapping[int, str], dots: int, opened: Collection[int]
+    ) -> None:
+        self._episode, self._synopses = episode, synopses
         self._things = episode.by_id()
         names = episode.goal_names()
         self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
@@ -219,7 +225,7 @@ class _Stage:
         return " + ".join(self._things[thing].name for thing in scene.hands[agent])
 
     def _report(self, scene: Scene) -> list[Artist]:
-        """Write what was reached, who does what, and what was said of it."""
+        """Write the progress, what each agent does, and the synopsis."""
         page = _Page(self._panel)
         page.write(self._episode.category, size=14, weight="bold")
         page.write(f"step {scene.step}", size=12)
@@ -233,14 +239,14 @@ class _Stage:
             page.write(f"holds {self._held(scene, agent) or 'nothing'}")
             page.write(shorten(doing, 44, placeholder=" …") or "is about to begin")
             page.gap()
-        if said := [self._told[step] for step in sorted(self._told) if step <= scene.step]:
+        if said := [self._synopses[step] for step in sorted(self._synopses) if step <= scene.step]:
             page.write("synopsis", weight="bold", size=8.5)
             page.write(fill(shorten(_shown(said[-1]), 260, placeholder=" …"), 48), size=8.5, colour="#555555")
         return page.artists
 
 
 def _shown(synopsis: str) -> str:
-    """Leave out of a synopsis which containers nobody has opened: the plan shows that."""
+    """Remove the unopened containers from a synopsis: the plan shows them."""
     return re.sub(r"(Still )?[Uu]nchecked: [^.]*\.\s*", "", synopsis)
 
 

@@ -1,18 +1,18 @@
-"""Play plans until somebody needs a new one."""
+"""Carry out plans until an agent needs a new one."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import BaseModel
 
-from environments.household.acting import Action, Observation, Outcome
-from environments.household.beliefs import Beliefs
-from environments.household.macro import Ended, Plan
-from environments.household.world import World
+from mneme.environments.household.acting import Action, Observation, Outcome
+from mneme.environments.household.beliefs import Beliefs
+from mneme.environments.household.macro import Ended, Plan
+from mneme.environments.household.world import World
 
 
 class Event(BaseModel):
-    """Why a stretch of steps ended for an agent (-1: for all)."""
+    """Why a sequence of steps ended for an agent (-1: for all)."""
 
     kind: Literal["finished", "failed", "message", "done", "limit", "stopped"]
     agent: int
@@ -43,9 +43,9 @@ def advance(
     most: int = World.LIMIT,
     stop: Stop | None = None,
 ) -> tuple[list[Event], list[Frame]]:
-    """Step until an agent needs a new plan: it finished, failed, was told something, or the episode is over.
+    """Step until an agent needs a new plan (it finished, failed or got a message) or the episode is over.
 
-    Plans and beliefs are brought forward in place. At most `most` steps are taken; `stop` is asked after
+    Plans and beliefs are updated in place. At most `most` steps are taken; `stop` is asked after
     each, when beliefs are up to date.
     """
     frames: list[Frame] = []
@@ -63,9 +63,9 @@ def advance(
 
 
 def _news(world: World, seen: Sequence[Observation], stop: Stop | None) -> list[Event]:
-    """Say what a step brought that is not a plan's end: the caller's stop, and messages."""
+    """Return the events of a step that are no plan's end: the caller's stop, and messages."""
     stopped = [Event(kind="stopped", agent=-1)] if stop and stop(world) else []
-    return [*stopped, *_told(seen)]
+    return [*stopped, *_messages(seen)]
 
 
 def _stepped(
@@ -75,7 +75,7 @@ def _stepped(
     seen: Sequence[Observation],
     turns: Sequence[Action | Ended],
 ) -> Frame:
-    """Let everybody act once, each plan taking note; no plan may have ended."""
+    """Let every agent act once and update its plan; no plan may have ended."""
     actions = [turn for turn in turns if isinstance(turn, Action)]
     for plan, action, observation, known in zip(plans, actions, seen, beliefs, strict=True):
         plan.took(action, observation, known)
@@ -97,7 +97,7 @@ def _over(world: World) -> list[Event]:
     return []
 
 
-def _told(seen: Sequence[Observation]) -> list[Event]:
+def _messages(seen: Sequence[Observation]) -> list[Event]:
     return [
         Event(kind="message", agent=observation.agent, why=text)
         for observation in seen

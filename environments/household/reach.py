@@ -1,4 +1,4 @@
-"""From where hands reach a thing, and how far apart two such regions are at least.
+"""The region from which hands reach a thing, and lower bounds on distances between regions.
 
 Hands reach a thing from any point of its room whose distance to the thing's box is at most CLOSE: its region.
 A shortest way that calls at several regions can always be made to call where it enters a region: on its edge,
@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from environments.household.episode import Episode, Thing
-from environments.household.layout import Point, flat
-from environments.household.world import CLOSE
+from mneme.environments.household.episode import Episode, Thing
+from mneme.environments.household.layout import Point, flat
+from mneme.environments.household.world import CLOSE
 
 Points = NDArray[np.float64]
 """Rows of (x, z) in metres."""
@@ -24,7 +24,7 @@ Indices = NDArray[np.int64]
 GRAIN = 0.06
 """Metres between two samples of an edge."""
 CLEAR = 1e-6
-"""Metres that rounding may make of nothing."""
+"""Metres that rounding may add."""
 
 
 class Reach:

@@ -1,11 +1,11 @@
-"""What a household looks like after each step, rebuilt from the steps that a trace keeps."""
+"""The state of a household after each step, rebuilt from a trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from environments.household.episode import Episode
-from environments.household.play import Frame
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.household.episode import Episode
+from mneme.environments.household.play import Frame
 
 Point = tuple[float, float]
 NAMES = ("Alice", "Bob", "Charlie", "Dana")
@@ -91,7 +91,7 @@ VERBS = {
 
 
 def _words(episode: Episode, frame: Frame, agent: int) -> str:
-    """Say what an agent did in a step, and what stood against it."""
+    """Return what an agent did in a step, and why it failed if it did."""
     names = {thing.id: thing.name for thing in episode.things}
     action, outcome = frame.actions[agent], frame.outcomes[agent]
     said = VERBS[action.kind].format(

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from environments.household.episode import Episode, Relation, read_fields
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.household.episode import Episode, Relation, read_fields
 
 
 @dataclass(slots=True)

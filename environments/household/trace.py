@@ -1,16 +1,16 @@
-"""A run's trace: JSON Lines appended as it happens, which survives a kill and can be played back."""
+"""A run's trace: JSON Lines that are appended while it runs, survive a kill and can be replayed."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from environments.household.play import Frame
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.household.play import Frame
 
 
 class Trace:
-    """Append what happens to a file, each line whole before the next; a line cut short is dropped."""
+    """Append events to a file, one whole line after the other; an incomplete line is dropped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,19 +38,21 @@ class Trace:
     def read(self) -> Iterator[dict[str, Any]]:
         """Read the lines back; a last line cut short by a kill is left out."""
         if not self.path.exists():
-            raise BadInput(f"There is no trace at {self.path}.", "Name the file that a run wrote.")
+            raise BadInput(f"There is no trace at {self.path}.", "Give the file that a run wrote.")
         *lines, _ = self.path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, 1):
             yield self._line(number, line)
 
     def _line(self, number: int, line: bytes) -> dict[str, Any]:
         try:
-            told = json.loads(line)
+            read = json.loads(line)
         except ValueError as error:
-            raise BadInput(f"{self.path}: line {number} is not JSON.", "Name a run's own file.") from error
-        if not isinstance(told, dict) or "kind" not in told:
-            raise BadInput(f"{self.path}: line {number} has no kind.", "Name a run's own file.")
-        return told
+            raise BadInput(
+                f"{self.path}: line {number} is not JSON.", "Give a file that a run wrote."
+            ) from error
+        if not isinstance(read, dict) or "kind" not in read:
+            raise BadInput(f"{self.path}: line {number} has no kind.", "Give a file that a run wrote.")
+        return read
 
     def frames(self) -> list[Frame]:
         """Read the steps in order; of a step written twice, as after a restart, the later."""

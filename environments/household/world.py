@@ -1,6 +1,6 @@
 """The household world: one low-level action per agent and step, by the rules measured on VirtualHome.
 
-Where the measured rules are silent:
+Where nothing was measured:
 - a walk to a room ends behind the last door, what is left of its last step leading on to the room's centre;
 - hands reach only what is in the same room;
 - putting into a container that is shut succeeds: an agent with both hands full cannot open it, and its
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from environments.household.acting import DONE, Action, Observation, Outcome, Seen
-from environments.household.episode import Episode, Relation, Thing
-from environments.household.layout import Box, Boxed, Layout, distance, flat, towards
-from environments.household.state import Body, Changes, read_changes
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.household.acting import DONE, Action, Observation, Outcome, Seen
+from mneme.environments.household.episode import Episode, Relation, Thing
+from mneme.environments.household.layout import Box, Boxed, Layout, distance, flat, towards
+from mneme.environments.household.state import Body, Changes, read_changes
 
 __all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "Observation", "Outcome", "Seen", "World"]
 
@@ -25,7 +25,7 @@ CLOSE = 1.5
 LONGEST_MESSAGE = 500
 HANDS = 2
 HAND_HEIGHT = 1.0
-"""Metres at which a held thing is said to be; no rule looks at heights."""
+"""The height of a held thing in metres; no rule uses it."""
 
 
 class World:
@@ -165,7 +165,7 @@ class World:
         return ""
 
     def _forbidden(self, body: Body, action: Action) -> str:
-        """Say what stands against laying hands on something, or nothing."""
+        """Return why something cannot be touched, or ""."""
         if action.kind == "open":
             return self._unopenable(body, action.target)
         if action.kind == "grab":
@@ -283,7 +283,7 @@ class World:
     # -- seeing --------------------------------------------------------------------------------------------
 
     def observe(self, agent: int) -> Observation:
-        """Show an agent its room: containers, goal things, who is there, and what it was told."""
+        """Return what an agent sees in its room (containers, goal things, agents) and the messages it got."""
         body = self.agents[agent]
         here = [number for number, each in enumerate(self.agents) if each.room == body.room]
         held = [self._see(thing, body.room) for each in here for thing in self.agents[each].hands]

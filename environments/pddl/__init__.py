@@ -1,9 +1,9 @@
-"""PDDL tasks: typed STRIPS worlds described in sentences and acted in by sentences."""
+"""PDDL tasks: typed STRIPS worlds with observations and actions as sentences."""
 
-from environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
-from environments.pddl.generating import DOMAINS, SHARES, SIZES, Domain, generate, generate_suite
-from environments.pddl.loading import load, load_folder, load_one
-from environments.pddl.world import STEPS, Observed, PddlWorld, Problem
+from mneme.environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
+from mneme.environments.pddl.generating import DOMAINS, SHARES, SIZES, Domain, generate, generate_suite
+from mneme.environments.pddl.loading import load, load_folder, load_one
+from mneme.environments.pddl.world import STEPS, Observed, PddlWorld, Problem
 
 __all__ = [
     "DOMAINS",

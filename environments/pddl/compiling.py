@@ -12,12 +12,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from pyparsing import ParseBaseException
-from pyparsing.warnings import PyparsingDeprecationWarning
-from unified_planning.exceptions import UPException
-from unified_planning.io import PDDLReader
-
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput, needs
 
 Literal = tuple[str, ...]
 """A predicate's name and its arguments: objects or, in an action, parameters with their `?`."""
@@ -31,10 +26,10 @@ OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
 GROUP = re.compile(r"([^()]*?)-\s+([^\s()]+)")
 EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
 RAISED = (
-    *(SyntaxError, UPException, ValueError, TypeError, AttributeError, IndexError),
+    *(SyntaxError, ValueError, TypeError, AttributeError, IndexError),
     *(AssertionError, RecursionError),
 )
-"""What unified-planning raises for texts that it cannot use, beside what pyparsing raises."""
+"""What unified-planning raises for texts that it cannot use, beside its own exceptions and pyparsing's."""
 _parsing = Lock()
 """unified-planning's grammar is one object of the process; `catch_warnings` is not thread-safe either."""
 
@@ -141,6 +136,12 @@ class UnreadableError(ValueError):
 
 
 def _read(domain: str, problem: str | None) -> Any:
+    with needs("Planning in PDDL", "pddl"):
+        from pyparsing import ParseBaseException  # noqa: PLC0415  (an extra)
+        from pyparsing.warnings import PyparsingDeprecationWarning  # noqa: PLC0415
+        from unified_planning.exceptions import UPException  # noqa: PLC0415
+        from unified_planning.io import PDDLReader  # noqa: PLC0415
+
     with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore", PyparsingDeprecationWarning)
         try:
@@ -149,7 +150,7 @@ def _read(domain: str, problem: str | None) -> Any:
             raise UnreadableError(f"line {error.lineno}, column {error.column}: {error.msg}.") from error
         except KeyError as error:
             raise UnreadableError(f"{error} is used and not declared.") from error
-        except RAISED as error:
+        except (UPException, *RAISED) as error:
             raise UnreadableError(_plain(str(error)) or "it is no well-formed PDDL.") from error
 
 

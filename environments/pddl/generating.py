@@ -1,4 +1,4 @@
-"""Problems of our own, drawn from a seed, for the four domains that AgentBoard uses.
+"""Generate problems from a seed, for the four domains that AgentBoard uses.
 
 The shapes are AgentBoard's (two rooms and 4 to 12 balls; 3 to 6 blocks; one to three drinks; one to four
 hubs), the instances are not: none of its files is copied. Every problem can be solved, though not always
@@ -11,9 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Literal, get_args
 
-from environments.pddl.loading import make
-from environments.pddl.world import Problem
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.pddl.loading import make
+from mneme.environments.pddl.world import Problem
 
 Domain = Literal["gripper", "blockworld", "barman", "tyreworld"]
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
@@ -38,7 +38,7 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     drawn = random.randint(least, most)
     chosen = drawn if size is None else size
     if chosen < least or chosen > 99:
-        raise BadInput(f"A {domain} problem of size {chosen} is not drawn.", f"Give {least} to 99.")
+        raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
     objects, initial, goal = DRAWS[domain](random, chosen)
     text = _pddl(f"{domain}-{seed}", (FOLDER / f"{domain}.pddl"), objects, initial, goal)
     name = f"seed{seed}-size{chosen}"

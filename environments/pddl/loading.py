@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from environments.pddl.compiling import compile_problem
-from environments.pddl.wording import called, goal_text
-from environments.pddl.world import Problem
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.pddl.compiling import compile_problem
+from mneme.environments.pddl.wording import called, goal_text
+from mneme.environments.pddl.world import Problem
 
 HARD = 6
-"""Goal literals from which a problem counts as hard: our line; AgentBoard keeps its labels elsewhere."""
+"""The number of goal literals from which a problem counts as hard. The limit is ours; AgentBoard's labels
+are not in its files."""
 NUMBER = re.compile(r"(\d+)")
 
 
@@ -29,7 +30,7 @@ def load_one(problem_file: Path | str) -> Problem:
     problem = Path(problem_file)
     domain = _domain_of(problem)
     if domain is None:
-        raise BadInput(f"{problem} is a domain.", "Give a problem's file.")
+        raise BadInput(f"{problem} is a domain file.", "Give a problem's file.")
     return load(domain, problem)
 
 
@@ -37,10 +38,10 @@ def load_folder(path: Path | str) -> list[Problem]:
     """Load every problem under a folder, by domain and number. Raises BadInput for a file or for none."""
     folder = Path(path)
     if not folder.is_dir():
-        raise BadInput(f"{folder} is no folder.", "Give a folder with domain.pddl and its problems.")
+        raise BadInput(f"{folder} is not a folder.", "Give a folder with domain.pddl and its problems.")
     found = [load(domain, problem) for domain, problem in sorted(_pairs(folder), key=_place)]
     if not found:
-        raise BadInput(f"{folder} holds no PDDL problems.", "Put domain.pddl beside its problem files.")
+        raise BadInput(f"{folder} has no PDDL problems.", "Put domain.pddl beside its problem files.")
     return found
 
 

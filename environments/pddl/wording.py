@@ -1,4 +1,4 @@
-"""What is said in a PDDL world: sentences for literals, forms for actions.
+"""The texts of a PDDL world: sentences for literals, forms for actions.
 
 The domains that AgentBoard uses have sentences of their own; a literal of any other domain is said as
 its name and arguments. Where AgentBoard's sentence leaves out an argument (what a hand of the barman
@@ -7,7 +7,7 @@ says the literal: an agent could not know the state otherwise. Capitals begin a 
 within one.
 """
 
-from environments.pddl.compiling import Compiled, Literal, Schema
+from mneme.environments.pddl.compiling import Compiled, Literal, Schema
 
 SENTENCES: dict[str, dict[str, str]] = {
     "gripper": {
@@ -139,8 +139,8 @@ def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
 def _where(compiled: Compiled, schema: Schema) -> str:
     """Say of which types the parameters are: `<c> is a shaker or a shot`; nothing without types."""
     typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
-    told = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
-    return "; ".join(told)
+    described = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
+    return "; ".join(described)
 
 
 def _either(compiled: Compiled, kind: str) -> str:

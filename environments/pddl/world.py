@@ -1,4 +1,4 @@
-"""A PDDL problem to act in: one sentence in, what is seen out.
+"""A PDDL problem to act in: an action in one sentence in, an observation out.
 
 Scoring as AgentBoard's: progress is the largest share of goal literals that has held so far, an action
 is valid where it changes something, and every call costs a step, `check valid actions`, `look around`
@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
-from environments.pddl.wording import (
+from mneme.environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
+from mneme.environments.pddl.wording import (
     ILLEGAL,
     PARTIAL,
     SATISFIED,
@@ -48,7 +48,7 @@ class Problem(BaseModel, frozen=True):
 
     @property
     def manual(self) -> str:
-        """Return what is told of the objects and of each action, in the words of the observations."""
+        """Return the objects and actions, described in the words of the observations."""
         return manual(self.domain, self.compiled)
 
     @property
@@ -69,7 +69,7 @@ class Observed(BaseModel, frozen=True):
 
 
 class PddlWorld:
-    """One problem being acted in; `state()` is plain JSON, and a world made from it goes on there."""
+    """A problem that an agent acts in; `state()` is plain JSON, from which a world continues."""
 
     def __init__(self, problem: Problem, state: dict[str, Any] | None = None) -> None:
         self.problem = problem
@@ -112,7 +112,7 @@ class PddlWorld:
         return sentences(self.problem.domain, self._compiled.initial)
 
     def step(self, action: str) -> Observed:
-        """Do what a sentence says; it costs a step whatever it is."""
+        """Carry out a sentence; it always costs a step."""
         text = " ".join(action.lower().split())
         self.steps += 1
         words = WORD.findall(text)
@@ -135,7 +135,7 @@ class PddlWorld:
         return (name, *objects[:wanted]) if len(objects) >= wanted else None
 
     def valid_actions(self) -> list[str]:
-        """Return every action that would change something now, then what can always be asked."""
+        """Return every action that would change something now, then the questions that are always allowed."""
         found = {" ".join(action) for action in self._applicable() if self._changes(action)}
         return [*sorted(found), CHECK, LOOK]
 

@@ -1,7 +1,7 @@
-"""A world of slow queries on a real database, SQLite in-process or PostgreSQL by URL."""
+"""Query tuning: slow queries on a real database, SQLite in-process or PostgreSQL by URL."""
 
-from environments.sql_tuning.analysis import Structure, analyse
-from environments.sql_tuning.patterns import (
+from mneme.environments.sql_tuning.analysis import Structure, analyse
+from mneme.environments.sql_tuning.patterns import (
     DoesNotApply,
     Remedy,
     candidates,
@@ -11,17 +11,10 @@ from environments.sql_tuning.patterns import (
     read_pattern,
     structure_of,
 )
-from environments.sql_tuning.records import (
-    ColumnInfo,
-    Judgement,
-    Limits,
-    Measured,
-    Solution,
-    TableInfo,
-)
-from environments.sql_tuning.schemas import SCHEMAS, Schema, find_schema
-from environments.sql_tuning.tasks import FAMILIES, ROWS, Family, TuningTask, judge, story, tasks
-from environments.sql_tuning.tuning import SqlTuning
+from mneme.environments.sql_tuning.records import ColumnInfo, Judgement, Limits, Measured, Solution, TableInfo
+from mneme.environments.sql_tuning.schemas import SCHEMAS, Schema, find_schema
+from mneme.environments.sql_tuning.tasks import FAMILIES, ROWS, Family, TuningTask, judge, story, tasks
+from mneme.environments.sql_tuning.tuning import SqlTuning
 
 __all__ = [
     "FAMILIES",

@@ -1,6 +1,6 @@
-"""What a textbook says of a query's structure: its filters, groups, orders, joins, and what hides a column.
+"""Analyse a query's structure: its filters, groups, orders, joins, and what hides a column.
 
-Nothing here knows a database or measures anything.
+This module needs no database and measures nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from environments.sql_tuning.guard import Dialect
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.guard import Dialect
 
 Catalogue = Mapping[str, Mapping[str, str]]  # table -> column -> type, the key first
 Kind = Literal["equality", "range", "inequality"]

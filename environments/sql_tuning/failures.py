@@ -1,13 +1,13 @@
-"""How a statement of a solution can come to nothing; each is told in a `Measured`, none leaves the world."""
+"""How a statement of a solution can fail; each failure is reported in a `Measured`."""
 
 
 class Refused(Exception):
-    """Tell why a statement is not let through."""
+    """A statement is not allowed; the message says why."""
 
 
 class Stopped(Exception):
-    """Tell which limit stopped a statement."""
+    """A statement was stopped; the message names the limit."""
 
 
 class Failed(Exception):
-    """Tell what the database said of a statement."""
+    """A statement failed; the message is the database's."""

@@ -6,7 +6,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from environments.sql_tuning.schemas import (
+from mneme.environments.sql_tuning.schemas import (
     AMOUNT_SPREAD,
     CHANNEL_SHARES,
     DAYS,

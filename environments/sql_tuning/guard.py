@@ -1,7 +1,7 @@
-"""Decide which statements of a solution may be run at all, before any database sees them.
+"""Check which statements of a solution may run, before any database sees them.
 
-The databases guard themselves as well (SQLite's authorizer, Postgres' read-only transactions); this is
-the gate in front, which says in words why a statement is refused.
+The databases have checks of their own too (SQLite's authorizer, Postgres' read-only transactions); this check
+comes first and says why a statement is refused.
 """
 
 import logging
@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from environments.sql_tuning.failures import Refused
+from mneme.environments.sql_tuning.failures import Refused
 
 Dialect = Literal["sqlite", "postgres"]
 
@@ -21,7 +21,7 @@ Dialect = Literal["sqlite", "postgres"]
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 SWELLING = (exp.Repeat, exp.Pad, exp.Space, exp.Format)  # a short call that makes a huge text
-LONGEST = 20_000  # characters of a statement; a reader of recursive descent must not be fed for ever
+LONGEST = 20_000  # characters of a statement; the recursive-descent parser must not get unlimited input
 EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+QUERY\s+PLAN\b|\s*\([^)]*\)|\s+(ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
 WRITERS = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into, exp.Lock, exp.Command)
 
@@ -63,7 +63,7 @@ def is_explain(sql: str) -> bool:
 
 
 def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Query:
-    """Let a query through that only reads these tables."""
+    """Allow a query that only reads these tables."""
     tree = parse(sql, dialect)
     if not isinstance(tree, exp.Query):
         raise Refused(f"A query begins with SELECT or WITH; this is {_kind(tree)}.")
@@ -72,7 +72,7 @@ def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Quer
 
 
 def check_preparation(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Expr:
-    """Let CREATE INDEX and ANALYZE through, on these tables."""
+    """Allow CREATE INDEX and ANALYZE on these tables."""
     tree = parse(sql, dialect)
     if isinstance(tree, exp.Create) and tree.kind == "INDEX":
         _check_index(tree, tables)
@@ -87,7 +87,7 @@ def _check_index(tree: exp.Create, tables: Collection[str]) -> None:
     if tree.args.get("concurrently"):
         raise Refused("CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out.")
     if tree.find(exp.Query):
-        raise Refused("An index holds no query.")
+        raise Refused("An index must not contain a query.")
     _check_tables(tree, tables)
     _check_functions(tree)
 
@@ -95,7 +95,7 @@ def _check_index(tree: exp.Create, tables: Collection[str]) -> None:
 def _check_parts(tree: exp.Expr, tables: Collection[str]) -> None:
     writer = tree.find(*WRITERS)
     if writer is not None:
-        raise Refused(f"A query only reads; this one holds {_kind(writer)}.")
+        raise Refused(f"A query may only read; this one contains {_kind(writer)}.")
     _check_tables(tree, tables)
     _check_functions(tree)
 

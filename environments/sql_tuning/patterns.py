@@ -25,13 +25,13 @@ from pydantic import BaseModel
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from environments.sql_tuning.analysis import Catalogue, Column, Structure, analyse
-from environments.sql_tuning.guard import Dialect
-from environments.sql_tuning.records import Solution
-from environments.sql_tuning.rewriting import Rewriting, rewrite
-from environments.sql_tuning.schemas import find_schema
-from environments.sql_tuning.tasks import TuningTask
-from mneme.errors import BadInput
+from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.analysis import Catalogue, Column, Structure, analyse
+from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning.records import Solution
+from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
+from mneme.environments.sql_tuning.schemas import find_schema
+from mneme.environments.sql_tuning.tasks import TuningTask
 
 Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
 
@@ -91,7 +91,7 @@ class Step(BaseModel):
 
 
 class Remedy(BaseModel):
-    """A way that a textbook would try, made out for one query."""
+    """A standard remedy, applied to one query."""
 
     kind: str
     pattern: str
@@ -104,7 +104,7 @@ class Remedy(BaseModel):
 
 
 class DoesNotApply(BadInput):
-    """The pattern names what this query does not have."""
+    """The pattern names a part that the query does not have."""
 
 
 def read_pattern(text: str) -> list[Step]:
@@ -157,7 +157,7 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
 def candidates(
     task: TuningTask, *, shares: Mapping[str, float] | None = None, dialect: Dialect = "sqlite"
 ) -> list[Remedy]:
-    """Give every remedy that a textbook would consider for a task, without saying which is best."""
+    """Return every standard remedy for a task, without saying which is best."""
     made: dict[tuple[str, ...], Remedy] = {}
     has_limit = structure_of(task, dialect).limit is not None
     for pattern, why in _TEXTBOOK.items():
@@ -406,7 +406,7 @@ def _same(query: str, original: str, dialect: Dialect) -> bool:
 
 
 def _how(structure: Structure) -> Rewriting:
-    """Guess what a rewriting mended: what the original suffers from."""
+    """Guess which problem of the original query a rewriting solves."""
     if structure.correlated:
         return "correlated"
     if structure.alternatives:

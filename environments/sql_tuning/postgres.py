@@ -1,4 +1,4 @@
-"""The query-tuning world on PostgreSQL: made once in a schema of its own; each trial is rolled back.
+"""The query-tuning world on PostgreSQL: created once in its own schema; every change is rolled back.
 
 Times are wall-clock seconds as the client sees them, of one process: helpers that start when the machine
 happens to be free would make them incomparable. Statements run as the parser read them, written
@@ -14,17 +14,17 @@ import psycopg
 import sqlglot
 from psycopg import sql as words
 
-from environments.sql_tuning.failures import Failed, Stopped
-from environments.sql_tuning.generating import Row, draw
-from environments.sql_tuning.records import Limits
-from environments.sql_tuning.schemas import Schema
-from mneme.errors import StorageFailure
+from mneme.core.errors import StorageFailure
+from mneme.environments.sql_tuning.failures import Failed, Stopped
+from mneme.environments.sql_tuning.generating import Row, draw
+from mneme.environments.sql_tuning.records import Limits
+from mneme.environments.sql_tuning.schemas import Schema
 
 CHUNK = 200
 
 
 class PostgresWorld:
-    """A made database that stays as it is; `trial` lends a transaction that is undone."""
+    """A database that does not change; `copy` gives a transaction that is rolled back."""
 
     dialect: Literal["postgres"] = "postgres"
     clock: Literal["wall"] = "wall"
@@ -42,23 +42,25 @@ class PostgresWorld:
             raise StorageFailure(f"PostgreSQL could not make the tables: {error}") from error
 
     @contextmanager
-    def trial(self, limits: Limits) -> Iterator["PostgresTrial"]:
-        """Lend a transaction in which indexes may be made, undone afterwards."""
+    def copy(self, limits: Limits) -> Iterator["PostgresCopy"]:
+        """Yield a transaction in which indexes can be created; it is rolled back at the end."""
         place = words.Identifier(self._place)
         try:
             with self._connection.transaction(force_rollback=True):
                 self._connection.execute(words.SQL("SET LOCAL search_path = {}").format(place))
-                yield PostgresTrial(self._connection, self._place, limits)
+                yield PostgresCopy(self._connection, self._place, limits)
         except psycopg.OperationalError as error:
-            raise StorageFailure(f"PostgreSQL is gone: {error}", hint="Start it, and open again.") from error
+            raise StorageFailure(
+                f"PostgreSQL no longer answers: {error}", hint="Start it, and open again."
+            ) from error
 
     def close(self) -> None:
         """Close the connection; the made tables stay for the next."""
         self._connection.close()
 
 
-class PostgresTrial:
-    """One transaction on which statements of others may run."""
+class PostgresCopy:
+    """A transaction in which statements of a solution run."""
 
     def __init__(self, connection: psycopg.Connection, place: str, limits: Limits) -> None:
         self._connection = connection
@@ -126,8 +128,8 @@ class PostgresTrial:
                     self._connection.execute("SET LOCAL transaction_read_only = on")
                 yield
         except psycopg.errors.QueryCanceled as late:
-            told = f"The statement ran longer than {self._limits.seconds:g} s and was stopped."
-            raise Stopped(told) from late
+            message = f"The statement ran longer than {self._limits.seconds:g} s and was stopped."
+            raise Stopped(message) from late
         except (psycopg.Error, UnicodeError) as error:
             raise Failed(f"PostgreSQL says: {str(error).partition(chr(10))[0]}") from error
 
@@ -166,7 +168,7 @@ def _make(connection: psycopg.Connection, place: str, schema: Schema, seed: int,
 
 
 def _vacuum(connection: psycopg.Connection, place: str, schema: Schema) -> None:
-    """Let Postgres know its rows, and that all may see them: only then can an index alone answer."""
+    """Run VACUUM ANALYZE: index-only scans need the visibility map."""
     for table in schema.tables():
         connection.execute(words.SQL("VACUUM (ANALYZE) {}").format(words.Identifier(place, table)))
 

@@ -1,4 +1,4 @@
-"""What goes into the query-tuning world and what comes out of it."""
+"""The input and output of query tuning."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 
 class Solution(BaseModel):
-    """A way to make a query faster: what to prepare, and what to ask instead."""
+    """A solution: statements that prepare the database, and a query to run instead."""
 
     statements: list[str] = Field(
         [], description="Preparatory statements: CREATE INDEX or ANALYZE, in order."
@@ -15,7 +15,7 @@ class Solution(BaseModel):
 
 
 class Limits(BaseModel):
-    """How far a statement may go before it is stopped, and how often a query is timed."""
+    """Limits of a statement, and how often a query is timed."""
 
     seconds: float = Field(5.0, gt=0, description="Time for each statement.")
     rows: int = Field(100_000, gt=0, description="Rows of a result.")
@@ -28,7 +28,7 @@ class Limits(BaseModel):
 
 
 class Measured(BaseModel):
-    """What the database said of a solution; a refusal or an error is a failure, told in words."""
+    """The measured result of a solution; a refusal or an error is a failure with a message."""
 
     correct: bool = False
     baseline_seconds: float = 0.0

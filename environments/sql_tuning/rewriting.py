@@ -1,4 +1,4 @@
-"""The rewritings that a textbook knows; each may change a result on data it does not suit, as a run tells.
+"""Standard query rewritings; each can change the result on some data, which a run shows.
 
 - sargable: take a function, a cast, arithmetic or a prefix pattern off a filtered column;
 - suffix: compare the end of a text with what follows a leading wildcard, so that an index on the end helps;
@@ -11,8 +11,15 @@ from typing import Literal, cast
 
 from sqlglot import exp
 
-from environments.sql_tuning.analysis import Catalogue, compared, conjuncts, qualified, table_of, written
-from environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning.analysis import (
+    Catalogue,
+    compared,
+    conjuncts,
+    qualified,
+    table_of,
+    written,
+)
+from mneme.environments.sql_tuning.guard import Dialect
 
 Rewriting = Literal["sargable", "suffix", "alternatives", "correlated"]
 

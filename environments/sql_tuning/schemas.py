@@ -1,4 +1,4 @@
-"""The schemas of the query-tuning world: eight businesses that record what happens, each in its own words.
+"""The schemas for query tuning: eight businesses with different names for tables and columns.
 
 Each has one large table of facts and one small table of what the facts are about. The roles (`time`,
 `group`, `status`, …) say what a column is for, so that a query's shape can be written once for all.
@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.errors import NotFound
+from mneme.core.errors import NotFound
 
 END = datetime(2025, 7, 1)
 DAYS = 730

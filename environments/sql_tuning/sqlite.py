@@ -1,4 +1,4 @@
-"""The query-tuning world on SQLite: a file per schema, seed and size; each trial on a copy in memory.
+"""The query-tuning world on SQLite: a file per schema, seed and size; each run works on a copy in memory.
 
 Times are the thread's CPU seconds: the copy is in memory, so that nothing waits for a disk, and a
 neighbour on the same machine does not slow the clock.
@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from environments.sql_tuning.failures import Failed, Refused, Stopped
-from environments.sql_tuning.generating import Row, draw
-from environments.sql_tuning.records import Limits
-from environments.sql_tuning.schemas import Schema
+from mneme.environments.sql_tuning.failures import Failed, Refused, Stopped
+from mneme.environments.sql_tuning.generating import Row, draw
+from mneme.environments.sql_tuning.records import Limits
+from mneme.environments.sql_tuning.schemas import Schema
 
-KEPT = 24  # made databases; a session that asks for more makes the oldest anew
+KEPT = 24  # databases that are kept; beyond that the oldest is created again when needed
 STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 CHUNK = 200
 
@@ -39,13 +39,16 @@ PREPARING = ASKING | {
 }
 CATALOGUE = ("sqlite_master", "sqlite_schema", "sqlite_stat1", "sqlite_stat4", "sqlite_sequence")
 FILE_FUNCTIONS = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
-ENDLESS_FUNCTIONS = ("printf", "format")  # one call can run for ever, out of the clock's sight
+ENDLESS_FUNCTIONS = (
+    "printf",
+    "format",
+)  # one call can run without end, and the time limit is not checked during it
 
 Mode = Literal["own", "asking", "preparing"]
 
 
 class SqliteWorld:
-    """A made database that stays as it is; `trial` lends copies."""
+    """A database that does not change; `copy` gives copies in memory."""
 
     dialect: Literal["sqlite"] = "sqlite"
     clock: Literal["cpu"] = "cpu"
@@ -57,13 +60,13 @@ class SqliteWorld:
         _open(*self._made_of).close()
 
     @contextmanager
-    def trial(self, limits: Limits) -> Iterator["SqliteTrial"]:
-        """Lend a copy in memory, gone afterwards."""
+    def copy(self, limits: Limits) -> Iterator["SqliteCopy"]:
+        """Yield a copy in memory, which is deleted at the end."""
         copy = sqlite3.connect(":memory:", isolation_level=None)
         try:
             with closing(_open(*self._made_of)) as original:
                 original.backup(copy)
-            yield SqliteTrial(copy, list(self.catalogue), limits)
+            yield SqliteCopy(copy, list(self.catalogue), limits)
         finally:
             copy.close()
 
@@ -71,8 +74,8 @@ class SqliteWorld:
         """Do nothing: the made database serves others of this process."""
 
 
-class SqliteTrial:
-    """One throw-away copy on which statements of others may run."""
+class SqliteCopy:
+    """A temporary copy in which statements of a solution run."""
 
     def __init__(self, copy: sqlite3.Connection, tables: Sequence[str], limits: Limits) -> None:
         self._copy = copy
@@ -138,11 +141,11 @@ class SqliteTrial:
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-            raise self._told(error) from error
+            raise self._as_failure(error) from error
         finally:
             self._mode = "own"
 
-    def _told(self, error: Exception) -> Exception:
+    def _as_failure(self, error: Exception) -> Exception:
         if self._denied:
             return Refused(self._denied)
         if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
@@ -155,7 +158,7 @@ class SqliteTrial:
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
-        """Let through what the mode allows; SQLite asks this of each part of a statement."""
+        """Allow what the mode allows; SQLite calls this for each part of a statement."""
         if self._mode == "own":
             return sqlite3.SQLITE_OK
         self._denied = self._objection(action, (first or "").lower(), (second or "").lower(), database)

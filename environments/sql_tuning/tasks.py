@@ -1,4 +1,4 @@
-"""Slow queries of several families, on any schema: what is asked and how, never what would help.
+"""Tasks with slow queries of several families, on any schema; they never say what would help.
 
 A task says what its author sees: a query that is slow, and how large new indexes may be. Whether a
 remedy helps is for the database to say.
@@ -12,9 +12,10 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from environments.sql_tuning.generating import NUMBERS, code_of
-from environments.sql_tuning.records import Judgement, Measured
-from environments.sql_tuning.schemas import (
+from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.generating import NUMBERS, code_of
+from mneme.environments.sql_tuning.records import Judgement, Measured
+from mneme.environments.sql_tuning.schemas import (
     AMOUNT_SPREAD,
     DAYS,
     MEDIAN_AMOUNT,
@@ -23,7 +24,6 @@ from environments.sql_tuning.schemas import (
     SEGMENTS,
     Schema,
 )
-from mneme.errors import BadInput
 
 ROWS = 150_000
 WANTED = 2.0
@@ -100,11 +100,11 @@ def story(database_seed: int = 0) -> list[TuningTask]:
 
 
 def judge(task: TuningTask, measured: Measured) -> Judgement:
-    """Tell whether a measurement solves a task: right, fast enough, within the room for indexes."""
+    """Return whether a measurement solves a task: correct, fast enough, and within the index budget."""
     if measured.refused or measured.error or not measured.correct:
         return Judgement(solved=False, why=measured.refused or measured.error or "The result is wrong.")
     if measured.speed_up < task.wanted_speed_up:
-        why = f"{measured.speed_up:.2f} times as fast; {task.wanted_speed_up:g} times is wanted."
+        why = f"{measured.speed_up:.2f} times as fast; {task.wanted_speed_up:g} times is required."
         return Judgement(solved=False, why=why)
     if measured.index_share > task.index_budget:
         why = f"The indexes take {measured.index_share:.0%} of the tables; {task.index_budget:.0%} is free."

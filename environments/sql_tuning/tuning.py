@@ -1,4 +1,4 @@
-"""The query-tuning world: try a solution on a real database, and let the database say what it is worth."""
+"""Query tuning: run a solution on a real database and measure it."""
 
 import statistics
 import threading
@@ -9,10 +9,11 @@ from typing import Literal, Protocol, Self, cast
 
 from sqlglot import exp
 
-from environments.sql_tuning.analysis import analyse
-from environments.sql_tuning.failures import Failed, Refused, Stopped
-from environments.sql_tuning.generating import Row
-from environments.sql_tuning.guard import (
+from mneme.core.errors import BadInput, needs
+from mneme.environments.sql_tuning.analysis import analyse
+from mneme.environments.sql_tuning.failures import Failed, Refused, Stopped
+from mneme.environments.sql_tuning.generating import Row
+from mneme.environments.sql_tuning.guard import (
     Dialect,
     check_preparation,
     check_query,
@@ -20,19 +21,18 @@ from environments.sql_tuning.guard import (
     parse,
     without_explain,
 )
-from environments.sql_tuning.records import ColumnInfo, Limits, Measured, Solution, TableInfo
-from environments.sql_tuning.schemas import Type, find_schema
-from environments.sql_tuning.sqlite import SqliteWorld
-from environments.sql_tuning.tasks import ROWS, TuningTask
-from mneme.errors import BadInput
+from mneme.environments.sql_tuning.records import ColumnInfo, Limits, Measured, Solution, TableInfo
+from mneme.environments.sql_tuning.schemas import Type, find_schema
+from mneme.environments.sql_tuning.sqlite import SqliteWorld
+from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
 
-# Two measurements at once would slow each other: each waits for its turn.
+# Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
 _described: dict[str, list[TableInfo]] = {}  # a made database stays as it is
 
 
-class Trial(Protocol):
-    """A throw-away copy of a database."""
+class DatabaseCopy(Protocol):
+    """A temporary copy of a database."""
 
     def prepare(self, sql: str) -> None: ...
     def ask(self, sql: str) -> tuple[list[Row], float]: ...
@@ -42,7 +42,7 @@ class Trial(Protocol):
 
 
 class World(Protocol):
-    """A database that was made once and stays as it is."""
+    """A database that was created once and does not change."""
 
     key: str
     catalogue: dict[str, dict[str, Type]]
@@ -51,7 +51,7 @@ class World(Protocol):
     def dialect(self) -> Dialect: ...
     @property
     def clock(self) -> Literal["cpu", "wall"]: ...
-    def trial(self, limits: Limits) -> AbstractContextManager[Trial]: ...
+    def copy(self, limits: Limits) -> AbstractContextManager[DatabaseCopy]: ...
     def close(self) -> None: ...
 
 
@@ -105,16 +105,16 @@ class SqlTuning:
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
         if self._world.key not in _described:
-            with self._trial(Limits(seconds=60)) as trial:
-                _described[self._world.key] = [self._table(trial, table) for table in self._world.catalogue]
+            with self._copy(Limits(seconds=60)) as copy:
+                _described[self._world.key] = [self._table(copy, table) for table in self._world.catalogue]
         return [table.model_copy(deep=True) for table in _described[self._world.key]]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
         try:
             query = self._checked_query(sql or self.query)
-            with self._trial() as trial:
-                return trial.plan(query)
+            with self._copy() as copy:
+                return copy.plan(query)
         except (Refused, Stopped, Failed) as reason:
             return f"No plan: {reason}"
 
@@ -122,8 +122,8 @@ class SqlTuning:
         """Count which share of a table's rows a predicate lets through; a bad one raises `BadInput`."""
         query = f"SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table}) FROM {table} WHERE {predicate}"
         try:
-            with self._trial() as trial:
-                rows, _ = trial.ask(self._checked_query(query))
+            with self._copy() as copy:
+                rows, _ = copy.ask(self._checked_query(query))
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
         return float(str(rows[0][0]))
@@ -138,9 +138,9 @@ class SqlTuning:
         measured = Measured(clock=self._world.clock)
         if not self.query:
             raise BadInput("There is no query to compare with.", hint="Open it with `of(task)` or `query=`.")
-        with self._trial() as trial:
+        with self._copy() as copy:
             try:
-                self._measure(trial, solution, measured)
+                self._measure(copy, solution, measured)
             except Refused as refused:
                 measured.refused = str(refused)
             except (Stopped, Failed) as failed:
@@ -150,42 +150,42 @@ class SqlTuning:
     measure = run
 
     @contextmanager
-    def _trial(self, limits: Limits | None = None) -> Iterator[Trial]:
-        with _turn, self._world.trial(limits or self.limits) as trial:
-            yield trial
+    def _copy(self, limits: Limits | None = None) -> Iterator[DatabaseCopy]:
+        with _turn, self._world.copy(limits or self.limits) as copy:
+            yield copy
 
-    def _measure(self, trial: Trial, solution: Solution, measured: Measured) -> None:
+    def _measure(self, copy: DatabaseCopy, solution: Solution, measured: Measured) -> None:
         original = self._checked_query(self.query)
         rewritten = self._checked_query(solution.query or self.query)
         statements = self._checked_statements(solution.statements)
-        measured.table_bytes = trial.size()
-        measured.plan_before = trial.plan(original)
-        expected, measured.baseline_seconds = self._timed(trial, original)
+        measured.table_bytes = copy.size()
+        measured.plan_before = copy.plan(original)
+        expected, measured.baseline_seconds = self._timed(copy, original)
         measured.rows = len(expected)
         for statement in statements:
-            measured.index_bytes += self._prepared(trial, statement)
-        measured.plan_after = trial.plan(rewritten)
-        found, measured.solution_seconds = self._timed(trial, rewritten)
+            measured.index_bytes += self._prepared(copy, statement)
+        measured.plan_after = copy.plan(rewritten)
+        found, measured.solution_seconds = self._timed(copy, rewritten)
         measured.error = differences(expected, found, order_of(original, self.dialect))
         measured.correct = not measured.error
         if measured.correct:
             measured.speed_up = measured.baseline_seconds / max(measured.solution_seconds, 1e-9)
 
-    def _prepared(self, trial: Trial, statement: str) -> int:
+    def _prepared(self, copy: DatabaseCopy, statement: str) -> int:
         """Run a preparatory statement; give the size of the index that it makes."""
-        before = trial.size()
-        trial.prepare(statement)
+        before = copy.size()
+        copy.prepare(statement)
         is_index = isinstance(parse(statement, self.dialect), exp.Create)
-        return max(0, trial.size() - before) if is_index else 0
+        return max(0, copy.size() - before) if is_index else 0
 
-    def _timed(self, trial: Trial, query: str) -> tuple[list[Row], float]:
+    def _timed(self, copy: DatabaseCopy, query: str) -> tuple[list[Row], float]:
         """Run a query several times; give its rows and the median of its seconds."""
-        rows, first = trial.ask(query)
+        rows, first = copy.ask(query)
         seconds = [first]
         while len(seconds) < self.limits.runs and sum(seconds) < self.limits.enough * (
             1 + (len(seconds) < 3)
         ):
-            seconds.append(trial.ask(query)[1])
+            seconds.append(copy.ask(query)[1])
         return rows, statistics.median(seconds)
 
     def _checked_query(self, sql: str) -> str:
@@ -194,7 +194,7 @@ class SqlTuning:
         return query.rstrip("; \n\t")
 
     def _checked_statements(self, statements: list[str]) -> list[str]:
-        """Check every statement before any runs; a wish for a plan is granted anyway."""
+        """Check every statement before any runs; EXPLAIN is removed, since the plan is always returned."""
         if len(statements) > self.limits.statements:
             raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
         for statement in statements:
@@ -204,10 +204,10 @@ class SqlTuning:
                 check_preparation(statement, self.dialect, self._world.catalogue)
         return [statement for statement in statements if not is_explain(statement)]
 
-    def _table(self, trial: Trial, table: str) -> TableInfo:
+    def _table(self, copy: DatabaseCopy, table: str) -> TableInfo:
         names = list(self._world.catalogue[table])
         counted = ", ".join(f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names)
-        (found,), _ = trial.ask(f"SELECT COUNT(*), {counted} FROM {table}")
+        (found,), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {table}")
         columns = [
             ColumnInfo(
                 name=name,
@@ -218,19 +218,15 @@ class SqlTuning:
             )
             for n, name in enumerate(names)
         ]
-        return TableInfo(name=table, rows=int(str(found[0])), columns=columns, indexes=trial.indexes(table))
+        return TableInfo(name=table, rows=int(str(found[0])), columns=columns, indexes=copy.indexes(table))
 
 
 def _world(schema: str, seed: int, rows: int, url: str) -> World:
     found = find_schema(schema)
     if not url:
         return SqliteWorld(found, seed, rows)
-    try:
-        from environments.sql_tuning.postgres import PostgresWorld  # noqa: PLC0415  an optional extra
-    except ImportError as absent:
-        raise BadInput(
-            "PostgreSQL needs the extra `postgres`.", hint="pip install 'mneme[postgres]'"
-        ) from absent
+    with needs("PostgreSQL", "postgres"):
+        from mneme.environments.sql_tuning.postgres import PostgresWorld  # noqa: PLC0415  (an extra)
     return PostgresWorld(found, seed, rows, url)
 
 

@@ -5,10 +5,10 @@ From then on the summary stands in the place of those turns; the next one goes o
 
 from collections.abc import Sequence
 
-from models.asking import ask
-from nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
-from nodes.task_memories.windows import condensed, within
-from prompts.task_memories import Phase, summarise_phase
+from mneme.models.asking.asking import ask
+from mneme.nodes.task_memories.fitting import condensed, within
+from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
+from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
 PHASE = 10
 """Prompts from one summary to the next."""

@@ -6,12 +6,12 @@ are revised every five tasks and merged every twenty.
 
 from collections.abc import Sequence
 
-from nodes.task_memories import insights
-from nodes.task_memories.interface import Held, Task, Trial
-from nodes.task_memories.recollecting import MEMORY, Recollecting, raw
-from nodes.task_memories.windows import shortened
-from prompts.task_memories import explain_failure, extract_key_steps
-from stores.trials import SIMILAR, Insight, Kept
+from mneme.nodes.task_memories import insights
+from mneme.nodes.task_memories.fitting import shortened
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Task
+from mneme.nodes.task_memories.recollecting import MEMORY, Recollecting, raw
+from mneme.prompts.task_memories.task_memories import explain_failure, extract_key_steps
+from mneme.stores.task_memories.trials import SIMILAR, Insight, TrialRecord
 
 SHOWN = 1
 """How many successes, and how many failures, are shown."""
@@ -37,7 +37,7 @@ class GMemory(Recollecting):
             "insights": [each.id for each in used],
         }
 
-    async def found(self, task: Task) -> list[Kept]:
+    async def found(self, task: Task) -> list[TrialRecord]:
         """Return the most relevant success and failure among the nearest task and its neighbours."""
         nearest = await self.means.trials.nearest(task.goal, 1)
         around = [near for each in nearest for near in await self.means.trials.neighbours(each)]
@@ -46,7 +46,7 @@ class GMemory(Recollecting):
         succeeded = [each for each in ranked if each.success][:SHOWN]
         return succeeded + [each for each in ranked if not each.success][:SHOWN]
 
-    async def remember(self, trial: Trial, held: Held) -> None:
+    async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the trial, pay the insights that were used, and revise and merge them when it is time."""
         await super().remember(trial, held)
         await insights.pay(self.means.trials, held.get("insights", []), self.change(trial), trial.success)
@@ -56,13 +56,13 @@ class GMemory(Recollecting):
         if count % insights.MERGED_EVERY == 0:
             await insights.merge(self, trial)
 
-    async def kept(self, trial: Trial) -> Kept:
+    async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return the trajectory with its key steps or the reason why it failed, and its edges."""
         near = await self.means.trials.nearest(trial.task.goal, EDGES, min_score=SIMILAR)
         more = {"neighbours": [each.id for each in near if each.id != trial.id]}
         return raw(trial, trial.task.goal).model_copy(update={**more, **await self._lesson(trial)})
 
-    async def _lesson(self, trial: Trial) -> dict[str, object]:
+    async def _lesson(self, trial: FinishedTask) -> dict[str, object]:
         if not trial.success:
             return {"fail_reason": (await self.ask(explain_failure, self.course(trial))).reason}
         chosen = (await self.ask(extract_key_steps, self.course(trial))).steps
@@ -73,7 +73,7 @@ def _insights(used: Sequence[Insight]) -> list[str]:
     return ["What earlier tasks taught:", *(f"- {each.text}" for each in used)] if used else []
 
 
-def _telling(kept: Kept) -> list[str]:
+def _telling(kept: TrialRecord) -> list[str]:
     if not kept.success:
         return [f"An earlier task that failed. Its goal: {kept.goal}\nWhy it failed: {kept.fail_reason}"]
     return [

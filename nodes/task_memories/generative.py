@@ -1,8 +1,8 @@
 """Generative agents' memory: twice as many successes as are wanted, of which a model keeps the relevant."""
 
-from nodes.task_memories.interface import Task
-from nodes.task_memories.recollecting import Recollecting
-from stores.trials import Kept
+from mneme.nodes.task_memories.interface import Task
+from mneme.nodes.task_memories.recollecting import Recollecting
+from mneme.stores.task_memories.trials import TrialRecord
 
 SHOWN = 1
 """k: how many trials are shown; 2k are rated."""
@@ -13,7 +13,7 @@ class Generative(Recollecting):
 
     name = "generative"
 
-    async def found(self, task: Task) -> list[Kept]:
+    async def found(self, task: Task) -> list[TrialRecord]:
         """Return k of the 2k nearest; of equals, the nearer."""
         nearest = await self.means.trials.nearest(task.goal, 2 * SHOWN, shelf="succeeded")
         rated = [(await self.relevance(task, each), each) for each in nearest]

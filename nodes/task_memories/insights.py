@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
-from nodes.task_memories.interface import Means, Trial
-from prompts.prompt import Answer, Given, Prompt
-from prompts.task_memories import (
+from mneme.nodes.task_memories.interface import FinishedTask, Means
+from mneme.prompts.prompt import Answer, Given, Prompt
+from mneme.prompts.task_memories.task_memories import (
     Alike,
     Merged,
     Operation,
@@ -19,8 +19,8 @@ from prompts.task_memories import (
     merge_insights,
     revise_insights,
 )
-from stores.records import Change
-from stores.trials import Insight, Kept, Trials
+from mneme.stores.ledger.records import Change
+from mneme.stores.task_memories.trials import Insight, TrialRecord, Trials
 
 MOST = 10
 FEWEST_TRIALS = 5
@@ -37,7 +37,7 @@ class Asker(Protocol):
 
     async def ask(self, question: Prompt[Given, Answer], given: Given) -> Answer: ...
 
-    def change(self, trial: Trial) -> Change: ...
+    def change(self, trial: FinishedTask) -> Change: ...
 
 
 async def pay(trials: Trials, used: Sequence[str], change: Change, success: bool) -> None:
@@ -48,7 +48,7 @@ async def pay(trials: Trials, used: Sequence[str], change: Change, success: bool
     await trials.revise(paid, change.model_copy(update={"reason": reason}))
 
 
-async def revise(memory: Asker, trial: Trial) -> None:
+async def revise(memory: Asker, trial: FinishedTask) -> None:
     """Revise the insights by the latest trials, where there are enough of these."""
     trials, change = memory.means.trials, memory.change(trial)
     latest = await trials.latest(REVISED_EVERY)
@@ -105,7 +105,7 @@ def scored(insight: Insight, points: int, change: Change) -> Insight | None:
     return insight.model_copy(update={"score": score, "trials": seen}) if score > 0 else None
 
 
-async def merge(memory: Asker, trial: Trial) -> None:
+async def merge(memory: Asker, trial: FinishedTask) -> None:
     """Merge what is about the same thing: clusters of insights that are each other's nearest."""
     trials, change = memory.means.trials, memory.change(trial)
     for cluster in await trials.clusters():
@@ -127,7 +127,7 @@ def into(
     ]
 
 
-def _telling(kept: Kept) -> str:
+def _telling(kept: TrialRecord) -> str:
     if kept.success:
         return f"Goal: {kept.goal}\nKey steps: {'; '.join(kept.key_steps)}"
     return f"Goal: {kept.goal}\nReached: {kept.reward:.0%}\nWhy it failed: {kept.fail_reason}"

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from models.budget import tokens
-from nodes.context_window import Count
-from nodes.costs import Tally
-from prompts.trajectories import tell
-from stores.ledger import Ledger
-from stores.trials import Trials
+from mneme.models.asking.budget import tokens
+from mneme.nodes.costs import CostCounter
+from mneme.nodes.task_memories.f_context import Count
+from mneme.prompts.task_memories.trajectories import tell
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.task_memories.trials import Trials
 
 Held = dict[str, Any]
 """What a memory knows during a task: plain JSON, part of the graph's state. Empty at the start."""
@@ -48,7 +48,7 @@ class Turn(BaseModel):
         return tell(self.number, self.agent, self.output, self.outcome)
 
 
-class Trial(BaseModel):
+class FinishedTask(BaseModel):
     """A task that has ended: everything that happened, and how well it went (reward 0 to 1)."""
 
     model_config = ConfigDict(frozen=True)
@@ -88,7 +88,7 @@ class Means:
     count: Count = tokens
     team: str = "local"
     roles: Mapping[str, Role] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
+    tally: CostCounter = field(default_factory=CostCounter)
 
 
 class Shown(NamedTuple):
@@ -126,6 +126,6 @@ class TaskMemory(ABC):
         """Take in the newest turn, the last of `turns`."""
         return held
 
-    async def remember(self, trial: Trial, held: Held) -> None:
+    async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep what this task has to teach to others."""
         return

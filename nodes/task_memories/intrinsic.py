@@ -10,15 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from models.asking import Answered
-from nodes.memory_update import Agent, f_memory_update
-from nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, Turn
-from nodes.task_memories.windows import within
-from prompts.intrinsic_memory import Updated
-from prompts.memory_template import empty
-from prompts.trajectories import Told
-from stores.agent_memory import AgentMemory
-from stores.records import Change, Source
+from mneme.models.asking.asking import Answered
+from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
+from mneme.nodes.task_memories.fitting import within
+from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, Turn
+from mneme.prompts.discussion.intrinsic_memory import Updated
+from mneme.prompts.discussion.memory_template import empty
+from mneme.prompts.task_memories.trajectories import Told
+from mneme.stores.discussions.agent_memory import AgentMemory
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Source
 
 SENTENCES = re.compile(r"(?<=\.)\s+")
 LISTING = re.compile(r"valid actions\b", re.IGNORECASE)
@@ -67,7 +68,7 @@ class Intrinsic(TaskMemory):
         return done.answered
 
     def _store(self, agent: str) -> AgentMemory:
-        within_task = ("teams", self.means.team, "task_memory", self.name, self.means.trial)
+        within_task = team_namespace(self.means.team, "task_memory", self.name, self.means.trial)
         return AgentMemory(self.means.ledger, within_task, agent)
 
     def _change(self, reason: str, model: str) -> Change:

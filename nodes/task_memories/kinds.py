@@ -2,16 +2,16 @@
 
 from typing import Literal
 
-from mneme.errors import BadInput
-from nodes.task_memories.chat_dev import ChatDev
-from nodes.task_memories.g_memory import GMemory
-from nodes.task_memories.generative import Generative
-from nodes.task_memories.interface import Means, TaskMemory
-from nodes.task_memories.intrinsic import Intrinsic
-from nodes.task_memories.memory_bank import MemoryBank
-from nodes.task_memories.meta_gpt import MetaGpt
-from nodes.task_memories.none import NoMemory
-from nodes.task_memories.voyager import Voyager
+from mneme.core.errors import BadInput
+from mneme.nodes.task_memories.chat_dev import ChatDev
+from mneme.nodes.task_memories.g_memory import GMemory
+from mneme.nodes.task_memories.generative import Generative
+from mneme.nodes.task_memories.interface import Means, TaskMemory
+from mneme.nodes.task_memories.intrinsic import Intrinsic
+from mneme.nodes.task_memories.memory_bank import MemoryBank
+from mneme.nodes.task_memories.meta_gpt import MetaGpt
+from mneme.nodes.task_memories.none import NoMemory
+from mneme.nodes.task_memories.voyager import Voyager
 
 MemoryName = Literal[
     "none", "meta_gpt", "voyager", "generative", "memory_bank", "chat_dev", "g_memory", "intrinsic"

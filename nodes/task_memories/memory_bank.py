@@ -6,8 +6,8 @@ A turn that is Δt turns old is still seen while exp(-Δt / 5) ≥ 0.3: the last
 import math
 from collections.abc import Sequence
 
-from nodes.task_memories.interface import Held, Shown, Task, Turn
-from nodes.task_memories.voyager import Voyager
+from mneme.nodes.task_memories.interface import Held, Shown, Task, Turn
+from mneme.nodes.task_memories.voyager import Voyager
 
 FADING = 5.0
 THRESHOLD = 0.3

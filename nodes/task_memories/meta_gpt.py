@@ -1,6 +1,6 @@
 """MetaGPT: the raw trajectory and its label, keyed by the goal; the nearest success is shown."""
 
-from nodes.task_memories.recollecting import Recollecting
+from mneme.nodes.task_memories.recollecting import Recollecting
 
 
 class MetaGpt(Recollecting):

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
-from nodes.task_memories.windows import within
+from mneme.nodes.task_memories.fitting import within
+from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
 
 
 class NoMemory(TaskMemory):

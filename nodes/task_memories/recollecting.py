@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from models.asking import ask
-from nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Trial, Turn
-from nodes.task_memories.windows import condensed, shortened, within
-from prompts.prompt import Prompt
-from prompts.task_memories import Comparison, Course, rate_relevance
-from stores.records import Change, Source
-from stores.trials import Kept
+from mneme.models.asking.asking import ask
+from mneme.nodes.task_memories.fitting import condensed, shortened, within
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task, TaskMemory, Turn
+from mneme.prompts.prompt import Prompt
+from mneme.prompts.task_memories.task_memories import Comparison, Course, rate_relevance
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.task_memories.trials import TrialRecord
 
 MEMORY = "memory"
 
@@ -29,37 +29,37 @@ class Recollecting(TaskMemory):
         """Show what was recalled, then the newest turns that fit."""
         return within(self.means, task, str(held.get(MEMORY, "")), turns)
 
-    async def remember(self, trial: Trial, held: Held) -> None:
+    async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the raw trajectory and its label."""
         await self.means.trials.keep(await self.kept(trial), self.change(trial))
 
-    async def found(self, task: Task) -> list[Kept]:
+    async def found(self, task: Task) -> list[TrialRecord]:
         """Return the nearest trial that succeeded."""
         return await self.means.trials.nearest(task.goal, 1, shelf="succeeded")
 
-    async def kept(self, trial: Trial) -> Kept:
+    async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return what is kept of a trial: its trajectory, keyed by the goal."""
         return raw(trial, trial.task.goal)
 
-    def told(self, task: Task, found: Sequence[Kept]) -> str:
+    def told(self, task: Task, found: Sequence[TrialRecord]) -> str:
         """Say what was recalled."""
         texts = [line for each in found for line in telling(each)]
         return shortened(self.means, task, texts)
 
-    def course(self, trial: Trial) -> Course:
+    def course(self, trial: FinishedTask) -> Course:
         """Return a trial as the memory's questions take it."""
         ended = "succeeded" if trial.success else "failed"
         result = f"{ended} after {len(trial.turns)} turns with {trial.reward:.0%} of the goal reached"
         steps = condensed(self.means, [str(turn) for turn in trial.turns])
         return Course(goal=trial.task.goal, result=result, steps=steps)
 
-    async def relevance(self, task: Task, kept: Kept) -> int:
+    async def relevance(self, task: Task, kept: TrialRecord) -> int:
         """Ask how much a trial helps with the task, from 1 to 10."""
         steps = condensed(self.means, kept.key_steps or kept.trajectory)
         given = Comparison(goal=task.goal, other_goal=kept.goal, steps=steps)
         return int((await self.ask(rate_relevance, given)).score)
 
-    def change(self, trial: Trial) -> Change:
+    def change(self, trial: FinishedTask) -> Change:
         """Say why something is written: a trial ended."""
         ended = "a task was done" if trial.success else "a task was not done"
         return Change(reason=ended, actor=self.name, model=self.decided_by, source=Source(tasks=[trial.id]))
@@ -71,9 +71,9 @@ class Recollecting(TaskMemory):
         return self.means.tally.add(question, given, answered)
 
 
-def raw(trial: Trial, key: str) -> Kept:
+def raw(trial: FinishedTask, key: str) -> TrialRecord:
     """Return a trial as it was, to be found by this key."""
-    return Kept(
+    return TrialRecord(
         id=trial.id,
         key=key,
         goal=trial.task.goal,
@@ -84,7 +84,7 @@ def raw(trial: Trial, key: str) -> Kept:
     )
 
 
-def telling(kept: Kept) -> list[str]:
+def telling(kept: TrialRecord) -> list[str]:
     """Say a trial, one text for its heading and one a turn."""
     ended = "succeeded" if kept.success else "failed"
     return [f"An earlier task that {ended}. Its goal: {kept.goal}\nWhat was done:", *kept.trajectory]

@@ -1,9 +1,9 @@
 """Voyager: as MetaGPT, but a trial is found by a summary of its course in at most six sentences."""
 
-from nodes.task_memories.interface import Trial
-from nodes.task_memories.recollecting import Recollecting, raw
-from prompts.task_memories import summarise_trial
-from stores.trials import Kept
+from mneme.nodes.task_memories.interface import FinishedTask
+from mneme.nodes.task_memories.recollecting import Recollecting, raw
+from mneme.prompts.task_memories.task_memories import summarise_trial
+from mneme.stores.task_memories.trials import TrialRecord
 
 
 class Voyager(Recollecting):
@@ -11,7 +11,7 @@ class Voyager(Recollecting):
 
     name = "voyager"
 
-    async def kept(self, trial: Trial) -> Kept:
+    async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return the trajectory, keyed by its summary."""
         answer = await self.ask(summarise_trial, self.course(trial))
         return raw(trial, answer.summary)

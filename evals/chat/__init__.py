@@ -1,0 +1,1 @@
+"""The chatbot and its memory agent: contradictions, long conversations, latency."""

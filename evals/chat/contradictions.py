@@ -1,0 +1,266 @@
+"""The contradiction set: labelled messages upon memories, each run through a memory agent's graph.
+
+A case is one JSON line: `id`, `category`, `preceding` turns, `memories` that are there beforehand,
+the `message`, and what to `expect` (see `scoring.Expected`; nothing means discard). What was done is
+read from the ledger, not from the agent's own report.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mneme.cli.tables import Table
+from mneme.core.errors import BadInput
+from mneme.evals.report import Row, table
+from mneme.evals.scoring import (
+    OPERATIONS,
+    Done,
+    Expected,
+    Pairing,
+    confusion,
+    pair,
+    per_operation,
+    ratio,
+    share,
+)
+
+DEFAULT = Path(__file__).parent / "data" / "contradictions.jsonl"
+OURS = "version 3"
+
+
+class Case(BaseModel):
+    """One labelled message."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    category: str
+    preceding: list[str] = []
+    memories: list[str]
+    message: str = Field(min_length=1)
+    expect: list[Expected]
+
+    @model_validator(mode="after")
+    def _targets_exist(self) -> "Case":
+        for entry in self.expect:
+            if entry.target is not None and entry.target >= len(self.memories):
+                raise ValueError(f"target {entry.target} is not among {len(self.memories)} memories")
+        return self
+
+
+class Scored(BaseModel):
+    """What one system did with one case, and how that compares."""
+
+    case: Case
+    done: list[Done]
+    failed: str = ""
+    pairings: list[Pairing]
+
+    @property
+    def right(self) -> bool:
+        """Say whether everything is as expected: every operation, target and word, and nothing more."""
+        return not self.failed and all(pairing.right for pairing in self.pairings)
+
+    @property
+    def met(self) -> bool:
+        """Say whether everything expected was done; further inserts pass where something is to be stored.
+
+        A set names what must be remembered of a message, not always all that may be.
+        """
+        wrong = [pairing for pairing in self.pairings if not pairing.right]
+        further = all(pairing.expected == "discard" and pairing.actual == "insert" for pairing in wrong)
+        return self.right or (bool(self.case.expect) and not self.failed and further)
+
+
+def load(path: Path) -> list[Case]:
+    """Read a set; a line that is no case is an error that names the line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read the contradiction set {path}: {error}.") from error
+    cases = [_case(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not cases:
+        raise BadInput(f"The contradiction set {path} holds no cases.")
+    if len({case.id for case in cases}) < len(cases):
+        raise BadInput(f"The contradiction set {path} names two cases alike.", "Give each its own id.")
+    return cases
+
+
+def _case(path: Path, number: int, line: str) -> Case:
+    try:
+        return Case.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the line"
+        raise BadInput(f"{path}, line {number} is no case: {where}: {first['msg']}.") from error
+
+
+def score(case: Case, row: Row) -> Scored:
+    """Compare what the journal says was done with what the case expects."""
+    done = [Done.model_validate(op) for op in row["done"]]
+    return Scored(case=case, done=done, failed=row.get("failed", ""), pairings=pair(case.expect, done))
+
+
+def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
+    """Return every figure about one system."""
+    pairings = [pairing for one in scored for pairing in one.pairings]
+    return {
+        "whole": share(sum(one.right for one in scored), len(scored)),
+        "met": share(sum(one.met for one in scored), len(scored)),
+        "failed": sum(bool(one.failed) for one in scored),
+        "operations": per_operation(pairings),
+        "confusion": confusion(pairings),
+        "store_or_discard": _store_or_discard(scored),
+        "conflicts": _conflicts(scored),
+        "target": _among_updates(pairings, "right_target"),
+        "content": _among_writes(pairings),
+        "categories": _by_category(scored),
+    }
+
+
+def _store_or_discard(scored: Sequence[Scored]) -> dict[str, Any]:
+    return share(sum(bool(one.done) == bool(one.case.expect) for one in scored), len(scored))
+
+
+def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
+    """Look at every memory that was there: touched where it must be, left alone where it must be.
+
+    Memories that an expectation permits to be updated, but does not oblige to be, count in neither.
+    """
+    found = touched = spared = untouched = 0
+    for one in scored:
+        must, may = _targets(one.case)
+        updated = {op.target for op in one.done if op.target is not None}
+        found += len(must & updated)
+        touched += len(must)
+        others = set(range(len(one.case.memories))) - must - may
+        spared += len(others - updated)
+        untouched += len(others)
+    return {"found": share(found, touched), "left_alone": share(spared, untouched)}
+
+
+def _targets(case: Case) -> tuple[set[int], set[int]]:
+    """Return the memories that must be updated, and those that may be."""
+    targets = [(e.target, e.operation) for e in case.expect if e.target is not None]
+    must = {target for target, operation in targets if operation == ["update"]}
+    return must, {target for target, _ in targets} - must
+
+
+def _among_updates(pairings: Sequence[Pairing], what: str) -> float | None:
+    updates = [p for p in pairings if p.expected == p.actual == "update"]
+    return ratio(sum(getattr(p, what) for p in updates), len(updates))
+
+
+def _among_writes(pairings: Sequence[Pairing]) -> float | None:
+    """Return how often the words are right where operation and target are."""
+    writes = [p for p in pairings if p.actual in p.accepted and p.actual != "discard" and p.right_target]
+    return ratio(sum(p.right_content for p in writes), len(writes))
+
+
+def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
+    categories = dict.fromkeys(one.case.category for one in scored)
+    return {
+        category: share(sum(one.right for one in of), len(of)) | {"met": sum(one.met for one in of)}
+        for category in categories
+        for of in [[one for one in scored if one.case.category == category]]
+    }
+
+
+def tables(summaries: dict[str, dict[str, Any]]) -> list[Table]:
+    """Return the tables that compare the systems."""
+    return [_overall(summaries), _operations(summaries), _confusions(summaries), _categories(summaries)]
+
+
+def _overall(summaries: dict[str, dict[str, Any]]) -> Table:
+    decisions = {system: _decisions(summary) for system, summary in summaries.items()}
+    columns = ["", *next(iter(decisions.values()))]
+    rows = [[system, *figures.values()] for system, figures in decisions.items()]
+    return table("Contradiction set: share of cases and of decisions that are right", columns, rows)
+
+
+def _decisions(summary: dict[str, Any]) -> dict[str, str]:
+    return {
+        "wholly right": percent(summary["whole"]["share"]),
+        "95 %": interval(summary["whole"]),
+        "all expected done": percent(summary["met"]["share"]),
+        "store or discard": percent(summary["store_or_discard"]["share"]),
+        "conflicts found": percent(summary["conflicts"]["found"]["share"]),
+        "others left alone": percent(summary["conflicts"]["left_alone"]["share"]),
+        "right target": percent(summary["target"]),
+        "right words": percent(summary["content"]),
+    }
+
+
+def _operations(summaries: dict[str, dict[str, Any]]) -> Table:
+    names = [(op, figure) for op in OPERATIONS for figure in ("precision", "recall", "f1")]
+    columns = ["", *(f"{op} {figure}" for op, figure in names)]
+    rows = [
+        [system, *(percent(summary["operations"][op][figure]) for op, figure in names)]
+        for system, summary in summaries.items()
+    ]
+    return table("Precision, recall and F1 of each operation", columns, rows)
+
+
+def _confusions(summaries: dict[str, dict[str, Any]]) -> Table:
+    pairs = [(expected, actual) for expected in OPERATIONS for actual in OPERATIONS]
+    columns = ["expected → done", *(f"{expected} → {actual}" for expected, actual in pairs)]
+    rows = [
+        [system, *(summary["confusion"][expected][actual] for expected, actual in pairs)]
+        for system, summary in summaries.items()
+    ]
+    return table("Confusion: operations expected and done", columns, rows)
+
+
+def _categories(summaries: dict[str, dict[str, Any]]) -> Table:
+    categories = {system: summary["categories"] for system, summary in summaries.items()}
+    first = next(iter(categories.values()))
+    rows = [
+        [name, first[name]["cases"], *(_right_and_met(of[name]) for of in categories.values())]
+        for name in first
+    ]
+    title = "Cases wholly right by category; in brackets: all expected done, further inserts let pass"
+    return table(title, ["", "cases", *categories], rows)
+
+
+def _right_and_met(of: dict[str, Any]) -> str:
+    return str(of["right"]) if of["right"] == of["met"] else f"{of['right']} ({of['met']})"
+
+
+def plot_whole(summaries: dict[str, dict[str, Any]], axes: Axes) -> None:
+    """Draw the share of cases wholly right with its interval, one bar a system."""
+    names = list(summaries)[::-1]
+    wholes = [summaries[name]["whole"] for name in names]
+    shares = [100 * whole["share"] for whole in wholes]
+    errors = [
+        [100 * (whole["share"] - whole["low"]) for whole in wholes],
+        [100 * (whole["high"] - whole["share"]) for whole in wholes],
+    ]
+    axes.barh(names, shares, xerr=errors, color="tab:blue", ecolor="black", capsize=3)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("cases wholly right (%), 95 % Wilson interval")
+
+
+def plot_categories(summaries: dict[str, dict[str, Any]], axes: Axes) -> None:
+    """Draw one system's share of cases wholly right by category."""
+    system = OURS if OURS in summaries else next(iter(summaries))
+    categories = dict(reversed(summaries[system]["categories"].items()))
+    axes.barh(list(categories), [100 * one["share"] for one in categories.values()], color="tab:green")
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(f"cases wholly right (%), {system}")
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def interval(of: dict[str, Any]) -> str:
+    return "–" if of["low"] is None else f"{100 * of['low']:.0f}–{100 * of['high']:.0f} %"
+
+
+def as_row(done: Sequence[Done], **more: Any) -> Row:
+    """Make a journal row of what was done."""
+    return {"done": [json.loads(op.model_dump_json()) for op in done], **more}

@@ -1,0 +1,196 @@
+"""LoCoMo: how much of the evidence for a question the ledger's search finds among raw turns.
+
+Each turn is a record in the real ledger, with its speaker and its session's date in the text, in one
+namespace a conversation. Recall at k is the benchmark's: the share of a question's evidence turns
+among the first k found, averaged over questions. Questions whose evidence is not in the conversation
+are left out (the benchmark counts them as 1).
+
+Where a language model answers, the chatbot's own question `reply` is put to it with the turns found
+and the benchmark's request for a short phrase. Adversarial questions are a choice of two, as in the
+benchmark: `Not mentioned in the conversation` or the trap (`adversarial_answer`), in an order drawn
+per question; right is an answer that chooses the first or says that it is not mentioned.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from pydantic import BaseModel, Field
+
+from mneme.core.settings import settings
+from mneme.evals.answering import Identity, identify
+from mneme.evals.chat.locomo_data import Conversation, Question, answer_score, chosen, find, load, put
+from mneme.evals.chat.locomo_tables import DEPTHS, MODES, Mode, report, tokens
+from mneme.evals.measuring import temporary_ledger
+from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, Out
+from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
+from mneme.models.asking.asking import SEED, ask
+from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.prompts.chat.chatbot import Turn as Given
+from mneme.prompts.chat.chatbot import reply
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change, Hit, Write
+
+SHOWN = 10
+"""Turns that the chatbot is shown, as the paper's baselines show."""
+
+
+class Options(BaseModel):
+    """What to run: the benchmark's file, who answers from what, and where results go."""
+
+    data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
+    chatbot: Chatbot = "auto"
+    answer_from: Mode = Field("hybrid", description="The search whose first ten turns are shown.")
+    embedder: EmbedderName = ""
+    out: Out = RUNS
+    fresh: Fresh = False
+
+
+class LastQueryKept:
+    """An embedder that keeps the last query, so that a second search shows the time without embedding."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimension = embedder.name, embedder.dimension
+        self.embed_documents = embedder.embed_documents
+        self._embedder = embedder
+        self._last: tuple[str, list[float]] = ("", [])
+
+    async def embed_query(self, text: str) -> list[float]:
+        if self._last[0] != text:
+            self._last = (text, await self._embedder.embed_query(text))
+        return self._last[1]
+
+    def forget(self) -> None:
+        self._last = ("", [])
+
+
+@dataclass
+class Setup:
+    """What every question is put to."""
+
+    ledger: Ledger
+    embedder: LastQueryKept
+    journal: Journal
+    who: Identity
+    answer_from: Mode
+
+
+@dataclass
+class Case:
+    """One question, with the turns that answer it and the namespace of its conversation."""
+
+    name: str
+    question: Question
+    evidence: list[str]
+    namespace: tuple[str, str]
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Search for every question in every mode, answer where a language model can, and report."""
+    path = find(options.data)
+    conversations = load(path)
+    who = await identify(options.chatbot)
+    embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
+    configuration = {
+        "data": file_digest(path),
+        "chatbot": who.model_dump(),
+        "answer_from": options.answer_from,
+        "embedder": embedder.name,
+        "seed": SEED,
+    }
+    journal = open_journal(options.out, "locomo", configuration, fresh=options.fresh)
+    async with temporary_ledger(embedder) as ledger:
+        await _run(conversations, Setup(ledger, embedder, journal, who, options.answer_from), progress)
+    return report(conversations, journal, who, embedder.name)
+
+
+async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:
+    cases = list(_cases(conversations))
+    for conversation in conversations:
+        await _store(conversation, setup.ledger)
+    for number, case in enumerate(cases):
+        for mode in MODES:
+            await _look_up(case, mode, setup)
+        if setup.who.is_model:
+            await _answer(case, setup)
+        progress(number + 1, len(cases), case.name)
+
+
+def _cases(conversations: Sequence[Conversation]) -> Iterator[Case]:
+    for conversation in conversations:
+        for number, question in enumerate(conversation.questions):
+            evidence = conversation.evidence_of(question)
+            yield Case(f"{conversation.sample_id}/{number}", question, evidence, _namespace(conversation))
+
+
+def _namespace(conversation: Conversation) -> tuple[str, str]:
+    return "locomo", conversation.sample_id
+
+
+async def _store(conversation: Conversation, ledger: Ledger) -> None:
+    """Put every turn into the ledger and search once, so that the first question pays for nothing."""
+    change = Change(reason="an utterance of the benchmark", actor="locomo")
+    namespace = _namespace(conversation)
+    writes = [
+        Write(
+            event="insert",
+            namespace=namespace,
+            key=turn.dia_id,
+            value={"speaker": turn.speaker, "date": turn.date},
+            text=turn.wording,
+            change=change,
+        )
+        for turn in conversation.turns
+    ]
+    await ledger.write(writes)
+    for mode in MODES:
+        await ledger.search(namespace, "warm up", mode=mode)
+
+
+async def _look_up(case: Case, mode: Mode, setup: Setup) -> None:
+    """Search twice: with the question's embedding yet to be made, then with it known."""
+    name = f"{case.name}/{mode}"
+    if name in setup.journal:
+        return
+    setup.embedder.forget()
+    hits, with_embedding = await _timed(case, mode, setup)
+    _, without = await _timed(case, mode, setup)
+    texts = [hit.version.text for hit in hits]
+    row = {
+        "category": case.question.category,
+        "evidence": case.evidence,
+        "found": [hit.version.key for hit in hits],
+        "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
+        "seconds_with_embedding": with_embedding,
+        "seconds_without_embedding": without,
+    }
+    setup.journal.add(name, row)
+
+
+async def _timed(case: Case, mode: Mode, setup: Setup) -> tuple[list[Hit], float]:
+    started = perf_counter()
+    hits = await setup.ledger.search(case.namespace, case.question.question, limit=DEPTHS[-1], mode=mode)
+    return hits, perf_counter() - started
+
+
+async def _answer(case: Case, setup: Setup) -> None:
+    """Have the chatbot's question answered from the first turns found, and score the answer."""
+    name = f"{case.name}/answer"
+    if name in setup.journal:
+        return
+    found = setup.journal[f"{case.name}/{setup.answer_from}"]["found"][:SHOWN]
+    versions = [await setup.ledger.get(case.namespace, key) for key in found]
+    given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
+    started = perf_counter()
+    answered = await ask(reply, given, setup.who.responder)
+    answer = chosen(case.name, case.question, answered.value)
+    row = {
+        "category": case.question.category,
+        "answer": answered.value,
+        "score": answer_score(case.question, answer),
+        "responder": answered.responder,
+        "prompt_tokens": answered.prompt_tokens,
+        "seconds": perf_counter() - started,
+    }
+    setup.journal.add(name, row)

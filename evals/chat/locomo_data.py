@@ -1,0 +1,192 @@
+"""LoCoMo's conversations and questions, read from the user's own copy, and its scores for answers.
+
+LoCoMo (Maharana et al., ACL 2024; CC BY-NC 4.0) is not shipped: `--data` or MNEME_DATA says where it is.
+"""
+
+import re
+import string
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
+
+from mneme.core.errors import BadInput
+from mneme.core.settings import settings
+
+WHOLE = 10
+"""Conversations that the whole benchmark has."""
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."
+NOT_MENTIONED = "Not mentioned in the conversation"
+REQUEST = "Answer with a short phrase, in exact words of the memories whenever possible. Short answer:"
+
+_TURN_ID = re.compile(r"D\d+:\d+")
+_LETTER = re.compile(r"(?:\(|^)([ab])(?:\)|\W*$)")
+_SESSION = re.compile(r"session_(\d+)")
+
+
+class Turn(BaseModel):
+    """One utterance; `date` is its session's."""
+
+    speaker: str
+    dia_id: str
+    text: str
+    blip_caption: str = ""
+    date: str = ""
+
+    @property
+    def wording(self) -> str:
+        """Say who said what when, as the benchmark's own retrieval units do."""
+        photo = f" [shares a photo: {self.blip_caption}]" if self.blip_caption else ""
+        return f"{self.speaker} ({self.date}): {self.text}{photo}"
+
+
+class Question(BaseModel):
+    """One question; `evidence` names the turns that answer it."""
+
+    question: str
+    category: int = Field(ge=1, le=5)
+    answer: str = ""
+    adversarial_answer: str = ""
+    evidence: list[str]
+
+    @field_validator("answer", "adversarial_answer", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        return str(value) if isinstance(value, int | float) else value
+
+    @field_validator("evidence")
+    @classmethod
+    def _one_each(cls, value: list[str]) -> list[str]:
+        """Take entries apart that name several turns: the file has `D8:6; D9:17`."""
+        return list(dict.fromkeys(turn for entry in value for turn in _TURN_ID.findall(entry)))
+
+
+class Conversation(BaseModel):
+    """A conversation over many sessions, with its questions."""
+
+    sample_id: str
+    turns: list[Turn] = Field(min_length=1)
+    questions: list[Question] = Field(alias="qa")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or not isinstance(raw.get("conversation"), dict):
+            raise ValueError("each conversation needs `sample_id`, `qa` and `conversation`")  # noqa: TRY004  (as below)
+        return raw | {"turns": _turns(raw["conversation"])}
+
+    def evidence_of(self, question: Question) -> list[str]:
+        """Return the turns that answer a question; none where one of them is not in the conversation."""
+        known = {turn.dia_id for turn in self.turns}
+        return question.evidence if known.issuperset(question.evidence) else []
+
+
+def _turns(sessions: dict[str, Any]) -> list[Any]:
+    numbers = sorted(int(found[1]) for name in sessions if (found := _SESSION.fullmatch(name)))
+    return [turn for number in numbers for turn in _session(sessions, f"session_{number}")]
+
+
+def _session(sessions: dict[str, Any], name: str) -> list[Any]:
+    turns, date = sessions[name], {"date": sessions.get(f"{name}_date_time", "")}
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        raise ValueError(f"{name} is no list of turns")
+    return [turn | date for turn in turns]
+
+
+def find(given: Path | None) -> Path:
+    """Return LoCoMo's file: the path itself, or `locomo*.json` in it or in its folder `locomo`."""
+    place = given or settings().data
+    if place is None:
+        raise BadInput("LoCoMo's data is not shipped.", HINT)
+    if not place.is_dir():
+        return place
+    found = sorted([*place.glob("locomo*.json"), *place.glob("locomo/locomo*.json")])
+    if not found:
+        raise BadInput(f"There is no locomo*.json in {place}.", HINT)
+    return found[0]
+
+
+def load(path: Path) -> list[Conversation]:
+    """Read the benchmark's file, or say where it is not in the benchmark's format."""
+    try:
+        conversations = TypeAdapter(list[Conversation]).validate_json(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", HINT) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise BadInput(f"{path} is not in LoCoMo's format: {where}: {first['msg']}.", HINT) from error
+    if not conversations:
+        raise BadInput(f"{path} holds no conversation.", HINT)
+    if len({conversation.sample_id for conversation in conversations}) < len(conversations):
+        raise BadInput(f"{path} names two conversations alike.", HINT)
+    if not any(c.evidence_of(question) for c in conversations for question in c.questions):
+        raise BadInput(f"{path} names no turn that answers any question.", HINT)
+    return conversations
+
+
+def put(name: str, question: Question) -> str:
+    """Put a question as the benchmark does: a date for temporal ones, a choice for adversarial ones."""
+    if question.category == 2:
+        return f"{question.question} Use DATE of CONVERSATION to answer with an approximate date. {REQUEST}"
+    if question.category == 5:
+        first, second = _options(name, question)
+        return f"{question.question} Select the correct answer: (a) {first} (b) {second}. {REQUEST}"
+    return f"{question.question} {REQUEST}"
+
+
+def chosen(name: str, question: Question, answer: str) -> str:
+    """Return what an answer says: of an adversarial question, the option that it selects."""
+    if question.category != 5:
+        return answer
+    letters = set(_LETTER.findall(answer.lower()))
+    if len(letters) != 1:
+        return answer
+    return _options(name, question)["ab".index(letters.pop())]
+
+
+def _options(name: str, question: Question) -> tuple[str, str]:
+    """Return the two options in an order drawn for this question, the same in every run."""
+    trap = question.adversarial_answer or question.answer
+    return (NOT_MENTIONED, trap) if Random(name).random() < 0.5 else (trap, NOT_MENTIONED)  # noqa: S311
+
+
+def answer_score(question: Question, prediction: str) -> float:
+    """Score an answer as the benchmark does (`task_eval/evaluation.py`).
+
+    Token F1 of stemmed words; for multi-hop the mean over the answer's parts of the best part given;
+    for open-domain against the part of the answer before `;`; for adversarial 1 where the prediction
+    says that it is not mentioned.
+    """
+    if question.category == 5:
+        said = prediction.lower()
+        return float("no information available" in said or "not mentioned" in said)
+    if question.category == 1:
+        parts = [token_f1(prediction, answer) for answer in question.answer.split(",")]
+        return sum(parts) / len(parts)
+    if question.category == 3:
+        return _f1(prediction, question.answer.split(";")[0])
+    return _f1(prediction, question.answer)
+
+
+def token_f1(prediction: str, answer: str) -> float:
+    """Return the F1 of the comma-separated part of a prediction that fits one answer best."""
+    return max(_f1(part, answer) for part in prediction.split(","))
+
+
+def _f1(prediction: str, answer: str) -> float:
+    given, wanted = _stems(prediction), _stems(answer)
+    same = sum((Counter(given) & Counter(wanted)).values())
+    return 2 * same / (len(given) + len(wanted)) if same else 0.0
+
+
+def _stems(text: str) -> list[str]:
+    """Normalise as the benchmark: no case, punctuation or articles (`and` among them), Porter's stems."""
+    bare = text.lower().translate(str.maketrans("", "", string.punctuation))
+    words = re.sub(r"\b(a|an|the|and)\b", " ", bare).split()
+    stemmer = import_module("snowballstemmer").stemmer("porter")  # imported by name: it ships no types
+    return list(stemmer.stemWords(words))

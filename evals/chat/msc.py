@@ -1,0 +1,248 @@
+"""Table 1 of the paper (§3.2) with today's agents and models, and the contradiction set.
+
+The six tests run over two sessions through the real chatbot and memory agent, on a fresh ledger, with
+each version of the memory agent (§3.1). The paper argues (§2.4) that classification metrics miss what
+updates do to stored content; so the contradiction set scores the resulting memories, not only the choice
+of operation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel, Field
+
+from mneme.core.errors import BadAnswer, PromptTooLong
+from mneme.core.settings import settings
+from mneme.evals.answering import Identity, identify
+from mneme.evals.chat import baselines, contradictions, table_1
+from mneme.evals.chat.contradictions import Case, as_row, score, summarise
+from mneme.evals.measuring import temporary_ledger
+from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
+from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, open_journal
+from mneme.evals.scoring import Done
+from mneme.graphs import chatbot, memory_agent
+from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2
+from mneme.models.asking.asking import SEED
+from mneme.models.embedding.embedders import open_embedder
+from mneme.nodes.chat.context import ChatContext, MemoryContext
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.users.inbox import Inbox, Message
+from mneme.stores.users.memories import Memory, UserMemories
+
+Agent = CompiledStateGraph[Any, Any, Any, Any]
+VERSIONS: dict[int, StateGraph[Any, Any, Any, Any]] = {
+    1: memory_agent_v1.builder,
+    2: memory_agent_v2.builder,
+    3: memory_agent.builder,
+}
+NOON = "2026-03-02T12:00:00+00:00"
+"""The time of every message, so that a run can be repeated."""
+LIMIT = 1000
+"""More memories than any case leads to."""
+
+
+class Options(BaseModel):
+    """What to run, who answers, and where results go."""
+
+    data: Path | None = Field(None, description="Labelled messages, as JSON Lines; default: the shipped.")
+    chatbot: Chatbot = "auto"
+    memory_agent: MemoryAgent = "auto"
+    versions: list[Literal[1, 2, 3]] = Field(
+        [3, 2, 1], min_length=1, description="Version of the memory agent."
+    )
+    embedder: EmbedderName = ""
+    out: Out = RUNS
+    fresh: Fresh = False
+
+
+@dataclass
+class Setup:
+    """What every message is put to."""
+
+    ledger: Ledger
+    chatbot: Identity
+    memory_agent: Identity
+
+    @property
+    def store(self) -> LedgerStore:
+        return LedgerStore(self.ledger)
+
+    def context(self, user: str) -> ChatContext:
+        return ChatContext(
+            user=user, chatbot=self.chatbot.responder, memory_agent=self.memory_agent.responder
+        )
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Run table 1 and the contradiction set with each version of the memory agent, and the baselines."""
+    data = options.data or contradictions.DEFAULT
+    cases = contradictions.load(data)
+    embedder = await open_embedder(options.embedder or settings().embedder)
+    chatbot, agent = await identify(options.chatbot), await identify(options.memory_agent)
+    configuration = {
+        "data": file_digest(data),
+        "chatbot": chatbot.model_dump(),
+        "memory_agent": agent.model_dump(),
+        "embedder": embedder.name,
+        "seed": SEED,
+    }
+    journal = open_journal(options.out, "msc", configuration, fresh=options.fresh)
+    async with temporary_ledger(embedder) as ledger:
+        await _run(options.versions, cases, Setup(ledger, chatbot, agent), journal, progress)
+    played = await baselines.play(cases, embedder)
+    return _report(options.versions, cases, journal, played, agent)
+
+
+async def _run(
+    versions: Sequence[int], cases: Sequence[Case], setup: Setup, journal: Journal, progress: Progress
+) -> None:
+    total, done = len(versions) * (len(cases) + 1), 0
+    for version in versions:
+        name = f"version {version}"
+        if f"table 1/{name}" not in journal:
+            journal.add(f"table 1/{name}", {"tests": await _table_1(version, setup)})
+        for case in cases:
+            if f"{name}/{case.id}" not in journal:
+                journal.add(f"{name}/{case.id}", await _contradict(version, case, setup))
+            done += 1
+            progress(done, total, f"{name}: {case.id}")
+
+
+async def _table_1(version: int, setup: Setup) -> list[Row]:
+    """Chat through the paper's two sessions; after each reply the memory agent takes what waits."""
+    store, context = setup.store, setup.context(f"table-1-version-{version}")
+    chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=store)
+    agent = VERSIONS[version].compile(store=store)
+    rows = []
+    for test in table_1.TESTS:
+        thread = f"{context.user}-session-{test.session}"
+        said = await chat.ainvoke(
+            {"messages": [HumanMessage(test.message)]},
+            {"configurable": {"thread_id": thread}},
+            context=context,
+        )
+        row = await _remember(agent, await _waiting(setup, context.user), context, setup)
+        rows.append(row | {"test": test.name, "message": test.message, "reply": said["messages"][-1].text})
+    return rows
+
+
+async def _waiting(setup: Setup, user: str) -> Message:
+    """Return the message that the chatbot handed over last; those that failed before wait with it."""
+    *_, waiting = await Inbox(setup.ledger).pending(user)
+    return waiting
+
+
+async def _contradict(version: int, case: Case, setup: Setup) -> Row:
+    """Put the case's memories into a namespace of its own, and its message to the memory agent."""
+    context = setup.context(f"version-{version}-{case.id}")
+    memories = UserMemories(setup.ledger, context.user)
+    change = Change(reason="known before the message", actor="msc")
+    for number, content in enumerate(case.memories):
+        await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
+    message = Message(message=case.message, message_id=case.id, preceding=case.preceding, time=NOON)
+    return await _remember(VERSIONS[version].compile(store=setup.store), message, context, setup)
+
+
+async def _remember(agent: Agent, message: Message, context: ChatContext, setup: Setup) -> Row:
+    """Run the memory agent on a message, and read from the ledger what it did."""
+    given = MemoryContext(user=context.user, memory_agent=context.memory_agent)
+    before = await _memories(setup, context.user)
+    outcome: dict[str, Any] = {}
+    failed, started = "", perf_counter()
+    try:
+        outcome = await agent.ainvoke(message, context=given)
+    except (BadAnswer, PromptTooLong) as error:
+        failed = str(error)
+    seconds = perf_counter() - started
+    after = await _memories(setup, context.user)
+    return as_row(
+        _changes(before, after),
+        before=list(before.values()),
+        after=list(after.values()),
+        failed=failed,
+        seconds=seconds,
+        route=outcome.get("route", ""),
+        rationale=outcome.get("rationale", ""),
+        operations=outcome.get("operations", []),
+        responder=outcome.get("model", ""),
+    )
+
+
+async def _memories(setup: Setup, user: str) -> dict[str, str]:
+    """Return the user's memories by key, oldest first."""
+    listed = await UserMemories(setup.ledger, user).list(limit=LIMIT)
+    return {remembered.key: remembered.memory.content for remembered in listed}
+
+
+def _changes(before: dict[str, str], after: dict[str, str]) -> list[Done]:
+    numbers = {key: number for number, key in enumerate(before)}
+    inserted = [Done(operation="insert", content=text) for key, text in after.items() if key not in before]
+    return inserted + [
+        Done(operation="update", target=numbers[key], before=before[key], content=text)
+        for key, text in after.items()
+        if before.get(key, text) != text
+    ]
+
+
+def _report(
+    versions: Sequence[int],
+    cases: Sequence[Case],
+    journal: Journal,
+    played: dict[str, dict[str, Row]],
+    agent: Identity,
+) -> Report:
+    names = [f"version {version}" for version in versions]
+    tests = {name: journal[f"table 1/{name}"]["tests"] for name in names}
+    rows = {name: {case.id: journal[f"{name}/{case.id}"] for case in cases} for name in names}
+    summaries = {
+        name: summarise([score(case, of[case.id]) for case in cases]) for name, of in (rows | played).items()
+    }
+    plot = draw(
+        journal.path.with_suffix(".png"),
+        f"Contradiction set: {len(cases)} labelled messages",
+        str(agent),
+        partial(contradictions.plot_whole, summaries),
+        partial(contradictions.plot_categories, summaries),
+    )
+    return Report(
+        name="msc",
+        answered_by=str(agent),
+        raw=journal.path,
+        rows=journal.rows,
+        summary={"table_1": _tests_right(tests), "contradictions": summaries},
+        tables=[
+            *(table_1.show(f"Table 1 with {name}, {agent}", of) for name, of in tests.items()),
+            *contradictions.tables(summaries),
+        ],
+        plots=[plot],
+        notes=_notes(summaries, agent),
+    )
+
+
+def _tests_right(tests: dict[str, list[Row]]) -> dict[str, list[bool]]:
+    return {
+        name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, rows, strict=True)]
+        for name, rows in tests.items()
+    }
+
+
+def _notes(summaries: dict[str, Any], agent: Identity) -> list[str]:
+    failed = {name: summary["failed"] for name, summary in summaries.items() if summary["failed"]}
+    notes = [
+        "The baselines see the set first: their similarity threshold is the best one for this very set.",
+        *(f"{name}: {count} messages failed for want of a usable answer." for name, count in failed.items()),
+    ]
+    if not agent.is_model:
+        notes.append("Answered by rules: no language model took part, and these figures stand for none.")
+        notes.append("The versions share their rules, so how they differ here says little about models.")
+    return notes

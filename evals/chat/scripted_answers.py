@@ -1,0 +1,120 @@
+"""Valid answers to every question of the chat and its memory agents, for the Ollama double.
+
+They are fixed, so that a run measures what is around the model: of the similar memories, the one that
+names the old breed is in conflict, and the agents with tools call one tool once, then answer.
+"""
+
+import re
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+from mneme.evals.chat.hot_path import SYSTEM as HOT_PATH
+from mneme.evals.doubles.ollama import Answer, Reply
+from mneme.prompts.chat.chatbot import reply
+from mneme.prompts.chat.memory_agent import (
+    check_conflict,
+    compose_memories,
+    rewrite_memory,
+    route_message,
+    route_upsert,
+)
+
+MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
+FACT = "Max is a Labrador mix."
+OLD = "golden retriever"
+MEMORIES = [
+    "The user's dog Max, a golden retriever, loves playing fetch.",
+    "Max gets anxious during thunderstorms.",
+    "Max lives with the user's sister Emily in Portland.",
+    "Max sleeps on the sofa in the afternoon.",
+    "Max is afraid of the vacuum cleaner.",
+    "Max goes to the vet on Hawthorne Street.",
+    "Max knows how to open the garden gate.",
+    "Max eats salmon on Fridays.",
+    "Max likes to swim in the river.",
+    "Max and the neighbour's cat ignore each other.",
+]
+SPOKEN = "Noted: Max is a Labrador mix, and he still loves playing fetch."
+
+Json = dict[str, Any]
+
+
+def answer(body: Json) -> Answer:
+    """Answer a chat request as a model would that never errs."""
+    if body.get("tools"):
+        return _with_tools(body)
+    return _ANSWERS[str(body["messages"][0]["content"])](str(body["messages"][-1]["content"]))
+
+
+def prompt_tokens(body: Json) -> int:
+    """Estimate what a request makes the model read: four characters a token, tools included."""
+    words = "".join(str(message.get("content", "")) for message in body["messages"])
+    tools = str(body["tools"]) if body.get("tools") else ""
+    return ceil((len(words) + len(tools)) / 4)
+
+
+def is_chat(body: Json) -> bool:
+    """Say whether a request belongs to a chat that a person waits for, and not to a memory agent."""
+    system = str(body["messages"][0]["content"])
+    return system == reply.system or system.startswith(HOT_PATH)
+
+
+def _between(tag: str, text: str) -> str:
+    found = re.search(rf"<{tag}[^>]*>\n?(.*?)\n?</{tag}>", text, re.DOTALL)
+    return found[1] if found else ""
+
+
+def _composed(user: str) -> Json:
+    memory = {
+        "content": FACT,
+        "quote": _between("message", user),
+        "kind": "semantic",
+        "entities": ["Max"],
+        "relations": ["Max | is a | Labrador mix"],
+    }
+    return {"memories": [memory]}
+
+
+def _checked(user: str) -> Json:
+    if OLD in _between("memory", user):
+        return {"rationale": "Max cannot be both breeds.", "relation": "conflict"}
+    return {"rationale": "It says nothing about the breed.", "relation": "unrelated"}
+
+
+def _rewritten(user: str) -> Json:
+    memory = _between("memory", user).replace(f"a {OLD}", "a Labrador mix")
+    return {"content": f"{memory} His breed was corrected.", "entities": ["Max"], "relations": []}
+
+
+def _upserted(user: str) -> Json:
+    return {"rationale": "Memory 0 is about the same dog.", "route": "update", "index": 0}
+
+
+def _with_tools(body: Json) -> Reply:
+    """Update the memory that names the old breed, by the tool that can; then speak."""
+    if body["messages"][-1]["role"] == "tool":
+        return Reply(SPOKEN)
+    function = body["tools"][-1]["function"]
+    wanted = function["parameters"]["properties"]
+    shown = "\n".join(str(message["content"]) for message in body["messages"])
+    place = re.search(rf"^\[(\S+)\]:? .*{OLD}", shown, re.MULTILINE)
+    given = {
+        "content": MEMORIES[0].replace(f"a {OLD}", "a Labrador mix"),
+        "quote": MESSAGE,
+        "context": "The user corrected it.",
+        "index": int(place[1]) if place and place[1].isdigit() else -1,
+        "memory_id": place[1] if place else "",
+    }
+    arguments = {name: given[name] for name in wanted}
+    return Reply(tool_calls=({"name": function["name"], "arguments": arguments},))
+
+
+_ANSWERS: dict[str, Callable[[str], Answer]] = {
+    route_message.system: lambda user: {"rationale": "It corrects a fact.", "route": "store"},
+    compose_memories.system: _composed,
+    check_conflict.system: _checked,
+    rewrite_memory.system: _rewritten,
+    route_upsert.system: _upserted,
+    reply.system: lambda user: SPOKEN,
+}

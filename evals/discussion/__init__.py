@@ -1,0 +1,1 @@
+"""Discussions of a design task, with and without structured memories."""

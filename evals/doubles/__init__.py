@@ -1,0 +1,1 @@
+"""Servers that tests and latency runs talk to in place of real ones."""

@@ -1,0 +1,1 @@
+"""The ledger beside other vector stores."""

@@ -1,0 +1,1 @@
+"""Household tasks: MiTa beside its baselines and ablations."""

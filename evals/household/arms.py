@@ -1,0 +1,205 @@
+"""Who plays in the household evaluation: the arms of the paper's tables and figure, and one episode played.
+
+Every arm plays the same episodes. A weaker role under `rules` (figure 3b) is one whose decisions go, with
+probability `LAPSES`, to a possible action drawn at random; with language models it is the model named.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from mneme.environments.household.bound import lower_bound
+from mneme.environments.household.episode import Episode
+from mneme.evals.report import Row
+from mneme.graphs import mita
+from mneme.graphs.baselines import coela, mhp, proagent
+from mneme.nodes.household.context import HouseholdContext
+
+LAPSES = 0.1
+"""Share of a weaker role's decisions that are drawn at random."""
+
+Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
+METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
+GRAPHS: dict[Method, Any] = {"MHP": mhp, "LLM": mita, "CoELA": coela, "ProAgent": proagent, "MiTa": mita}
+COUNTED = (
+    "conflicts", "redundant", "lost_steps", "forestalled", "messages",
+    "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks",
+)  # fmt: skip
+WINDOW = 10
+"""Latest steps and actions that a member reports and is shown (the paper gives no figure)."""
+NARROW = 3
+"""The narrower window at which the ablation of the summary is played once more."""
+STEPS_OF_GRAPH = 5_000
+"""Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A method with a number of agents, who answers, and what is taken away or made weaker."""
+
+    method: Method
+    agents: int
+    member: str = "rules"
+    manager: str = "rules"
+    allocation: bool = True
+    summary: bool = True
+    member_lapses: float = 0.0
+    manager_lapses: float = 0.0
+    window: int = WINDOW
+    opened: bool = False
+    """Whether every container is open from the start: informed of what is inside, where nobody else is."""
+
+    @property
+    def name(self) -> str:
+        """Return how the paper's tables call it."""
+        if self.method != "MiTa":
+            return self.method
+        missing = {"allocation": self.allocation, "summary": self.summary}
+        return next((f"w/o {part}" for part, kept in missing.items() if not kept), "MiTa")
+
+    @property
+    def key(self) -> str:
+        """Return what tells this arm's rows from another's."""
+        who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
+        lapses = f", lapses {self.member_lapses}/{self.manager_lapses}" if self.is_weakened else ""
+        window = f", window {self.window}" if self.window != WINDOW else ""
+        opened = ", all open" if self.opened else ""
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}"
+
+    @property
+    def who(self) -> str:
+        """Return who answers for this arm's team, in words."""
+        who = self.member if self.member == self.manager else f"{self.member}, manager {self.manager}"
+        return f"{self.agents} agents, {who}"
+
+    @property
+    def is_weakened(self) -> bool:
+        return bool(self.member_lapses or self.manager_lapses)
+
+    def context(self, episode: Episode) -> HouseholdContext:
+        """Return what the graph runs with."""
+        alone = self.method == "LLM"
+        return HouseholdContext(
+            member=self.member,
+            manager=self.manager,
+            allocation=self.allocation and not alone,
+            summary=self.summary and not alone,
+            member_lapses=self.member_lapses,
+            manager_lapses=self.manager_lapses,
+            window=self.window,
+            seed=episode.seed,
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles).
+
+    `narrow` holds MiTa with a narrower window, and the same without the summary; `opened` is MiTa informed of
+    what containers hold.
+    """
+
+    arms: list[Arm]
+    models: list[Arm]
+    weaker: list[Arm]
+    narrow: list[Arm] = field(default_factory=list)
+    opened: Arm | None = None
+
+    @property
+    def every(self) -> list[Arm]:
+        """Return each arm once, in the order of the tables."""
+        others = [] if self.opened is None else [self.opened]
+        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker, *self.narrow, *others]))
+
+    @property
+    def ablations(self) -> list[Arm]:
+        """Return the arms that lack a part."""
+        return [arm for arm in self.arms if arm.name.startswith("w/o")]
+
+    @property
+    def main(self) -> list[Arm]:
+        """Return the arms of table 1."""
+        return [arm for arm in self.arms if arm not in self.ablations]
+
+    @property
+    def base(self) -> Arm | None:
+        """Return MHP with one agent, against which efficiency improves."""
+        return next((arm for arm in self.arms if (arm.name, arm.agents) == ("MHP", 1)), None)
+
+    @property
+    def mita(self) -> Arm | None:
+        """Return MiTa with the most agents."""
+        return max((arm for arm in self.arms if arm.name == "MiTa"), key=lambda arm: arm.agents, default=None)
+
+    @property
+    def windows(self) -> list[tuple[Arm, Arm]]:
+        """Return MiTa and the same without the summary, at each window, the narrowest first."""
+        whole, without = self.mita, next((a for a in self.arms if a.name == "w/o summary"), None)
+        usual = [(whole, without)] if whole and without else []
+        return [*zip(self.narrow[::2], self.narrow[1::2], strict=True), *usual]
+
+    @property
+    def pairs(self) -> list[tuple[Arm, Arm]]:
+        """Return MiTa beside each rival and ablation of its size."""
+        found = [arm for arm in self.arms if arm.name == "MiTa"]
+        return [
+            (one, other)
+            for one in found
+            for other in self.arms
+            if one.agents == other.agents and one != other
+        ]
+
+
+def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manager: str) -> list[Arm]:
+    """Return the arms of tables 1 and 2: those of the chosen methods that the paper has at each size."""
+    made = [
+        Arm(method, count, member, manager)
+        for count in sorted(agents)
+        for method in (("MHP", "LLM") if count == 1 else ("MHP", "CoELA", "ProAgent", "MiTa"))
+        if method in methods
+    ]
+    largest = max(agents)
+    if "MiTa" in methods and largest > 1:
+        made.append(Arm("MiTa", largest, member, manager, allocation=False))
+        made.append(Arm("MiTa", largest, member, manager, summary=False))
+    return made
+
+
+def narrow_arms(mita: Arm) -> list[Arm]:
+    """Return MiTa with a narrower window, and the same without the summary."""
+    return [replace(mita, window=NARROW), replace(mita, window=NARROW, summary=False)]
+
+
+def all_open(episode: Episode) -> Episode:
+    """Return an episode with every container open from the start."""
+    containers = [thing.id for thing in episode.things if thing.category == "container"]
+    return episode.model_copy(update={"open": containers})
+
+
+def bound(episode: Episode) -> Row:
+    """Return the oracle's bound of an episode with so many agents."""
+    least = lower_bound(episode)
+    return {"agents": len(episode.starts), "episode": episode.id, "bound": least.steps, "kind": least.kind}
+
+
+async def play(arm: Arm, episode: Episode) -> Row:
+    """Play one episode with one arm, to success or to the world's limit of steps."""
+    begun = time.perf_counter()
+    episode = all_open(episode) if arm.opened else episode
+    graph = GRAPHS[arm.method].builder.compile()
+    given: Any = {"episode": episode.model_dump(mode="json")}
+    result = await graph.ainvoke(given, {"recursion_limit": STEPS_OF_GRAPH}, context=arm.context(episode))
+    return {
+        "arm": arm.key,
+        "method": arm.name,
+        "agents": arm.agents,
+        "episode": episode.id,
+        "category": episode.category,
+        "seed": episode.seed if episode.source == "generated" else None,
+        "steps": result["steps"],
+        "success": result["success"],
+        "placed": [start.placed for start in episode.starts],
+        **{name: result["counters"].get(name, 0) for name in COUNTED},
+        "seconds": time.perf_counter() - begun,
+    }

@@ -1,0 +1,243 @@
+"""Tables 1 and 2 and figure 3 of the MiTa paper, measured in the symbolic household world.
+
+Every method plays the same seeded episodes, at least 20 per cell, or with `--data` the C-WAH episode files
+of a folder. Beside each result stand the paper's number and the oracle's bound. Episodes run in parallel,
+one process per core; with a language model one after the other, since its server is the bottleneck and the
+gate that spares it is one per process.
+
+The world is a symbolic one after measured rules, not Unity, and the generated apartments are not C-WAH's:
+compare differences between methods, not a cell with the paper's cell. A start that no episode records
+(the third agent's) is placed by a seeded rule; the rows and the notes say how many.
+
+The rules were tuned on episodes that were looked at (`TUNED_ON` in `evals/household/notes.py`); the default
+seeds are others. The ablation of the summary is played at two windows, since the window decides its worth;
+and MiTa once more with every container open, which shows where the gap to the oracle comes from.
+
+Figure 3b wants a weaker model for members or manager. With `--weak-model` it is that one. Under `rules` a
+weaker role is one whose decisions go in `LAPSES` of the cases to a possible action drawn at random.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from mneme.core.errors import BadInput
+from mneme.environments.household import Episode, load_episode
+from mneme.environments.household.generator import generate
+from mneme.evals.answering import Identity, identify
+from mneme.evals.household.arms import (
+    COUNTED,
+    LAPSES,
+    METHODS,
+    Arm,
+    Method,
+    Plan,
+    bound,
+    narrow_arms,
+    play,
+    table_arms,
+)
+from mneme.evals.household.paper import CATEGORIES
+from mneme.evals.household.tables import report
+from mneme.evals.options import RUNS, Fresh, Out
+from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
+
+QUICK = 3
+"""Episodes per category of a short run."""
+
+
+class Options(BaseModel):
+    """Which episodes, with how many agents, by which methods, and who answers."""
+
+    episodes: int = Field(20, ge=1, description="Generated episodes of each category.")
+    agents: list[Annotated[int, Field(ge=1, le=4)]] = Field(
+        [1, 2, 3], min_length=1, description="Number of agents.", json_schema_extra={"option": "agents"}
+    )
+    methods: list[Method] = Field(list(METHODS), min_length=1, description="Method of the paper's table 1.")
+    models: list[str] = Field(
+        ["auto"], min_length=1, description="Who answers: auto, rules, …; a second one: figure 3a."
+    )
+    manager_model: str = Field("", description="Who answers for the manager; default: as --model.")
+    weak_model: str = Field("", description="The weaker model of figure 3b.")
+    data: Path | None = Field(None, description="A folder of C-WAH episode files, to play instead.")
+    seed: int = Field(7000, ge=0, description="The first episode's seed.")
+    jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
+    out: Out = RUNS
+    fresh: Fresh = False
+    quick: bool = Field(False, description="A short run: 3 episodes of each category.")
+
+    @property
+    def count(self) -> int:
+        return min(self.episodes, QUICK) if self.quick else self.episodes
+
+
+class Responders(BaseModel):
+    """Who answers for whom, settled once for the whole run."""
+
+    members: list[Identity]
+    manager: Identity
+    weak: Identity | None
+
+    @property
+    def uses_model(self) -> bool:
+        named = [*self.members, self.manager, *([self.weak] if self.weak else [])]
+        return any(each.is_model for each in named)
+
+    def __str__(self) -> str:
+        if self.manager == self.members[0]:
+            return str(self.manager)
+        return f"members {self.members[0]}, manager {self.manager}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one process does at a time: play an episode with an arm, or bound it where there is none."""
+
+    arm: Arm | None
+    episode: Episode
+
+    @property
+    def key(self) -> str:
+        who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
+        return f"{who} | {self.episode.id}"
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Play what is not played yet, in parallel, and report; an interrupted run goes on where it stopped."""
+    responders = await _responders(options)
+    plan = _plan(options, responders)
+    journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
+    cases = await asyncio.to_thread(_cases, options, plan)
+    waiting = [case for case in cases if case.key not in journal]
+    done = len(cases) - len(waiting)
+    progress(done, len(cases), "going on" if done else "starting")
+    async for key, row in _finished(waiting, _jobs(options, responders)):
+        done += 1
+        progress(done, len(cases), str(journal.add(key, row).get("arm", "bounds")))
+    rows = [_with_bound(journal, case) for case in cases if case.arm is not None]
+    return report(rows, plan, journal, str(responders), has_model=responders.uses_model)
+
+
+def _cases(options: Options, plan: Plan) -> list[Case]:
+    episodes = {count: _episodes(options, count) for count in options.agents}
+    bounds = [Case(None, episode) for each in episodes.values() for episode in each]
+    return bounds + [Case(arm, episode) for arm in plan.every for episode in episodes[arm.agents]]
+
+
+def _with_bound(journal: Journal, case: Case) -> Row:
+    """Set the bound of the same episode and team beside a result."""
+    least = journal[Case(None, case.episode).key]
+    return journal[case.key] | {"bound": least["bound"], "bound_kind": least["kind"]}
+
+
+async def _responders(options: Options) -> Responders:
+    members = [await identify(model) for model in options.models]
+    manager = await identify(options.manager_model) if options.manager_model else members[0]
+    weak = await identify(options.weak_model) if options.weak_model else None
+    return Responders(members=members, manager=manager, weak=weak)
+
+
+def _configuration(options: Options, responders: Responders) -> Row:
+    """Return what makes results comparable; more episodes, arms or sizes join the same journal."""
+    files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}
+    return {"responders": responders.model_dump(), "files": files, "lapses": LAPSES, "counted": COUNTED}
+
+
+def _plan(options: Options, responders: Responders) -> Plan:
+    arms = table_arms(
+        options.agents, options.methods, responders.members[0].responder, responders.manager.responder
+    )
+    mita = [arm for arm in arms if arm.name == "MiTa"]
+    models = [
+        replace(arm, member=each.responder, manager=each.responder)
+        for each in responders.members[1:]
+        for arm in mita
+    ]
+    plan = Plan(arms, mita + models, _weaker(mita[-1:], responders))
+    if not plan.ablations:
+        return plan
+    return replace(plan, narrow=narrow_arms(mita[-1]), opened=replace(mita[-1], opened=True))
+
+
+def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
+    """Return figure 3b's arms: MiTa, weaker members, a weaker manager, both weaker."""
+    made = []
+    for arm in mita:
+        for member, manager in ((False, False), (True, False), (False, True), (True, True)):
+            made.append(_weakened(arm, member, manager, responders.weak))
+    return made
+
+
+def _weakened(arm: Arm, member: bool, manager: bool, weak: Identity | None) -> Arm:
+    if weak is not None:
+        return replace(
+            arm,
+            member=weak.responder if member else arm.member,
+            manager=weak.responder if manager else arm.manager,
+        )
+    return replace(arm, member_lapses=LAPSES * member, manager_lapses=LAPSES * manager)
+
+
+def _episodes(options: Options, agents: int) -> list[Episode]:
+    """Return the episodes; the same ones whatever the number of agents."""
+    if options.data is not None:
+        return [load_episode(path, agents, options.seed) for path in _files(options.data)]
+    return [
+        generate(seed, category, agents)
+        for category in CATEGORIES
+        for seed in range(options.seed, options.seed + options.count)
+    ]
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return a folder's episode files. Raises BadInput where it has none."""
+    found = sorted(folder.glob("*.json")) if folder.is_dir() else [folder]
+    if not found or not all(path.is_file() for path in found):
+        raise BadInput(
+            f"--data {folder}: no episode files (*.json) there.", "Name a folder of C-WAH episodes."
+        )
+    return found
+
+
+def _jobs(options: Options, responders: Responders) -> int:
+    return options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
+
+
+async def _finished(cases: Sequence[Case], jobs: int) -> AsyncIterator[tuple[str, Row]]:
+    """Run the cases in so many processes; yield each result as soon as it is there."""
+    async with _pool(jobs) as pool:
+        loop = asyncio.get_running_loop()
+        runs = [loop.run_in_executor(pool, _work, case) for case in cases]
+        for run in runs:
+            run.add_done_callback(_failure_seen)
+        for finished in asyncio.as_completed(runs):
+            yield await finished
+
+
+def _failure_seen(run: asyncio.Future[tuple[str, Row]]) -> None:
+    """Retrieve a failure that nobody waits for, or asyncio warns: the first one has ended the run."""
+    if not run.cancelled():
+        run.exception()
+
+
+@asynccontextmanager
+async def _pool(jobs: int) -> AsyncIterator[ProcessPoolExecutor]:
+    """Open a pool of fresh processes; what waits in it is dropped when the run is interrupted."""
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _work(case: Case) -> tuple[str, Row]:
+    row = asyncio.run(play(case.arm, case.episode)) if case.arm else bound(case.episode)
+    return case.key, row

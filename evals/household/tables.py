@@ -1,0 +1,212 @@
+"""The household evaluation's tables and the figures of its summary."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from mneme.cli.tables import Table
+from mneme.evals.household.arms import COUNTED, Arm, Plan
+from mneme.evals.household.notes import notes_of
+from mneme.evals.household.paper import FIGURE_3B, TABLE_2, paper_steps
+from mneme.evals.household.plots import plots
+from mneme.evals.household.results import COLUMNS, Difference, Results
+from mneme.evals.measuring import p_cell
+from mneme.evals.report import Journal, Report, Row, table
+
+
+def report(rows: Sequence[Row], plan: Plan, journal: Journal, answered_by: str, *, has_model: bool) -> Report:
+    """Make the report of a finished run."""
+    results = Results(rows)
+    return Report(
+        name="household",
+        answered_by=answered_by,
+        raw=journal.path,
+        rows=list(rows),
+        summary=_summary(results, plan),
+        tables=_tables(results, plan),
+        plots=plots(results, plan, journal, answered_by),
+        notes=notes_of(results, plan, has_model=has_model),
+    )
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _tables(results: Results, plan: Plan) -> list[Table]:
+    return [
+        _table_1(results, plan),
+        *([_table_2(results, plan.mita, plan.ablations)] if plan.mita and plan.ablations else []),
+        *([_window_table(results, plan)] if plan.narrow else []),
+        *([_pairs_table(results, plan)] if plan.pairs else []),
+        _course_table(results, plan.arms),
+        _cost_table(results, plan.arms),
+        *([_roles_table(results, plan)] if plan.weaker else []),
+    ]
+
+
+def _table_1(results: Results, plan: Plan) -> Table:
+    rows: list[list[object]] = []
+    for arm in plan.main:
+        rows.append([f"{arm.agents} {arm.name}", *(_cell(results, arm, plan.base, c) for c in COLUMNS)])
+        rows.append(["  paper", *(_paper_cell(arm, column) for column in COLUMNS)])
+    for agents, arm in {arm.agents: arm for arm in plan.arms}.items():
+        bounds = (results.bound(arm, column) for column in COLUMNS)
+        rows.append([f"{agents} bound", *("–" if one is None else f"{one:.1f}" for one in bounds)])
+    title = "Table 1: agents and method: average steps L, 95 % interval, improvement EI on MHP alone"
+    return table(title, ["", *COLUMNS], rows)
+
+
+def _cell(results: Results, arm: Arm, base: Arm | None, column: str) -> str:
+    steps = results.steps(arm, column)
+    if steps is None:
+        return "–"
+    gain = None if base is None or arm == base else results.improvement(arm, base, column)
+    return str(steps) if gain is None else f"{steps}\n{gain:+.0%}"
+
+
+def _paper_cell(arm: Arm, column: str) -> str:
+    steps, alone = (paper_steps(name, n, column) for name, n in ((arm.name, arm.agents), ("MHP", 1)))
+    if steps is None or alone is None:
+        return "–"
+    gain = (alone - steps) / max(alone, steps)
+    return f"{steps:.1f}" if gain == 0 else f"{steps:.1f} {gain:+.0%}"
+
+
+def _table_2(results: Results, mita: Arm, ablations: Sequence[Arm]) -> Table:
+    rows = []
+    for arm in (mita, *ablations):
+        gap = None if arm == mita else results.difference(arm, mita)
+        cells = [
+            results.steps(arm),
+            f"{gap.mean:+.1f}" if gap else "–",
+            _verdict(gap) if gap else "–",
+            TABLE_2[arm.name],
+            f"{TABLE_2[arm.name] - TABLE_2['MiTa']:+.1f}" if arm != mita else "–",
+        ]
+        rows.append([arm.name, *cells])
+    columns = ["", "steps", "more than MiTa", "p", "paper", "more, paper"]
+    title = f"Table 2: ablations, {mita.agents} agents, symbolic observation, window {mita.window}"
+    return table(title, columns, rows)
+
+
+def _window_table(results: Results, plan: Plan) -> Table:
+    """Compare MiTa with and without the summary, by how many steps members report themselves."""
+    rows: list[list[object]] = []
+    for whole, without in plan.windows:
+        gap = results.difference(without, whole)
+        cells = [
+            results.steps(whole),
+            results.steps(without),
+            *([f"{gap.mean:+.1f}", _verdict(gap)] if gap else []),
+        ]
+        rows.append([f"window {whole.window}", *cells])
+    columns = ["", "MiTa", "w/o summary", "more than MiTa", "p"]
+    return table("Table 2, further: steps without the summary, by window", columns, rows)
+
+
+def _verdict(gap: Difference) -> str:
+    return p_cell(gap.p) if gap.is_clear else f"{p_cell(gap.p)}, not clear"
+
+
+def _pairs_table(results: Results, plan: Plan) -> Table:
+    rows = [
+        [
+            f"{mita.agents} {rival.name}",
+            *(_gap(results, mita, rival, column) for column in COLUMNS),
+            _record(results, mita, rival),
+        ]
+        for mita, rival in plan.pairs
+    ]
+    title = "MiTa's steps less a rival's over the same episodes: below 0: ahead (* interval without 0)"
+    return table(title, ["", *COLUMNS, "ahead / behind"], rows)
+
+
+def _gap(results: Results, mita: Arm, rival: Arm, column: str) -> str:
+    gap = results.difference(mita, rival, column)
+    if gap is None:
+        return "–"
+    star = "*" if gap.mean.is_clear else ""
+    value, _, half = f"{gap.mean:+.1f}".partition(" ")
+    return f"{value}{star}\n{half}".strip()
+
+
+def _record(results: Results, mita: Arm, rival: Arm) -> str:
+    gap = results.difference(mita, rival)
+    return "–" if gap is None else f"{gap.ahead} / {gap.behind}\np={p_cell(gap.p)}"
+
+
+def _course_table(results: Results, arms: Sequence[Arm]) -> Table:
+    columns = ["", "success", "× bound", "conflicts", "steps lost", "plans forestalled"]
+    columns += ["redundant visits", "messages"]
+    names = ("conflicts", "lost_steps", "forestalled", "redundant", "messages")
+    rows = [
+        [
+            f"{arm.agents} {arm.name}",
+            f"{fmean(row['success'] for row in results.cell(arm)):.0%}",
+            f"{over:.2f}",
+            *(f"{results.count(arm, name):.1f}" for name in names),
+        ]
+        for arm in arms
+        if (over := results.over_bound(arm)) is not None
+    ]
+    return table("What happens in an episode, on average", columns, rows)
+
+
+def _cost_table(results: Results, arms: Sequence[Arm]) -> Table:
+    columns = ["", "model calls", "prompt tokens", "reply tokens", "repaired", "fell back", "seconds"]
+    names = ("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds")
+    rows = [
+        [f"{arm.agents} {arm.name}", *(f"{results.count(arm, name):.1f}" for name in names)]
+        for arm in arms
+        if results.cell(arm)
+    ]
+    return table("What an episode costs, on average", columns, rows)
+
+
+def _roles_table(results: Results, plan: Plan) -> Table:
+    rows: list[list[object]] = [["3a " + arm.who, results.steps(arm), None, None] for arm in plan.models]
+    full = plan.weaker[0]
+    papers = (None, *FIGURE_3B.values())
+    for label, arm, paper in zip(("MiTa", *FIGURE_3B), plan.weaker, papers, strict=True):
+        gap = results.difference(arm, full) if arm != full else None
+        more = f"{gap.mean:+.1f}" if gap else None
+        rows.append([f"3b {label}", results.steps(arm), more, None if paper is None else f"{paper:+.1f}"])
+    return table("Figure 3: who answers", ["", "steps", "more than MiTa", "paper"], rows)
+
+
+# ---------------------------------------------------------------- the summary
+
+
+def _summary(results: Results, plan: Plan) -> dict[str, Any]:
+    return {
+        "arms": {arm.key: _figures(results, arm, plan.base) for arm in plan.every},
+        "pairs": {
+            f"{mita.agents} agents, MiTa - {rival.name}": {
+                column: {"mean": gap.mean.value, "half": gap.mean.half, "p": gap.p}
+                for column in COLUMNS
+                if (gap := results.difference(mita, rival, column)) is not None
+            }
+            for mita, rival in plan.pairs
+        },
+    }
+
+
+def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
+    cells = {
+        column: {
+            "steps": steps.value,
+            "half": steps.half,
+            "episodes": steps.n,
+            "improvement": results.improvement(arm, base, column) if base else None,
+            "paper": paper_steps(arm.name, arm.agents, column),
+            "bound": results.bound(arm, column),
+        }
+        for column in COLUMNS
+        if (steps := results.steps(arm, column)) is not None
+    }
+    return {
+        "cells": cells,
+        "over_bound": over.value if (over := results.over_bound(arm)) else None,
+        "success": fmean(row["success"] for row in results.cell(arm)),
+        **{name: results.count(arm, name) for name in COUNTED},
+    }

@@ -1,0 +1,1 @@
+"""Learning of knowledge cards, and retrieval from very many of them."""

@@ -1,0 +1,207 @@
+"""Measure retrieval from very many knowledge cards, flat and by clusters, beside plain vector search.
+
+Each query is asked of Qdrant Edge directly (the nearest vectors, no history, no weights) and of the
+cards one after the other, in one process, so that the ratio of the two holds whatever else the machine
+does. The embedding is not part of any time. Beside the latency stands how often the weights over the
+most similar cards give what the weights over all cards would, and, once there are clusters, how many of
+the flat retrieval's cards are still found.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from mneme.core.settings import settings
+from mneme.evals.engine import corpus as engine_corpus
+from mneme.evals.engine.corpus import QUERIES, Corpus
+from mneme.evals.engine.engines import LookUpEmbedder, RawEdge
+from mneme.evals.measuring import latency, seconds_of, temporary_ledger
+from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
+from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
+from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.cards.card import Card, Lesson, Outcome
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.ranking import derived, ranking
+from mneme.stores.cards.settings import CardSettings
+from mneme.stores.ledger.records import Change
+
+LIMIT = 5
+PROBED = (1, 2, 4, 8, 16, 32)
+TARGET_AT, TARGET_MS = 20_000, 10.0
+AT_ONCE = 50
+LEARNED = Change(reason="learned", actor="monitor")
+
+
+class Options(BaseModel):
+    """What to measure, and where results go."""
+
+    sizes: list[Positive] = Field([20_000, 50_000], min_length=1, description="Number of cards.")
+    embedder: EmbedderName = ""
+    out: Out = RUNS
+    fresh: Fresh = False
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Measure at every size, and report them together."""
+    embedder = await open_embedder(options.embedder or settings().embedder)
+    configuration: Row = {"embedder": embedder.name, "queries": QUERIES, "limit": LIMIT}
+    journal = open_journal(options.out, "cards_scale", configuration, fresh=options.fresh)
+    waiting = [size for size in options.sizes if str(size) not in journal]
+    for number, size in enumerate(waiting):
+        corpus = engine_corpus.load(await engine_corpus.make(size, embedder, options.out))
+        journal.add(str(size), await measure(corpus))
+        progress(number + 1, len(waiting), f"{size} cards")
+    return report([journal[str(size)] for size in options.sizes], journal, embedder.name)
+
+
+async def measure(corpus: Corpus) -> Row:
+    """Measure one corpus in a folder of its own that is removed again."""
+    with TemporaryDirectory(prefix="mneme-cards-") as folder:
+        raw = RawEdge(corpus, Path(folder) / "raw")
+        await raw.open()
+        await raw.insert()
+        async with temporary_ledger(LookUpEmbedder(corpus)) as ledger:
+            row = await _measured(corpus, raw, KnowledgeCards(ledger, "scale"))
+        await raw.close()
+        return row
+
+
+async def _measured(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> Row:
+    took = await seconds_of(_learn(corpus, cards))
+    await cards.retrieve(corpus.asked[0], LIMIT)  # indexes the weights' fields
+    flat, row = await _asked(corpus, raw, cards)
+    everything = {card.id: card for card in await cards.records.list()}
+    row |= {"cards": len(everything), "learn_s": took, "agreement": _agreement(corpus, everything, flat)}
+    row["cluster_s"] = await seconds_of(cards.clusters.make())
+    usual, row["probed"] = cards.settings, []
+    for probed in PROBED:
+        cards.settings = usual.model_copy(update={"probed": probed})
+        found, timed = await _asked(corpus, raw, cards)
+        row["probed"].append({"probed": probed, "recall": _recall(found, flat), **timed})
+    return row
+
+
+async def _learn(corpus: Corpus, cards: KnowledgeCards) -> None:
+    """Make every sentence a card, of different confidence and success."""
+    chance = random.Random(0)  # noqa: S311 (a corpus, not a secret)
+
+    async def learn(number: int, text: str) -> None:
+        first = Outcome(task=f"t{number}", success=True, confidence=chance.uniform(0.4, 1))
+        made = await cards.create(Lesson(claim=text), first, change=LEARNED)
+        if number % 3 == 0:
+            more = Outcome(task=f"u{number}", success=chance.random() < 0.8)
+            await cards.reinforce(made.card.id, more, change=LEARNED)
+
+    numbered = list(enumerate(corpus.texts))
+    for start in range(0, len(numbered), AT_ONCE):
+        await asyncio.gather(*(learn(n, text) for n, text in numbered[start : start + AT_ONCE]))
+
+
+async def _asked(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> tuple[list[list[str]], Row]:
+    """Ask every query of both; return what the cards gave, and how long each took."""
+    found, theirs, ours = [], [], []
+    for number, text in enumerate(corpus.asked):
+        start = time.perf_counter()
+        await raw.search(number, None, LIMIT)
+        between = time.perf_counter()
+        hits = await cards.retrieve(text, LIMIT)
+        theirs.append(between - start)
+        ours.append(time.perf_counter() - between)
+        found.append([hit.card.id for hit in hits])
+    return found, {**latency("raw", theirs), **latency("cards", ours)}
+
+
+def _agreement(corpus: Corpus, cards: dict[str, Card], flat: Sequence[Sequence[str]]) -> float:
+    """Return the share of found cards that the weights over all cards would have found as well."""
+    limits, now = CardSettings(), time.time() / 86_400
+    rows, ids, standing = [], [], []
+    for row, text in enumerate(corpus.texts):
+        card = cards[Lesson(claim=text).card_id]
+        if card.shelf == "active":
+            factors = {"confidence": card.confidence, **derived(card, limits)}
+            rows.append(row)
+            ids.append(card.id)
+            standing.append(sum(ranking(limits).parts(0.0, factors, now, now).values()))
+    best = []
+    for query in corpus.queries:
+        scores = 0.40 * (corpus.vectors[rows] @ query) + np.array(standing)
+        best.append([ids[n] for n in np.argsort(-scores)[:LIMIT]])
+    return _recall(flat, best)
+
+
+def _recall(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> float:
+    pairs = zip(found, truth, strict=True)
+    return float(np.mean([len({*some} & {*wanted}) / len(wanted) for some, wanted in pairs]))
+
+
+def report(rows: list[Row], journal: Journal, embedder: str) -> Report:
+    """Report what was measured, and whether it reaches the target."""
+    columns = (
+        "cards",
+        "learn s",
+        "raw p50 ms",
+        "raw p95",
+        "cards p50 ms",
+        "cards p95",
+        "p95 ×",
+        "as over all",
+    )
+    flat = [
+        [
+            *(row["cards"], row["learn_s"], row["raw_p50_ms"], row["raw_p95_ms"]),
+            *(row["cards_p50_ms"], row["cards_p95_ms"], _ratio(row), row["agreement"]),
+        ]
+        for row in rows
+    ]
+    clustered = [
+        [
+            row["cards"],
+            row["cluster_s"],
+            each["probed"],
+            each["recall"],
+            each["cards_p50_ms"],
+            each["cards_p95_ms"],
+        ]
+        for row in rows
+        for each in row["probed"]
+    ]
+    targets = against_targets(rows)
+    tables = [
+        table(f"Flat retrieval of {LIMIT} by the paper's weights, beside plain vector search", columns, flat),
+        table(
+            "By clusters: recall is against the flat retrieval",
+            ("cards", "clustering s", "clusters probed", "recall", "p50 ms", "p95"),
+            clustered,
+        ),
+        table("Targets", ("target", "measured", "reached"), targets, figures=False),
+    ]
+    notes = [
+        f"Vectors of {embedder}; beyond {engine_corpus.REAL} cards those of the first ones, moved a little.",
+        f"The weights rank the {CardSettings().candidates} most similar cards; “as over all” is how often "
+        "that gives a card that the weights over all cards give as well.",
+    ]
+    summary = {"rows": rows, "targets": targets}
+    return Report("cards_scale", "no model", journal.path, rows, summary, tables, [], notes)
+
+
+def _ratio(row: Row) -> float:
+    return float(row["cards_p95_ms"] / row["raw_p95_ms"])
+
+
+def against_targets(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """Compare the latency with its target, at the size that the target is for."""
+    return [
+        (
+            f"p95 at {row['cards']} cards under {TARGET_MS:g} ms",
+            f"{row['cards_p95_ms']:.3g}",
+            "yes" if row["cards_p95_ms"] < TARGET_MS else "no",
+        )
+        for row in rows
+        if row["cards"] == TARGET_AT
+    ]

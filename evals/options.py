@@ -1,0 +1,40 @@
+"""Options that several evaluations have.
+
+An evaluation's `Options` make its command line: a field `context_tokens` is `--context-tokens`, and a list
+`sizes` is `--size`, which may be repeated. In `json_schema_extra`, `option` gives another name, and
+`variable` an environment variable that sets the option.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+RUNS = Path("runs")
+
+Agents = Annotated[
+    str,
+    Field(
+        description="Who answers for all agents: auto, rules, ollama:MODEL, …",
+        json_schema_extra={"variable": "MNEME_AGENTS"},
+    ),
+]
+Chatbot = Annotated[
+    str,
+    Field(
+        description="Who replies: auto, rules, ollama:MODEL, …",
+        json_schema_extra={"variable": "MNEME_CHATBOT"},
+    ),
+]
+MemoryAgent = Annotated[
+    str,
+    Field(
+        description="Who decides what is remembered: auto, rules, ollama:MODEL, …",
+        json_schema_extra={"variable": "MNEME_MEMORY_AGENT"},
+    ),
+]
+EmbedderName = Annotated[str, Field(description="Embedder of the ledger; default: the settings'.")]
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Out = Annotated[Path, Field(description="Folder of raw results and plots.")]
+Fresh = Annotated[bool, Field(description="Start anew instead of going on.")]

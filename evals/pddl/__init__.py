@@ -1,0 +1,1 @@
+"""Planning problems with each memory, beside the paper's table."""

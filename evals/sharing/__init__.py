@@ -1,0 +1,1 @@
+"""Memory Sharing: the paper's tables, and the speed of the retriever."""

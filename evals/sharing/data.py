@@ -1,0 +1,192 @@
+"""Questions with standard answers for nine agents, split as in the paper's A.3, with nothing in two splits.
+
+20 % of each agent's items are archived in the pool before the run, of 40 % only the questions are asked to
+grow it, 40 % are the test. Which item goes where is drawn by seed. Items whose questions or whose answers are
+nearly the same, whichever agents they belong to, go into one split together: an answer that is already in the
+pool would be no test.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rapidfuzz import fuzz, process
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from mneme.core.errors import BadInput
+from mneme.evals.sharing.scores import tokens
+from mneme.library import PAIRS
+from mneme.library.agents.agent import AGENTS
+from mneme.models.retriever.retriever import Matrix
+
+Part = Literal["archived", "new", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
+NEAR = 80.0
+"""Likeness, of 100, of the sorted words of two texts from which on they count as one."""
+FEWEST = 5
+"""Items of an agent below which a split has nothing to archive."""
+FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'
+
+
+class Item(BaseModel):
+    """A question to one agent, and its standard answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+    agent: str
+
+
+@dataclass
+class Split:
+    """The items of one run: archived before it, asked to grow the pool, kept for the test."""
+
+    archived: list[Item] = field(default_factory=list)
+    new: list[Item] = field(default_factory=list)
+    test: list[Item] = field(default_factory=list)
+
+    def part(self, name: Part) -> list[Item]:
+        chosen: list[Item] = getattr(self, name)
+        return chosen
+
+
+def read_items(data: Path | None) -> list[Item]:
+    """Read the shipped sets, a folder of `<agent>.jsonl`, or one file whose lines name their agent.
+
+    Raises BadInput, which names file and line, for a broken line, an unknown agent, an id given twice and an
+    agent with too few items.
+    """
+    items = [item for path in _files(data or PAIRS) for item in _read(path)]
+    counted = Counter(item.agent for item in items)
+    if few := [f"{agent} has {n}" for agent, n in counted.items() if n < FEWEST]:
+        raise BadInput(f"Too few items to split: {', '.join(few)}.", f"Give each agent at least {FEWEST}.")
+    if twice := [id_ for id_, n in Counter(item.id for item in items).items() if n > 1]:
+        raise BadInput(f'The id "{twice[0]}" is given twice.', "Give each item an id of its own.")
+    return items
+
+
+def _files(data: Path) -> list[Path]:
+    if data.is_file():
+        return [data]
+    if files := sorted(path for path in data.glob("*.jsonl") if path.stem in AGENTS):
+        return files
+    raise BadInput(f"{data} is no file, and no folder of agents' items.", f"AGENT.jsonl; {FORMAT}")
+
+
+def _read(path: Path) -> Iterator[Item]:
+    usual = {"agent": path.stem} if path.stem in AGENTS else {}
+    for number, line in enumerate(_lines(path), 1):
+        if line.strip():
+            yield _item(f"{path}, line {number}", line, usual)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}.", FORMAT) from error
+
+
+def _item(where: str, line: str, usual: dict[str, str]) -> Item:
+    try:
+        item = Item.model_validate(usual | _Line.model_validate_json(line).model_dump(exclude_none=True))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or "the line"
+        raise BadInput(f"{where}: {name}: {first['msg']}.", FORMAT) from error
+    if item.agent not in AGENTS:
+        raise BadInput(f'{where}: there is no agent "{item.agent}".', f"Agents: {', '.join(AGENTS)}.")
+    return item
+
+
+class _Line(BaseModel):
+    id: str
+    question: str
+    answer: str
+    agent: str | None = None
+
+
+def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
+    """Return the items in groups: those of one group are nearly the same, directly or by others between."""
+    found = likenesses(items, items, NEAR) >= NEAR
+    count, labels = connected_components(coo_array(found.astype(np.int8)), directed=False)
+    groups: list[list[Item]] = [[] for _ in range(count)]
+    for item, label in zip(items, labels, strict=True):
+        groups[label].append(item)
+    return groups
+
+
+def likenesses(rows: Sequence[Item], columns: Sequence[Item], least: float = 0.0) -> Matrix:
+    """Return how like each two items are, 0 to 100: by their questions or by their answers, the greater.
+
+    A likeness below the least counts as 0, which is quicker.
+    """
+    both = [
+        process.cdist(
+            [" ".join(tokens(getattr(item, side))) for item in rows],
+            [" ".join(tokens(getattr(item, side))) for item in columns],
+            scorer=fuzz.token_sort_ratio,
+            score_cutoff=least,
+            dtype=np.float32,
+        )
+        for side in ("question", "answer")
+    ]
+    greater: Matrix = np.maximum(*both)
+    return greater
+
+
+def split(items: Sequence[Item], seed: int) -> Split:
+    """Split each agent's items 20/40/40 by seed; a group of near-duplicates stays together.
+
+    Raises BadInput where near-duplicates leave an agent without items for a part.
+    """
+    draw = random.Random(seed)  # noqa: S311  (a sample, no secret)
+    room = {agent: _quota(n) for agent, n in Counter(item.agent for item in items).items()}
+    groups = near_duplicates(items)
+    draw.shuffle(groups)
+    made = Split()
+    for group in sorted(groups, key=len, reverse=True):
+        part = _part_for(group, room, draw)
+        made.part(part).extend(group)
+        for item in group:
+            room[item.agent][part] -= 1
+    _check_filled(made, sorted(room))
+    return made
+
+
+def _check_filled(made: Split, agents: Sequence[str]) -> None:
+    for part in PARTS:
+        if lacking := set(agents) - {item.agent for item in made.part(part)}:
+            raise BadInput(
+                f"Of {', '.join(sorted(lacking))} no item is left to be {part}: too many are alike.",
+                "Give more different items.",
+            )
+
+
+def _quota(n: int) -> dict[Part, int]:
+    archived, new = max(1, round(0.2 * n)), round(0.4 * n)
+    return {"archived": archived, "new": new, "test": n - archived - new}
+
+
+def _part_for(group: Sequence[Item], room: dict[str, dict[Part, int]], draw: random.Random) -> Part:
+    """Draw a part in proportion to its room; a group that fits nowhere goes where most room is."""
+    needed = Counter(item.agent for item in group)
+    left = {part: min(room[agent][part] - n for agent, n in needed.items()) for part in PARTS}
+    weights = [max(0, left[part] + 1) for part in PARTS]
+    if not any(weights):
+        return max(PARTS, key=lambda part: left[part])
+    return draw.choices(PARTS, weights)[0]
+
+
+def closest_across(made: Split) -> float:
+    """Return the greatest likeness, of 100, of two items in different splits."""
+    pairs = [(a, b) for number, a in enumerate(PARTS) for b in PARTS[number + 1 :]]
+    return max(float(likenesses(made.part(a), made.part(b)).max()) for a, b in pairs)

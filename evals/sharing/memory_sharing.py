@@ -1,0 +1,247 @@
+"""Tables 1 and 2 and figure 4 of the Memory Sharing paper (§4), and its retriever beside others.
+
+Nine agents in three domains answer with zero to three examples from a pool for each domain, and from one pool
+for all; the pools grow by what the agents write to new questions, in five parts. An answer is compared with
+the standard answer by BERTScore and ROUGE-L. Everything runs through the graphs `memory_sharing` and
+`retriever_training`.
+
+Deviations from the paper: the items are the shipped ones, 24 an agent, or the user's, since the paper's are
+not public; the BERTScore encoder is a local one, so that its figures cannot be compared with the paper's
+directly; the split, like everything drawn, is repeated with several seeds. Beyond the paper the pools grow a
+second time by standard answers, and the ways to choose examples are compared.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import BaseModel, Field
+
+from mneme.core.settings import settings
+from mneme.evals.answering import Identity, identify
+from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
+from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
+from mneme.evals.sharing.data import Item, Split, read_items, split
+from mneme.evals.sharing.notes import notes_on
+from mneme.evals.sharing.plots import draw_all
+from mneme.evals.sharing.pool_runs import Growth, PoolRun, Roles, pools_of, steps
+from mneme.evals.sharing.scores import LAYERS, BertScore, rouge_l
+from mneme.evals.sharing.tables import (
+    ALL,
+    MEASURES,
+    Results,
+    memories,
+    table_1,
+    table_1_otherwise,
+    table_2,
+    table_of_growth,
+    table_of_pools,
+    table_of_ways,
+    trainings,
+    ways,
+)
+from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.ledger.ledger import open_ledger
+
+FEW = 10
+"""Items of each agent in a short run."""
+BESIDE = 3
+"""Pools that are worked on at the same time."""
+AT_ONCE = 64
+"""Pairs that are scored together."""
+
+
+class Options(BaseModel):
+    """Which items, how many seeds, who answers, and what BERTScore compares with."""
+
+    data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
+    seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
+    agents: Agents = "auto"
+    threshold: int = Field(70, ge=0, le=99, description="A pair is stored where its score is above this.")
+    learning: Literal["projection", "encoder"] = Field("projection", description="What the retriever learns.")
+    encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
+    layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
+    at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
+    out: Out = RUNS
+    embedder: EmbedderName = ""
+    fresh: Fresh = False
+    quick: bool = Field(False, description="A short run: one seed, ten items an agent.")
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Run every seed's pools, score the answers; go on where an interrupted run stopped."""
+    items = _items(options)
+    seeds = options.seeds[:1] if options.quick else options.seeds
+    bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
+    embedder = await open_embedder(options.embedder or settings().embedder)
+    who = await identify(options.agents)
+    configuration = {
+        "items": digest({item.id: item.model_dump() for item in items}),
+        "agents": who.model_dump(),
+        "threshold": options.threshold,
+        "learning": options.learning,
+        "encoder": f"{bert.name}, layer {bert.layers}",
+        "embedder": embedder.name,
+    }
+    journal = open_journal(options.out, "memory_sharing", configuration, fresh=options.fresh)
+    home = journal.path.with_suffix("")
+    if not journal.rows:
+        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
+    splits = {seed: split(items, seed) for seed in seeds}
+    with _at_home(home):
+        ledger = await open_ledger(str(home / "ledger"), embedder)
+        try:
+            pool_run = partial(PoolRun, ledger=ledger, roles=_roles(options, who), journal=journal)
+            await _run(splits, pool_run, asyncio.Semaphore(options.at_once), progress)
+        finally:
+            await ledger.close()
+    await asyncio.to_thread(_score, journal, bert, progress)
+    results = Results(_with_scores(journal), seeds)
+    return _report(journal, results, who, notes_on(results, splits, items, bert, who))
+
+
+def _items(options: Options) -> list[Item]:
+    items = read_items(options.data)
+    if not options.quick:
+        return items
+    agents = dict.fromkeys(item.agent for item in items)
+    return [item for agent in agents for item in [each for each in items if each.agent == agent][:FEW]]
+
+
+def _roles(options: Options, who: Identity) -> Roles:
+    return Roles(who.responder, who.responder, who.responder, options.threshold, options.learning)
+
+
+@contextmanager
+def _at_home(home: Path) -> Iterator[None]:
+    """Keep the retrievers' files with the run: they belong to no pool of the user's."""
+    before = os.environ.get("MNEME_HOME")
+    os.environ["MNEME_HOME"] = str(home.resolve())
+    settings.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ.pop("MNEME_HOME")
+        if before is not None:
+            os.environ["MNEME_HOME"] = before
+        settings.cache_clear()
+
+
+async def _run(
+    splits: dict[int, Split], pool_run: Callable[..., PoolRun], gate: asyncio.Semaphore, progress: Progress
+) -> None:
+    """Run the pools side by side: each is its own, and within one the order is fixed."""
+    total, done = sum(steps(each) for each in splits.values()), 0
+
+    def report(what: str) -> None:
+        nonlocal done
+        done += 1
+        progress(done, total, what)
+
+    beside = asyncio.Semaphore(BESIDE)
+
+    async def go(made: PoolRun) -> None:
+        async with beside:
+            await made.run()
+
+    async with asyncio.TaskGroup() as group:
+        for made in _pool_runs(splits, partial(pool_run, gate=gate, report=report)):
+            group.create_task(go(made))
+
+
+def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> Iterator[PoolRun]:
+    for seed, items in splits.items():
+        for growth in get_args(Growth):
+            for pools, pool, own in pools_of(items):
+                yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
+
+
+def _score(journal: Journal, bert: BertScore, progress: Progress) -> None:
+    """Score every answer that has no score yet, each pair of texts once, those of one reference together."""
+    pairs = {_name(*pair): pair for row in journal.rows for pair in _pairs(row)}
+    waiting = sorted(
+        (pair for name, pair in pairs.items() if name not in journal), key=lambda pair: pair[::-1]
+    )
+    for start in range(0, len(waiting), AT_ONCE):
+        part = waiting[start : start + AT_ONCE]
+        found = bert.score([answer for answer, _ in part], [reference for _, reference in part])
+        for pair, value in zip(part, found, strict=True):
+            journal.add(_name(*pair), {"kind": "score", "bert_score": value, "rouge_l": rouge_l(*pair)})
+        progress(start + len(part), len(waiting), "scoring the answers")
+
+
+def _pairs(row: Row) -> list[tuple[str, str]]:
+    """Return the answers of a row, each with its standard answer."""
+    if row["kind"] == "test":
+        return [(row["answer"], row["reference"])]
+    if row["kind"] == "judge":
+        return [(way["answer"], row["reference"]) for way in row["ways"].values()]
+    return []
+
+
+def _name(answer: str, reference: str) -> str:
+    return f"score/{digest({'answer': answer, 'reference': reference})}"
+
+
+def _with_scores(journal: Journal) -> list[Row]:
+    """Return the rows with the scores of their answers."""
+
+    def scored(row: Row, reference: str) -> Row:
+        score = journal[_name(row["answer"], reference)]
+        return row | {measure: score[measure] for measure in MEASURES}
+
+    rows = [row for row in journal.rows if row["kind"] != "score"]
+    return [
+        scored(row, row["reference"])
+        if row["kind"] == "test"
+        else row | {"ways": {way: scored(found, row["reference"]) for way, found in row["ways"].items()}}
+        if row["kind"] == "judge"
+        else row
+        for row in rows
+    ]
+
+
+def _report(journal: Journal, results: Results, who: Identity, notes: list[str]) -> Report:
+    return Report(
+        name="memory_sharing",
+        answered_by=str(who),
+        raw=journal.path,
+        rows=journal.rows,
+        summary=_summary(results),
+        tables=[
+            table_1(results),
+            table_1_otherwise(results),
+            table_2(results),
+            table_of_growth(results),
+            table_of_pools(results),
+            table_of_ways(results),
+        ],
+        plots=draw_all(results, journal.path, str(who)),
+        notes=notes,
+    )
+
+
+def _summary(results: Results) -> Row:
+    """Return all figures: by measure, pools, growth, stage, shots and agent."""
+    stages = results.stages()
+    return {
+        "seeds": results.seeds,
+        **{
+            measure: {
+                "/".join(map(str, stage)): {
+                    agent: results.spread(results.tests(*stage), agent, measure)
+                    for agent in [*results.agents, ALL]
+                }
+                for stage in stages
+            }
+            for measure in MEASURES
+        },
+        "memories": {growth: memories(results, growth, 100) for growth in get_args(Growth)},
+        "retriever": {growth: ways(results, growth) for growth in get_args(Growth)},
+        "trainings": trainings(results),
+    }

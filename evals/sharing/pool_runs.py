@@ -1,0 +1,278 @@
+"""Memory Sharing's experiment (§4.1): pools that grow, retrievers that learn, agents that are asked.
+
+A `PoolRun` is one pool of one seed: what is archived by hand goes in and trains the retriever; then the new
+questions are asked in five parts, through the graph `memory_sharing`, which keeps what scores above its
+threshold; after each part the graph `retriever_training` learns until nothing waits, and the test questions
+are asked. These never enter a pool: they are asked under a threshold that no score exceeds.
+
+Beside the paper's growth a second one stores the standard answers of the same questions instead of what the
+agents wrote: what agents that write well gain by sharing, and the retriever by a full pool.
+
+Every answer is in the journal at once; the pools lie beside it, so that an interrupted run goes on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from mneme.evals.report import Journal, Row
+from mneme.evals.sharing.data import Item, Split
+from mneme.evals.sharing.retrievers import Judging, judge
+from mneme.graphs import memory_sharing, retriever_training
+from mneme.library.agents.agent import load_agent
+from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.nodes.sharing.context import PoolContext, SharingContext
+from mneme.nodes.sharing.exchange import keep
+from mneme.nodes.sharing.pools import retrievers_of
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.memory_pool import MemoryPool, Pair
+
+Pools = Literal["domain", "single"]
+Growth = Literal["own", "standard"]
+"""Whose answers to the new questions the pool grows by: the agents' own (§4.1), or the standard ones."""
+PARTS_OF_GROWTH = (0, 20, 40, 60, 80, 100)
+"""Per cent of the new questions that have been asked; 0: what was archived by hand alone (§4.1)."""
+SHOTS = (0, 1, 2, 3)
+MOST_SHOTS = 3
+CLOSED = 100
+"""A threshold that no score exceeds: what is asked for a test is not remembered."""
+BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who answers, who scores pairs, who grades candidates; above which score a pair is kept."""
+
+    answerer: str
+    scorer: str
+    grader: str
+    threshold: int
+    learning: Literal["projection", "encoder"]
+
+
+@dataclass
+class PoolRun:
+    """One pool of one seed, with the items of its agents."""
+
+    seed: int
+    pools: Pools
+    growth: Growth
+    pool: str
+    items: Split
+    ledger: Ledger
+    roles: Roles
+    journal: Journal
+    gate: asyncio.Semaphore
+    report: Callable[[str], None]
+
+    @property
+    def name(self) -> str:
+        return f"{self.seed}/{self.pools}/{self.growth}/{self.pool}"
+
+    @property
+    def team(self) -> str:
+        return f"seed {self.seed}, {self.pools}, {self.growth}"
+
+    @property
+    def memories(self) -> MemoryPool:
+        return MemoryPool(self.ledger, self.team, self.pool)
+
+    @property
+    def training(self) -> PoolContext:
+        roles = self.roles
+        return PoolContext(
+            team=self.team, pools=self.pools, grader=roles.grader, learning=roles.learning, seed=self.seed
+        )
+
+    @cached_property
+    def _sharing_graph(self) -> Any:
+        return memory_sharing.builder.compile(store=LedgerStore(self.ledger))
+
+    @cached_property
+    def _training_graph(self) -> Any:
+        return retriever_training.builder.compile(store=LedgerStore(self.ledger))
+
+    async def run(self) -> None:
+        """Go through the whole experiment; what is in the journal is not done again."""
+        if f"{self.name}/end" in self.journal:
+            return
+        await self._store(self.items.archived)
+        for percent in PARTS_OF_GROWTH:
+            await self._grow(percent)
+            await self._train(percent)
+            for shots in _shots(self.pools, self.growth, percent):
+                await self._test(percent, shots)
+        if self.pools == "domain":
+            await self._judge()
+        self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
+
+    async def _store(self, items: Sequence[Item]) -> None:
+        """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
+        pairs = [
+            Pair(
+                prompt=item.question,
+                answer=item.answer,
+                agent=item.agent,
+                domain=load_agent(item.agent).domain,
+                score=100,
+            )
+            for item in items
+        ]
+        await keep(self.memories, pairs, change=BY_HAND)
+
+    async def _grow(self, percent: int) -> None:
+        """Ask the next part of the new questions one after the other: each sees what the last one left."""
+        part = _part(self.items.new, percent)
+        if self.growth == "standard":
+            await self._store(part)
+            return
+        for item in part:
+            case = f"{self.name}/grow/{item.id}"
+            if case not in self.journal:
+                found = await self._known(item) or await self._ask(item, MOST_SHOTS, self.roles.threshold)
+                self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
+            self._report(f"growing to {percent} %")
+
+    async def _known(self, item: Item) -> Row | None:
+        """Return what a run that was killed between pool and journal has stored already."""
+        async for each in self.memories.pairs(item.agent):
+            if each.pair.prompt == item.question:
+                known = {"answer": each.pair.answer, "score": each.pair.score, "stored": True}
+                return known | {"retriever": each.pair.retriever, "shown": [], "faults": []}
+        return None
+
+    async def _train(self, percent: int) -> None:
+        """Let the retriever learn from everything that waits."""
+        given: Any = {"pool": self.pool}
+        while await Lessons(self.memories).count_waiting():
+            await self._training_graph.ainvoke(given, context=self.training)
+        case = f"{self.name}/retrievers/{percent}"
+        if case not in self.journal:
+            self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self._state()})
+
+    async def _state(self) -> Row:
+        retrievers = await retrievers_of(self.memories)
+        versions = [each.model_dump(exclude={"memories", "losses"}) for each in await retrievers.all()]
+        return {
+            "seed": self.seed,
+            "pools": self.pools,
+            "growth": self.growth,
+            "pool": self.pool,
+            "memories": await self.memories.count(),
+            "serving": await retrievers.serving(),
+            "versions": versions,
+        }
+
+    async def _test(self, percent: int, shots: int) -> None:
+        await _all(self._tested(item, percent, shots) for item in self.items.test)
+
+    async def _tested(self, item: Item, percent: int, shots: int) -> None:
+        case = f"{self.name}/test/{percent}/{shots}/{item.id}"
+        if case not in self.journal:
+            async with self.gate:
+                found = await self._ask(item, shots, CLOSED)
+            self.journal.add(case, self._row("test", percent, shots, item) | found)
+        self._report(f"asked at {percent} %, {shots} shots")
+
+    def _row(self, kind: str, percent: int, shots: int, item: Item) -> Row:
+        where = {"seed": self.seed, "pools": self.pools, "growth": self.growth, "pool": self.pool}
+        asked = {"agent": item.agent, "item": item.id, "reference": item.answer}
+        return {"kind": kind, "percent": percent, "shots": shots, **where, **asked}
+
+    async def _ask(self, item: Item, shots: int, threshold: int) -> Row:
+        """Put a question to its agent through the graph."""
+        context = SharingContext(
+            **self.training.model_dump(),
+            agent=item.agent,
+            shots=shots,
+            threshold=threshold,
+            answerer=self.roles.answerer,
+            scorer=self.roles.scorer,
+        )
+        given: Any = {"question": item.question}
+        found = await self._sharing_graph.ainvoke(given, context=context)
+        kept = ("answer", "score", "stored", "retriever", "faults")
+        shown = [each["key"] for each in found["shown"]]
+        return {name: found[name] for name in kept} | {"shown": shown}
+
+    async def _judge(self) -> None:
+        """Compare ways to choose examples, for each test question, over the pool as it is in the end."""
+        judging = Judging(self.memories, self.roles.answerer, self.roles.grader, self.seed)
+        await _all(self._judged(item, judging) for item in self.items.test)
+
+    async def _judged(self, item: Item, judging: Judging) -> None:
+        case = f"{self.name}/judge/{item.id}"
+        if case not in self.journal:
+            by_graph = self.journal[f"{self.name}/test/100/{MOST_SHOTS}/{item.id}"]
+            async with self.gate:
+                found = await judge(item, judging, by_graph["answer"])
+            self.journal.add(case, self._row("judge", 100, MOST_SHOTS, item) | {"ways": found})
+        self._report("ways to choose examples")
+
+    def _report(self, what: str) -> None:
+        self.report(f"seed {self.seed}, {self.pool}: {what}")
+
+
+def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:
+    """Return with how many examples the test questions are asked at a stage (tables 1 and 2, figure 4).
+
+    Without examples, and before anything new is stored, both growths are the same, and one is asked.
+    """
+    if pools == "single":
+        return (MOST_SHOTS,) if percent == 100 else ()
+    first = 0 if growth == "own" else 1
+    if percent == 100:
+        return SHOTS[:0:-1] if first else SHOTS[::-1]
+    return (MOST_SHOTS,) if percent or not first else ()
+
+
+def _part(items: Sequence[Item], percent: int) -> list[Item]:
+    """Return what the last step to so many per cent adds, of each agent the same share, in turn."""
+    agents = list(dict.fromkeys(item.agent for item in items))
+    steps = dict(zip(PARTS_OF_GROWTH[1:], PARTS_OF_GROWTH, strict=False))
+    if percent not in steps:
+        return []
+    chosen = list[tuple[int, Item]]()
+    for agent in agents:
+        own = [item for item in items if item.agent == agent]
+        first, last = (round(len(own) * part / 100) for part in (steps[percent], percent))
+        chosen += enumerate(own[first:last])
+    return [item for _, item in sorted(chosen, key=lambda each: each[0])]
+
+
+async def _all(waiting: Iterator[Awaitable[None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for each in waiting:
+            group.create_task(_awaited(each))
+
+
+async def _awaited(each: Awaitable[None]) -> None:
+    await each
+
+
+def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
+    """Return the pools of one seed with their items: one for each domain, and one for all."""
+    domains = dict.fromkeys(load_agent(item.agent).domain for item in [*items.archived, *items.test])
+    return [("domain", domain, _within(items, domain)) for domain in domains] + [
+        ("single", SINGLE_POOL, items)
+    ]
+
+
+def _within(items: Split, domain: str) -> Split:
+    chosen = [
+        [item for item in part if load_agent(item.agent).domain == domain]
+        for part in (items.archived, items.new, items.test)
+    ]
+    return Split(*chosen)
+
+
+def steps(items: Split) -> int:
+    """Return how many times a seed's pools report their progress."""
+    stages = [(pools, growth) for pools in get_args(Pools) for growth in get_args(Growth)]
+    asked = sum(len(_shots(*stage, percent)) for stage in stages for percent in PARTS_OF_GROWTH)
+    return len(get_args(Pools)) * len(items.new) + len(items.test) * (asked + len(get_args(Growth)))

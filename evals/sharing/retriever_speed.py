@@ -1,0 +1,165 @@
+"""Measure how long a training step of the retriever takes in a large pool, and whether answers wait for it.
+
+A pool of made-up memories is trained on through the graph, grading by rules. Beside it stands what the same
+machine takes in the same run to embed the memories anew, which a retriever with vectors of its own for
+memories would have to do after each step (counted up from a part), and how long questions take meanwhile and
+without a training.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Sequence
+from uuid import uuid4
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from mneme.core.settings import settings
+from mneme.evals.engine import corpus as engine_corpus
+from mneme.evals.engine.corpus import Corpus
+from mneme.evals.engine.engines import LookUpEmbedder
+from mneme.evals.measuring import seconds_of, temporary_ledger
+from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
+from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
+from mneme.graphs.retriever_training import builder
+from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.nodes.sharing.context import PoolContext
+from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.retriever_training import AT_ONCE as TOGETHER
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
+
+POOL = "speed"
+STORED = Change(reason="stored", actor="evaluation")
+AT_ONCE, WARM, STEPS = 50, 9, 5
+"""Memories stored together; steps until the latest lessons are a full window, and those that are measured."""
+EMBEDDED = 400
+TARGET_S = 2.0
+
+
+class Options(BaseModel):
+    """What to measure, and where results go."""
+
+    sizes: list[Positive] = Field([1_000, 10_000], min_length=1, description="Number of memories.")
+    embedder: EmbedderName = ""
+    out: Out = RUNS
+    fresh: Fresh = False
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Measure at every size, and report them together."""
+    embedder = await open_embedder(options.embedder or settings().embedder)
+    configuration: Row = {"embedder": embedder.name, "steps": STEPS}
+    journal = open_journal(options.out, "retriever_speed", configuration, fresh=options.fresh)
+    waiting = [size for size in options.sizes if str(size) not in journal]
+    for number, size in enumerate(waiting):
+        corpus = engine_corpus.load(await engine_corpus.make(size, embedder, options.out))
+        journal.add(str(size), await measure(corpus, embedder))
+        progress(number + 1, len(waiting), f"{size} memories")
+    return report([journal[str(size)] for size in options.sizes], journal, embedder.name)
+
+
+async def measure(corpus: Corpus, embedder: Embedder) -> Row:
+    """Measure one size in a folder of its own that is removed again."""
+    async with temporary_ledger(ByLastLine(corpus)) as ledger:
+        pool = MemoryPool(ledger, f"speed-{uuid4().hex}", POOL)
+        pairs = await _fill(pool, corpus)
+        row = await _measured(pool, corpus, pairs)
+    some = corpus.texts[:EMBEDDED]
+    took = await seconds_of(embedder.embed_documents(some))
+    return row | {"embed_anew_s": took * len(corpus.texts) / len(some)}
+
+
+class ByLastLine(LookUpEmbedder):
+    """Take a memory, whose question and answer are sentences of the corpus, for its answer."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the vectors of the texts' last lines."""
+        return await super().embed_documents([text.splitlines()[-1] for text in texts])
+
+
+async def _fill(pool: MemoryPool, corpus: Corpus) -> list[Pair]:
+    """Make every sentence the answer to another one; return the memories."""
+    asked = random.Random(0).sample(corpus.texts, len(corpus.texts))  # noqa: S311 (a corpus, not a secret)
+    pairs = [
+        Pair(prompt=question, answer=text, agent="any", domain=POOL, score=90)
+        for question, text in zip(asked, corpus.texts, strict=True)
+    ]
+    for start in range(0, len(pairs), AT_ONCE):
+        await asyncio.gather(*(pool.add(each, change=STORED) for each in pairs[start : start + AT_ONCE]))
+    return pairs
+
+
+async def _measured(pool: MemoryPool, corpus: Corpus, pairs: Sequence[Pair]) -> Row:
+    lessons, graph = Lessons(pool), builder.compile(store=LedgerStore(pool.ledger))
+    context = PoolContext(team=pool.team, grader="rules")
+
+    async def step() -> Row:
+        return dict(await graph.ainvoke({"pool": POOL}, context=context))
+
+    async def arrive(number: int) -> None:
+        """Let the memories of one step wait to be learned from: a training takes all that wait."""
+        for pair in pairs[number * TOGETHER : (number + 1) * TOGETHER]:
+            await lessons.open(Pooled(key=pair.key, pair=pair), change=STORED)
+
+    for number in range(WARM):
+        await arrive(number)
+        await step()
+    alone, _ = await _asked(pool, corpus, asyncio.sleep(1.0))
+    steps = list[Row]()
+    for number in range(WARM, WARM + STEPS):
+        await arrive(number)
+        began = time.perf_counter()
+        beside, ended = await _asked(pool, corpus, step())
+        took = time.perf_counter() - began
+        version = ended["retriever"] or {}
+        steps.append({"step_s": took, "train_s": version.get("seconds"), "beside_ms": beside})
+    return {
+        "memories": len(pairs),
+        "step_s": float(np.median([each["step_s"] for each in steps])),
+        "train_s": float(np.median([each["train_s"] for each in steps if each["train_s"]] or [np.nan])),
+        "question_alone_ms": alone,
+        "question_beside_ms": float(np.median([each["beside_ms"] for each in steps])),
+        "steps": steps,
+    }
+
+
+async def _asked(pool: MemoryPool, corpus: Corpus, work: Awaitable[Row | None]) -> tuple[float, Row]:
+    """Ask one question after the other while something goes on; return the 95th percentile in ms."""
+    going, took, number = asyncio.ensure_future(work), list[float](), 0
+    while not going.done():
+        start = time.perf_counter()
+        asked = corpus.asked[number % len(corpus.asked)]
+        _, vector = await question_vector(pool, asked)
+        await pool.retrieve(asked, 3, vector=vector)
+        took.append(time.perf_counter() - start)
+        number += 1
+        await asyncio.sleep(0.02)
+    return float(np.percentile(took or [np.nan], 95)) * 1000, await going or {}
+
+
+def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
+    """Put the sizes into one table."""
+    columns = ("memories", "training step, s", "of it eq. 2, s", "embedding anew, s", "ratio", "question, ms")
+    cells = [
+        [
+            f"{row['memories']:,}",
+            f"{row['step_s']:.2f}",
+            f"{row['train_s']:.2f}",
+            f"{row['embed_anew_s']:.1f}",
+            f"{row['step_s'] / row['embed_anew_s']:.3f}",
+            f"{row['question_alone_ms']:.0f} alone, {row['question_beside_ms']:.0f} beside a training",
+        ]
+        for row in rows
+    ]
+    notes = [
+        f"A step grades {TOGETHER} memories by rules, trains, judges and serves; at most {TARGET_S:.0f} s "
+        "are wanted on 2 cores. There is nothing to index anew: only the question's side learns.",
+        "Questions are the 95th percentile of finding 3 examples, the embedding of the question left out.",
+    ]
+    summary = {str(row["memories"]): {k: v for k, v in row.items() if k != "steps"} for row in rows}
+    tables = [table("A training step in a pool", columns, cells)]
+    return Report("retriever_speed", embedder, journal.path, list(rows), summary, tables, [], notes)

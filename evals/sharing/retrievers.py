@@ -1,0 +1,107 @@
+"""Compare the trained retriever with the untrained one, BM25, and examples drawn at random.
+
+For each test question every way ranks the pool's memories. Those that any way puts among its first ten are
+graded as the retriever's lessons are (eq. 1), with the test question's standard answer, which no pool holds;
+the v/2 that contradict it least count as useful (§3.2). What no way found is not judged, as in
+TREC's pooling.
+"""
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal, get_args
+
+from mneme.evals.report import Row
+from mneme.evals.sharing.data import Item
+from mneme.library.agents.agent import load_agent
+from mneme.models.asking.asking import ask
+from mneme.nodes.sharing.context import PoolContext
+from mneme.nodes.sharing.exchange import SPARE, Exchange, answer, example_of
+from mneme.nodes.sharing.pools import question_vector
+from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
+from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+
+Way = Literal["trained", "untrained", "BM25", "random"]
+WAYS: tuple[Way, ...] = get_args(Way)
+DEPTH = 10
+SHOWN = 3
+WORST = 100.0
+"""Contradiction, in per cent, of a way that found nothing."""
+LABELS: int = PoolContext.model_fields["labels"].default
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The pool from which examples are chosen, who answers after them, who grades them."""
+
+    pool: MemoryPool
+    answerer: str
+    grader: str
+    seed: int
+
+
+async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, Row]:
+    """Return for each way what it found and what was answered; the graph answered for the trained one."""
+    ranked = {way: await _ranked(item, way, judging) for way in WAYS}
+    grades = await _grades(item, {each.key: each for found in ranked.values() for each in found}, judging)
+    useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS // 2])
+    return {
+        way: {
+            "shown": [each.key for each in found[:SHOWN]],
+            "recall@3": _recall(found[:SHOWN], useful),
+            "recall@10": _recall(found, useful),
+            "contradiction": fmean(grades[each.key] for each in found[:SHOWN]) if found else WORST,
+            "own agent": fmean(each.pair.agent == item.agent for each in found[:SHOWN]) if found else 0.0,
+            "answer": trained_answer if way == "trained" else await _answered(item, found[:SHOWN], judging),
+        }
+        for way, found in ranked.items()
+    }
+
+
+async def _ranked(item: Item, way: Way, judging: Judging) -> list[Pooled]:
+    """Return the first memories by one way; no answer twice, as in the graph."""
+    found = await _found(item, way, judging)
+    distinct = {each.pair.answer: each for each in reversed(found)}
+    kept = {each.key for each in distinct.values()}
+    return [each for each in found if each.key in kept][:DEPTH]
+
+
+async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
+    pool, wanted = judging.pool, DEPTH + SPARE
+    if way == "random":
+        memories = [each async for each in pool.pairs()]
+        draw = random.Random(_seed(judging.seed, item.id))  # noqa: S311  (a sample, no secret)
+        return draw.sample(memories, min(wanted, len(memories)))
+    if way == "BM25":
+        return await pool.retrieve(item.question, wanted, mode="bm25")
+    vector = (await question_vector(pool, item.question))[1] if way == "trained" else None
+    return await pool.retrieve(item.question, wanted, vector=vector)
+
+
+def _seed(seed: int, item: str) -> int:
+    return int(hashlib.sha256(f"{seed}/{item}".encode()).hexdigest()[:8], 16)
+
+
+async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> dict[str, int]:
+    """Return how probable, in per cent, each memory makes an answer that contradicts the standard one."""
+    asked = [
+        Comparison(example=example_of(each.pair), question=item.question, answer=item.answer)
+        for each in memories.values()
+    ]
+    graded = await asyncio.gather(
+        *(ask(grade_contradiction, each, judging.grader, lane="background") for each in asked)
+    )
+    return {key: answered.value.percent for key, answered in zip(memories, graded, strict=True)}
+
+
+def _recall(found: Sequence[Pooled], useful: set[str]) -> float:
+    return len(useful & {each.key for each in found}) / len(useful) if useful else 0.0
+
+
+async def _answered(item: Item, examples: Sequence[Pooled], judging: Judging) -> str:
+    exchange = Exchange(load_agent(item.agent), item.question)
+    answered, _ = await answer(exchange, examples, judging.answerer)
+    return answered.value

@@ -1,0 +1,22 @@
+"""MHP (Puig et al., ICLR 2021): a hierarchical planner, tree search over subgoals on a sampled belief."""
+
+from langgraph.graph import END, START, StateGraph
+
+from mneme.nodes.household.alone import is_over
+from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.household.household import Ending, Task, begin, execute, perceive
+from mneme.nodes.household.mhp import State, search_subgoals
+
+builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
+builder.add_node(begin)
+builder.add_node(perceive)
+builder.add_node(search_subgoals)
+builder.add_node(execute)
+
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "perceive")
+builder.add_conditional_edges("perceive", is_over, {True: END, False: "search_subgoals"})
+builder.add_edge("search_subgoals", "execute")
+builder.add_edge("execute", "perceive")
+
+graph = builder.compile(name="mhp")

@@ -1,0 +1,24 @@
+"""ProAgent (Zhang et al., AAAI 2024): each agent watches its teammates, infers, plans, verifies, executes."""
+
+from langgraph.graph import END, START, StateGraph
+
+from mneme.nodes.household.alone import is_over
+from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.household.household import Ending, Task, begin, execute, perceive
+from mneme.nodes.household.proagent import State, plan, watch
+
+builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
+builder.add_node(begin)
+builder.add_node(perceive)
+builder.add_node(watch)
+builder.add_node(plan)
+builder.add_node(execute)
+
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "perceive")
+builder.add_conditional_edges("perceive", is_over, {True: END, False: "watch"})
+builder.add_edge("watch", "plan")
+builder.add_edge("plan", "execute")
+builder.add_edge("execute", "perceive")
+
+graph = builder.compile(name="proagent")

@@ -1,0 +1,102 @@
+"""The sonnet: fourteen lines of iambic pentameter in an English, Italian or Spenserian scheme of rhymes.
+
+Tolerated, as by every poet of the form: a light syllable after the last beat, and a reversed foot at the
+start of a line or after a pause, two in a line at most. A content word and then a light one make such a foot.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from mneme.library.agents.forms.report import FormReport, report
+from mneme.library.agents.forms.verse import (
+    EITHER,
+    LIGHT,
+    Scan,
+    Word,
+    rhyme_faults,
+    scans,
+    stress,
+    unknown,
+    words_of,
+)
+
+LINES, FEET, MOST_REVERSED = 14, 5, 2
+SCHEMES = {
+    "English": "ABABCDCDEFEFGG",
+    "Spenserian": "ABABBCBCCDCDEE",
+    **{
+        f"Italian ({sestet.lower()})": "ABBAABBA" + sestet
+        for sestet in ("CDECDE", "CDCDCD", "CDEDCE", "CDDCEE", "CDCDEE", "CDDECE", "CCDCCD", "CDCEDE")
+    },
+}
+
+
+def _measures() -> Iterator[str]:
+    for count in range(MOST_REVERSED + 1):
+        for reversed_feet in combinations(range(FEET - 1), count):
+            feet = "".join("/x" if foot in reversed_feet else "x/" for foot in range(FEET))
+            yield from (feet, feet + "x")
+
+
+MEASURES = tuple(_measures())
+
+
+def check(question: str, answer: str) -> FormReport:
+    """Say where a text is no sonnet; a word without a known sound is a fault, since it cannot be scanned."""
+    lines = [line for line in answer.splitlines() if line.strip()]
+    if len(lines) != LINES:
+        return report([("the whole", f"{len(lines)} lines instead of {LINES}")])
+    words = [words_of(line) for line in lines]
+    scanned = [pentameters(each) for each in words]
+    faults = [fault for number in range(LINES) for fault in _metre(number, words[number], scanned[number])]
+    return report(faults or _scheme(scanned, words))
+
+
+def pentameters(words: Sequence[Word]) -> tuple[Scan, ...]:
+    """Give the ways to read a line as iambic pentameter."""
+    return tuple(scan for scan in scans(words, MEASURES) if _sound(words, scan.measure))
+
+
+def _sound(words: Sequence[Word], measure: str) -> bool:
+    """Whether reversed feet, by the measure or by the weight of words, follow a pause or start the line."""
+    places = _syllables(words, len(measure))
+    if places is None:
+        return False
+    turned = [foot for foot in range(FEET) if measure[2 * foot] == "/" or _heavy_light(places, foot)]
+    return len(turned) <= MOST_REVERSED and all(
+        places[2 * foot][0].after_pause and places[2 * foot][1] == 0 for foot in turned
+    )
+
+
+def _heavy_light(places: Sequence[tuple[Word, int, int]], foot: int) -> bool:
+    (first, _, size), (second, _, other) = places[2 * foot], places[2 * foot + 1]
+    heavy = size == 1 and first.spelling not in LIGHT | EITHER
+    return heavy and other == 1 and second.spelling in LIGHT and not second.after_pause
+
+
+def _syllables(words: Sequence[Word], length: int) -> list[tuple[Word, int, int]] | None:
+    """Give (word, which of its syllables, how many it has) for each syllable of a line of that length."""
+    for sizes in _sizes(words, length):
+        return [(word, index, size) for word, size in zip(words, sizes, strict=True) for index in range(size)]
+    return None
+
+
+def _sizes(words: Sequence[Word], length: int) -> Iterator[tuple[int, ...]]:
+    if not words:
+        if length == 0:
+            yield ()
+        return
+    for size in sorted({len(stress(reading)) for reading in words[0].readings}):
+        yield from ((size, *later) for later in _sizes(words[1:], length - size))
+
+
+def _metre(number: int, words: Sequence[Word], scanned: Sequence[Scan]) -> list[tuple[str, str]]:
+    where = f"line {number + 1}"
+    if unknown(words):
+        return [(where, f"no known sound for: {', '.join(unknown(words))}")]
+    return [] if scanned else [(where, "is no iambic pentameter")]
+
+
+def _scheme(scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]) -> list[tuple[str, str]]:
+    """Give the faults by the scheme that the rhymes come nearest to."""
+    return min((rhyme_faults(scheme, scanned, words) for scheme in SCHEMES.values()), key=len)

@@ -1,0 +1,149 @@
+"""五言律诗: eight lines of five characters, one level rhyme, regulated tones, parallel middle couplets.
+
+Sounds are today's (pypinyin, each character as its line has it), and rhymes those of 中华新韵 in its fourteen
+groups. Tones may hold by either of two readings, but a poem must not mix them: today's, as that standard
+prescribes, or the old one, in which characters that had the entering tone are oblique. Other changes of sound
+since the Tang are not undone, so that some old poems are faulted. Where the readings differ, a note says so.
+
+Tones: the four kinds of line (the first and the third character free only as far as neither 孤平, 三平尾 nor
+三仄尾 arises; 平平仄平仄 and 仄平平仄平 stand, as the tradition has it), joined by 对 and 粘 into the four
+regular orders. Of parallelism only what code can see is checked: no character answers itself. Whether senses
+answer one another is for a reader.
+"""
+
+import re
+from collections.abc import Sequence
+
+from pypinyin import Style, pinyin
+
+from mneme.library.agents.forms.report import FormReport, report
+
+LINES, LENGTH = 8, 5
+LEVEL, OBLIQUE = "平", "仄"
+KINDS = {
+    "仄仄平平仄": re.compile("[平仄]仄[平仄]平仄"),
+    "平平仄仄平": re.compile("平平[平仄]仄平|仄平平仄平"),
+    "平平平仄仄": re.compile("[平仄]平平仄仄|平平仄平仄"),
+    "仄仄仄平平": re.compile("[平仄]仄仄平平"),
+}
+_A, _B, _C, _D = KINDS
+ORDERS = {
+    "仄起首句不入韵": (_A, _B, _C, _D, _A, _B, _C, _D),
+    "平起首句不入韵": (_C, _D, _A, _B, _C, _D, _A, _B),
+    "仄起首句入韵": (_D, _B, _C, _D, _A, _B, _C, _D),
+    "平起首句入韵": (_B, _D, _A, _B, _C, _D, _A, _B),
+}
+RHYMES = {
+    "一麻": ("a", "ia", "ua"),
+    "二波": ("o", "e", "uo"),
+    "三皆": ("ie", "ve"),
+    "四开": ("ai", "uai"),
+    "五微": ("ei", "uei"),
+    "六豪": ("ao", "iao"),
+    "七尤": ("ou", "iou"),
+    "八寒": ("an", "ian", "uan", "van"),
+    "九文": ("en", "in", "uen", "vn"),
+    "十唐": ("ang", "iang", "uang"),
+    "十一庚": ("eng", "ing", "ueng", "ong", "iong"),
+    "十二齐": ("i", "er", "v"),
+    "十三支": ("-i",),
+    "十四姑": ("u",),
+}
+GROUP = {final: group for group, finals in RHYMES.items() for final in finals}
+APICAL = re.compile("(zh|ch|sh|r|z|c|s)i")
+ENTERING = frozenset(
+    "八捌白百伯薄别鳖拨钵剥驳勃泊博舶搏膊吃插察拆出戳答搭达的滴嫡笛狄荻迪涤敌叠蝶谍碟跌读独毒渎犊夺度发伐罚乏筏阀佛伏服福幅拂"
+    "郭国割鸽搁格革阁隔葛哥各骨鹘刮合盒盍核喝黑忽惚斛滑猾活击积激缉屐疾急集级及吉辑籍极即夹荚接揭节洁结劫杰捷截竭孑"
+    "菊局鞠橘掬决绝觉诀掘爵厥嚼磕瞌哭窟括拉勒捋摸没膜抹默捏劈霹匹扑仆璞七漆戚切缺却屈曲鹊杀刹煞芍舌折涉失湿虱识食蚀石拾"
+    "十什实叔孰熟塾淑赎刷说缩俗索塌踢剔贴突秃脱托挖屋昔惜析晰息熄夕汐吸悉膝锡席袭习媳瞎狭峡匣辖侠歇蝎协胁削薛学穴雪"
+    "压押鸭噎一壹揖约曰扎札闸宅摘窄责泽择则贼粘侄直值职植殖执汁只织掷酌卓捉桌浊啄灼着琢镯烛竹逐筑足族卒昨"
+)
+"""Characters with an entering tone that are, or in one reading are, level today."""
+
+
+def check(question: str, answer: str) -> FormReport:
+    """Say where a text is no 五言律诗, naming lines and characters."""
+    lines = [line for line in re.split(r"[，。；！？、\s]+", answer) if line]
+    if len(lines) != LINES:
+        return report([("the whole", f"{len(lines)} lines instead of {LINES}")])
+    uneven = [
+        (f"line {number}", f"{line} is not five Chinese characters")
+        for number, line in enumerate(lines, 1)
+        if not re.fullmatch(rf"[\u4e00-\u9fff]{{{LENGTH}}}", line)
+    ]
+    if uneven:
+        return report(uneven)
+    broken = min(
+        (_tones([reading(line) for line in lines], lines) for reading in (tones, old_tones)), key=len
+    )
+    return report([*broken, *_rhymes(lines), *_couplets(lines)], _entering(lines))
+
+
+def tones(line: str) -> str:
+    """Give a line's tones as 平 and 仄, by today's reading in context."""
+    read = [syllable[0] for syllable in pinyin(line, style=Style.TONE3, neutral_tone_with_five=True)]
+    return "".join(LEVEL if syllable[-1] in "12" else OBLIQUE for syllable in read)
+
+
+def old_tones(line: str) -> str:
+    """Give a line's tones as the old rhyme books count them: what had the entering tone is oblique."""
+    read = zip(line, tones(line), strict=True)
+    return "".join(OBLIQUE if character in ENTERING else tone for character, tone in read)
+
+
+def rhyme_group(line: str) -> str:
+    """Give the group of 中华新韵 to which a line's last character belongs."""
+    syllable = pinyin(line, style=Style.NORMAL)[-1][0]
+    if APICAL.fullmatch(syllable):
+        return GROUP["-i"]
+    final = pinyin(line, style=Style.FINALS, strict=True)[-1][0].replace("ü", "v")
+    return GROUP.get(final, final)
+
+
+def _tones(found: Sequence[str], lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Give the faults by the order that the lines come nearest to."""
+    by_order = {
+        order: [
+            (f"line {number}", f"{line} is {has}, where {kind} belongs ({order})")
+            for number, (line, has, kind) in enumerate(zip(lines, found, kinds, strict=True), 1)
+            if not KINDS[kind].fullmatch(has)
+        ]
+        for order, kinds in ORDERS.items()
+    }
+    return min(by_order.values(), key=len)
+
+
+def _rhymes(lines: Sequence[str]) -> list[tuple[str, str]]:
+    evens = {number: lines[number - 1] for number in range(2, LINES + 1, 2)}
+    group = rhyme_group(lines[1])
+    faults = [
+        (f"line {number}", f"{line[-1]} is of {rhyme_group(line)}, not of {group} like {lines[1][-1]}")
+        for number, line in evens.items()
+        if rhyme_group(line) != group
+    ]
+    if old_tones(lines[0])[-1] == LEVEL and rhyme_group(lines[0]) != group:
+        faults.append(("line 1", f"{lines[0][-1]} is level but does not rhyme"))
+    said = [line[-1] for line in evens.values()]
+    return faults + [
+        (f"line {number}", f"{line[-1]} rhymes with itself")
+        for number, line in evens.items()
+        if said.count(line[-1]) > 1
+    ]
+
+
+def _couplets(lines: Sequence[str]) -> list[tuple[str, str]]:
+    return [
+        (f"lines {first + 1} and {first + 2}", f"{one} answers itself in a parallel couplet")
+        for first in (2, 4)
+        for one in lines[first]
+        if one in lines[first + 1]
+    ]
+
+
+def _entering(lines: Sequence[str]) -> list[str]:
+    return [
+        f"line {number}: {character} had the entering tone; by the old rhyme books it is oblique"
+        for number, line in enumerate(lines, 1)
+        for character, tone in zip(line, tones(line), strict=True)
+        if character in ENTERING and tone == LEVEL
+    ]

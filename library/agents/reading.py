@@ -1,0 +1,48 @@
+"""Read YAML files of agents and rubrics; errors name the file and the field."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from mneme.core.errors import BadInput
+
+M = TypeVar("M", bound=BaseModel)
+LARGEST = 64 * 1024
+
+
+def read_yaml(text: str, kind: type[M], where: str) -> M:
+    """Read one document as `kind`; what cannot be read raises `BadInput` naming `where` and the field."""
+    try:
+        return kind.model_validate(yaml.safe_load(text))
+    except yaml.YAMLError as broken:
+        raise BadInput(f"{where} is not YAML: {_one_line(broken)}", "Fix that line.") from broken
+    except ValidationError as wrong:
+        raise BadInput(f"{where}: {_first(wrong)}", f"A file of this kind has: {_fields(kind)}.") from wrong
+
+
+def text_of(path: Path) -> str:
+    """Read a small UTF-8 file; one that is absent, too large or of another encoding raises `BadInput`."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadInput(f"{path} is larger than {LARGEST} bytes.", "Give a file that describes one thing.")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise BadInput(
+            f"{path} cannot be read: {unreadable}", "Give the path of a YAML file."
+        ) from unreadable
+
+
+def _one_line(broken: yaml.YAMLError) -> str:
+    return " ".join(str(broken).split())
+
+
+def _first(wrong: ValidationError) -> str:
+    fault = wrong.errors()[0]
+    field = ".".join(str(part) for part in fault["loc"]) or "the document"
+    return f"{field}: {fault['msg'].removeprefix('Value error, ')}."
+
+
+def _fields(kind: type[BaseModel]) -> str:
+    return ", ".join(kind.model_fields)

@@ -1,0 +1,97 @@
+"""Rubrics that score a pair from 0 to 100: criteria with points (A.1), one per domain and one for all.
+
+Criteria and points are the paper's, in our words. Where its literary rubric names what one form asks (five
+syllables, AABBA, the sonnet's parts), ours speaks of the form that was asked for, since one rubric scores all
+three forms of that domain.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from mneme.core.errors import BadInput
+from mneme.library.agents.agent import DOMAINS
+from mneme.library.agents.reading import read_yaml, text_of
+
+HOME = Path(__file__).parent / "rubrics"
+SINGLE_POOL = "single_pool"
+RUBRICS = (*DOMAINS, SINGLE_POOL)
+"""The shipped rubrics: each domain's, and that of one pool for all."""
+TOTAL = 100
+
+
+class Criterion(BaseModel):
+    """One criterion, and the most points that it can earn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=80)
+    points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
+    looks_at: str = Field(min_length=1, max_length=1000, description="What earns the points.")
+
+
+class Rubric(BaseModel):
+    """A rubric; the points of its criteria sum to 100."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
+    title: str = Field(min_length=1, max_length=120)
+    criteria: tuple[Criterion, ...] = Field(min_length=1, max_length=40)
+
+    @field_validator("criteria")
+    @classmethod
+    def _names_differ(cls, criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        if len({each.name.casefold() for each in criteria}) < len(criteria):
+            raise ValueError("two criteria have one name")
+        return criteria
+
+    @model_validator(mode="after")
+    def _sums_to_hundred(self) -> "Rubric":
+        total = sum(each.points for each in self.criteria)
+        if total != TOTAL:
+            raise ValueError(f"the points of the criteria sum to {total}, not to {TOTAL}")
+        return self
+
+    def total(self, earned: Sequence[int]) -> int:
+        """Add up points, one number per criterion in order; too many or too few points raise `BadInput`."""
+        if len(earned) != len(self.criteria):
+            raise BadInput(
+                f"{len(earned)} scores for {len(self.criteria)} criteria.", "Score each criterion."
+            )
+        for criterion, points in zip(self.criteria, earned, strict=True):
+            if not 0 <= points <= criterion.points:
+                raise BadInput(
+                    f"{criterion.name}: {points} points.", f"It earns from 0 to {criterion.points} points."
+                )
+        return sum(earned)
+
+    def as_text(self) -> str:
+        """Write the rubric as lines, one per criterion, for a prompt or a person."""
+        return "\n".join(f"- {each.name} (0-{each.points}): {each.looks_at}" for each in self.criteria)
+
+
+def load_rubric(name_or_path: str | Path) -> Rubric:
+    """Load a shipped rubric by name or another from a YAML file; an unusable one raises `BadInput`."""
+    if str(name_or_path) in RUBRICS:
+        return _shipped(str(name_or_path))
+    path = Path(name_or_path)
+    if path.suffix not in {".yaml", ".yml"}:
+        raise BadInput(
+            f'There is no rubric "{name_or_path}".',
+            f"Rubrics: {', '.join(RUBRICS)}; or give the path of a rubric's YAML file.",
+        )
+    return read_rubric(text_of(path), str(path))
+
+
+def read_rubric(text: str, where: str = "The rubric") -> Rubric:
+    """Read a rubric from YAML or JSON text; faults raise `BadInput` naming `where` and the field."""
+    return read_yaml(text, Rubric, where)
+
+
+@cache
+def _shipped(name: str) -> Rubric:
+    path = HOME / f"{name}.yaml"
+    return read_rubric(text_of(path), str(path))

@@ -1,0 +1,1 @@
+"""Teams that discuss: roles, memory templates, who speaks when, and the document that they write."""

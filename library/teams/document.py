@@ -1,0 +1,56 @@
+"""The document that a team writes: the schema of its file, and its content."""
+
+from typing import Any
+
+import jsonschema_rs
+
+from mneme.core.errors import BadAnswer
+from mneme.library.teams.team import Document
+
+Json = dict[str, Any]
+TEXT: Json = {"type": "string", "minLength": 1}
+RATING: Json = {"type": "integer", "minimum": 1, "maximum": 10}
+
+
+def schema(document: Document) -> Json:
+    """Return the JSON schema of a document's file: its fields, numbered items and ratings, and no more."""
+    fields = {name: TEXT | {"description": purpose} for name, purpose in document.fields.items()}
+    ratings = {name: RATING | {"description": purpose} for name, purpose in document.ratings.items()}
+    parts = {name: {"type": "string", "description": each} for name, each in document.item_fields.items()}
+    item = {
+        "type": "object",
+        "properties": {"name": TEXT, **parts},
+        "required": ["name", *parts],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": document.name,
+        "type": "object",
+        "properties": fields | ratings,
+        "patternProperties": {f"^{document.item} [1-9][0-9]*$": item},
+        "required": [*fields, *(f"{document.item} {n}" for n in range(1, document.least + 1)), *ratings],
+        "additionalProperties": False,
+    }
+
+
+def filed(document: Document, parts: Json) -> Json:
+    """Return a document's parts as its file has them: fields, `Component 1`, `Component 2`, …, ratings."""
+    items = {f"{document.item} {number}": item for number, item in enumerate(parts["items"], start=1)}
+    return {**parts["fields"], **items, **parts["ratings"]}
+
+
+def lacking(document: Document, parts: Json) -> str:
+    """Return what a document lacks; "" if it has enough items."""
+    found, least = len(parts["items"]), document.least
+    if found >= least:
+        return ""
+    return f"No {document.name}: it needs at least {least} of {document.item}, and {found} were found."
+
+
+def check(document: Document, file: Json) -> None:
+    """Raise BadAnswer, naming the place, where a file does not follow its schema."""
+    wrong = next(jsonschema_rs.Draft202012Validator(schema(document)).iter_errors(file), None)
+    if wrong is not None:
+        place = "/".join(str(part) for part in wrong.instance_path) or "the whole"
+        raise BadAnswer(f"{document.name} does not follow its schema: {place}: {wrong.message}", str(file))

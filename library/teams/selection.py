@@ -1,0 +1,62 @@
+"""Speaker selection σ (§3, algorithm 2): who speaks next.
+
+Deviations from algorithm 2 as printed: ACCEPT and FINALIZE are fields of an answer, not words searched in
+texts; after the evaluation agent, where the listing returns nobody, the delegate speaks; and the delegate
+opens the discussion.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mneme.library.teams.team import Delegated, Team
+
+Part = Literal["contribute", "delegate", "integrate", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Who speaks, how often workers have spoken, and in which part of the discussion."""
+
+    speaker: str = ""
+    worker_counter: int = 0
+
+
+def sigma(team: Team, floor: Floor) -> Floor:
+    """Return who speaks after whoever spoke last; nobody has spoken at the beginning."""
+    speakers, count = team.speakers, floor.worker_counter
+    if not isinstance(speakers, Delegated):
+        return Floor(speakers.order[count % len(speakers.order)], count + 1)
+    if floor.speaker == speakers.delegate:
+        return Floor(speakers.workers[count % len(speakers.workers)], count + 1)
+    if floor.speaker in speakers.workers:
+        ends_round = count % len(speakers.workers) == 0
+        return replace(floor, speaker=speakers.integrator if ends_round else speakers.delegate)
+    if floor.speaker == speakers.integrator:
+        return replace(floor, speaker=speakers.evaluator)
+    return replace(floor, speaker=speakers.delegate)
+
+
+def speakers_of(team: Team) -> list[str]:
+    """Return all roles that speak, in the order of their first turn."""
+    speakers = team.speakers
+    if not isinstance(speakers, Delegated):
+        return speakers.order
+    return [speakers.delegate, *speakers.workers, speakers.integrator, speakers.evaluator]
+
+
+def round_of(team: Team) -> int:
+    """Return the number of turns until every role has spoken once."""
+    speakers = team.speakers
+    if not isinstance(speakers, Delegated):
+        return len(speakers.order)
+    return 2 * len(speakers.workers) + len(("integrator", "evaluator", "the delegate's last word"))
+
+
+def part_of(team: Team, name: str) -> Part:
+    """Return what a role does in its turn."""
+    speakers = team.speakers
+    if not isinstance(speakers, Delegated) or name in speakers.workers:
+        return "contribute"
+    if name == speakers.delegate:
+        return "delegate"
+    return "integrate" if name == speakers.integrator else "evaluate"

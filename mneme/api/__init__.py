@@ -1,0 +1,1 @@
+"""Operations on stored data: memories, cards, discussions and pools."""

@@ -1,0 +1,96 @@
+"""Operations on one user's memories, in this process or on a running server."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
+
+from pydantic import TypeAdapter, validate_call
+
+from mneme.core.errors import MnemeError, NotFound
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.transfer import ImportReport
+from mneme.stores.users.inbox import Inbox, Outcome
+from mneme.stores.users.memories import UserMemories
+
+
+class MemoryOperations(UserMemories):
+    """Operations on a user's memories, and on the messages that wait to be remembered."""
+
+    ROUTE: ClassVar[str] = "memories"
+    REMOTE: ClassVar[Sequence[str]] = (
+        "whoami",
+        "list",
+        "similar",
+        "show",
+        "history",
+        "diff",
+        "as_of",
+        "rollback",
+        "undo",
+        "forget",
+        "forget_all",
+        "waiting",
+        "outcome",
+        "export_lines",
+        "import_lines",
+    )
+    """The operations that a server offers to the command line."""
+
+    def __init__(self, ledger: Ledger, user: str) -> None:
+        super().__init__(ledger, user)
+        self._inbox = Inbox(ledger)
+
+    async def whoami(self) -> str:
+        """Return the user's name; a server with users answers with the name that the key belongs to."""
+        return self.user
+
+    async def waiting(self) -> int:
+        """Return how many messages are still to be remembered."""
+        return len(await self._inbox.pending(self.user))
+
+    async def outcome(self, message_id: str) -> Outcome | None:
+        """Return what the memory agent did with a message; None while the message waits."""
+        return await self._inbox.outcome(self.user, message_id)
+
+    async def export_lines(self) -> list[str]:
+        """Return every version of every memory as a line of JSON."""
+        return [line async for line in self.export()]
+
+    async def import_lines(self, lines: list[str]) -> ImportReport:
+        """Import exported lines; records that exist already stay unchanged."""
+        return await self.import_(lines)
+
+
+class Remote(Protocol):
+    """A class of operations on one owner's data; a server offers those in `REMOTE` to the command line."""
+
+    ROUTE: ClassVar[str]
+    """The name of this class in the server's routes."""
+    REMOTE: ClassVar[Sequence[str]]
+
+    def __init__(self, ledger: Ledger, owner: str, /) -> None: ...
+
+
+Kind = TypeVar("Kind", bound=Remote)
+
+
+async def operate(operations: Remote, name: str, arguments: dict[str, Any]) -> bytes:
+    """Call one operation with arguments from JSON; return its result as JSON.
+
+    Raises NotFound for an unknown operation, pydantic's ValidationError for wrong arguments.
+    """
+    kind = type(operations)
+    if name not in kind.REMOTE:
+        raise NotFound(f"There is no operation {name!r}.", f"There are: {', '.join(kind.REMOTE)}.")
+    method = getattr(operations, name)
+    result = await validate_call(method)(**arguments)
+    return returns_of(kind, name).dump_json(result)
+
+
+def returns_of(kind: type[Remote], name: str) -> TypeAdapter[Any]:
+    """Return the type adapter for an operation's result."""
+    return TypeAdapter(get_type_hints(getattr(kind, name))["return"])
+
+
+def error_as_json(error: MnemeError) -> dict[str, str]:
+    """Return an error as JSON, from which the command line raises it again."""
+    return {"error": type(error).__name__, "message": str(error), "hint": error.hint}

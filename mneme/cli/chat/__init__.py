@@ -1,0 +1,1 @@
+"""`mneme chat`, `mneme remember` and `mneme memories`."""

@@ -1,0 +1,170 @@
+"""`mneme chat`: a conversation in the terminal."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from textwrap import shorten
+from threading import Thread
+from uuid import uuid4
+
+from rich.markup import escape
+
+from mneme.cli.chat.memories import full_key, print_history, print_memories
+from mneme.cli.chat.talk import Context, Talk, show_notice, with_contents
+from mneme.cli.show import console, print_error, print_json, print_outcome
+from mneme.client.session import open_session
+from mneme.core.errors import BadInput, MnemeError
+from mneme.nodes.chat.chatbot import must_fit
+from mneme.nodes.chat.context import ChatContext
+
+HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
+
+
+async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
+    """Chat until the user ends it, then wait for the memory agent; return 1 if a script failed."""
+    async with open_session(user) as session:
+        terminal = Terminal(Talk(session, thread, context), as_json)
+        await terminal.greet()
+        async for line in _lines(as_json):
+            if not await terminal.take(line):
+                break
+        await terminal.finish()
+    return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
+
+
+async def _lines(as_json: bool) -> AsyncIterator[str]:
+    """Yield what the user types, line by line, until the end of the input.
+
+    A daemon thread reads, so that Ctrl-C at the prompt ends the process at once.
+    """
+    prompt = "you: " if sys.stdin.isatty() and not as_json else ""
+    loop = asyncio.get_running_loop()
+    while True:
+        line: asyncio.Future[str] = loop.create_future()
+        Thread(target=_read_line, args=(prompt, loop, line), daemon=True).start()
+        try:
+            yield await line
+        except EOFError:
+            return
+
+
+def _read_line(prompt: str, loop: asyncio.AbstractEventLoop, line: "asyncio.Future[str]") -> None:
+    try:
+        loop.call_soon_threadsafe(line.set_result, input(prompt))
+    except (EOFError, UnicodeDecodeError):
+        loop.call_soon_threadsafe(line.set_exception, EOFError())
+
+
+@dataclass
+class Terminal:
+    """A conversation in the terminal, printed as text or as JSON Lines."""
+
+    talk: Talk
+    as_json: bool
+    open: list[str] = field(default_factory=list)
+    has_failed: bool = False
+
+    async def greet(self) -> None:
+        """Print who answers, and finish a turn that a killed process left."""
+        await show_notice(*self.talk.roles)
+        if not self.as_json:
+            console.print(f"[dim]{HELP}[/]")
+        try:
+            await self._go_on()
+        except MnemeError as error:
+            self._complain(error)
+        self.talk.remember()
+
+    async def _go_on(self) -> None:
+        if not (words := await self.talk.left_unanswered()):
+            return
+        if not self.as_json:
+            console.print(
+                f"[dim]answering your last message:[/] {escape(shorten(words, 80))}", soft_wrap=True
+            )
+        async for piece in self.talk.resume():
+            self._say(piece)
+        if self.as_json:
+            print_json({"message": words, "reply": self.talk.reply})
+        else:
+            console.print()
+
+    async def take(self, line: str) -> bool:
+        """Answer a message or run a command; return whether the chat goes on."""
+        words = line.strip()
+        if words in {"/quit", "/exit"}:
+            return False
+        if not words:
+            return True
+        try:
+            await (self._obey(words) if words.startswith("/") else self._answer(words))
+        except MnemeError as error:
+            self._complain(error)
+        return True
+
+    def _complain(self, error: MnemeError) -> None:
+        self.has_failed = True
+        print_error(error, self.as_json)
+
+    async def finish(self) -> None:
+        """Wait for the memory agent, and print what it did."""
+        if self.open and not self.as_json:
+            console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
+        await self.talk.finish()
+        await self._report(wait=True)
+
+    async def _answer(self, words: str) -> None:
+        must_fit(words, ChatContext().window)
+        message_id = uuid4().hex
+        self.open.append(message_id)
+        async for piece in self.talk.say(words, message_id):
+            self._say(piece)
+        if self.as_json:
+            print_json({"message_id": message_id, "message": words, "reply": self.talk.reply})
+        else:
+            console.print()
+        await self._report(wait=False)
+
+    def _say(self, piece: str) -> None:
+        if not self.as_json:
+            console.print(escape(piece), end="", soft_wrap=True)
+
+    async def _report(self, wait: bool) -> None:
+        """Print what the memory agent did with each message; with `wait`, wait for the last one."""
+        memories = self.talk.session.memories
+        for message_id in list(self.open):
+            find = self.talk.outcome if wait else memories.outcome
+            outcome = await find(message_id)
+            if outcome is None and not wait:
+                continue
+            self.open.remove(message_id)
+            if outcome is None:
+                await self._kept(message_id)
+                continue
+            shown = {"message_id": message_id, **await with_contents(outcome, memories)}
+            print_json(shown) if self.as_json else print_outcome(shown)
+
+    async def _kept(self, message_id: str) -> None:
+        reason = (await self.talk.failures()).get(message_id, "")
+        hint = "The next start of `mneme chat` tries again."
+        self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
+
+    async def _obey(self, words: str) -> None:
+        """Run a command on the memories."""
+        command, _, argument = words.partition(" ")
+        memories = self.talk.session.memories
+        if command == "/memories":
+            print_memories(await memories.list(), self.as_json)
+        elif command == "/history":
+            print_history(await memories.history(await full_key(memories, argument)), self.as_json)
+        elif command == "/forget":
+            await memories.forget(
+                await full_key(memories, argument), reason="requested in the chat", actor="user"
+            )
+            console.print("forgotten")
+        elif command == "/undo":
+            undone = await memories.undo(actor="user")
+            print_memories([undone] if undone else [], self.as_json)
+        else:
+            raise BadInput(f"There is no command {command}.", HELP)

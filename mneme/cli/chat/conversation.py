@@ -1,0 +1,144 @@
+"""Read a conversation from a file: JSON Lines with role and content, or plain text with speakers."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mneme.core.errors import BadInput
+from mneme.nodes.chat.chatbot import PRECEDING
+
+LONGEST = 32_000
+"""The most characters of a message: about 8000 tokens, the chatbot's window."""
+
+SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
+ASSISTANTS = {"assistant", "ai", "bot"}
+
+
+class Line(BaseModel):
+    """One line of a JSON Lines conversation; other fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+    time: str = ""
+
+
+@dataclass
+class Conversation:
+    """The turns of a file in order, and the lines that could not be read."""
+
+    turns: list[Line] = field(default_factory=list)
+    broken: list[tuple[int, str]] = field(default_factory=list)
+
+    def take(self, number: int, turn: Line) -> None:
+        """Add a turn, or note why the line is no turn."""
+        if not turn.content.strip():
+            self.broken.append((number, "the message is empty"))
+        elif len(turn.content) > LONGEST:
+            self.broken.append((number, f"the message has over {LONGEST} characters"))
+        else:
+            self.turns.append(turn)
+
+
+def read_conversation(file: Path) -> Conversation:
+    """Read a conversation; a broken line is noted with its number, and the other lines are read.
+
+    Raises:
+        BadInput: the file does not exist, is not text, or has no message.
+    """
+    text = _text(file)
+    conversation = _json_lines(_lines(text)) if _is_json(text) else _plain_text(text)
+    if not conversation.turns and not conversation.broken:
+        raise BadInput(f"{file} has no message.", "Write lines like `user: …`, or JSON Lines.")
+    return conversation
+
+
+def _text(file: Path) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {file}: {error.strerror}.", "Give a file that can be read.") from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not UTF-8 text.", "Give a text file or JSON Lines.") from error
+    if "\x00" in text:
+        raise BadInput(f"{file} is binary.", "Give a text file or JSON Lines.")
+    return text
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[{"))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the JSON lines, or the elements of a JSON array as lines."""
+    if not text.lstrip().startswith("["):
+        return text.split("\n")
+    try:
+        return [json.dumps(element) for element in json.loads(text)]
+    except ValueError as error:
+        raise BadInput(f"The JSON array is not valid: {error}.", "Write one object per line.") from error
+
+
+def _json_lines(lines: list[str]) -> Conversation:
+    conversation = Conversation()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            conversation.take(number, Line.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            conversation.broken.append((number, f"{where}: {first['msg']}".lstrip(": ")))
+    return conversation
+
+
+def _plain_text(text: str) -> Conversation:
+    """Begin a turn at each speaker's name, or at each paragraph if no speaker is named."""
+    named = any(SPEAKER.match(line) for line in text.splitlines())
+    conversation = Conversation()
+    start, role, words = 1, "user", list[str]()
+    for number, line in enumerate([*text.splitlines(), "user:" if named else ""], start=1):
+        speaker = SPEAKER.match(line)
+        if not speaker and (named or line.strip()):
+            words.append(line)
+            continue
+        if "".join(words).strip():
+            conversation.take(start, Line.model_validate({"role": role, "content": "\n".join(words).strip()}))
+        start, words = number, [line[speaker.end() :]] if speaker else []
+        role = "assistant" if speaker and speaker[1].lower() in ASSISTANTS else "user"
+    return conversation
+
+
+def messages_of(conversation: Conversation, thread: str) -> list[dict[str, object]]:
+    """Return the user's messages with the turns before each, as input of the graph `remember`.
+
+    A message's id is a hash of the conversation up to it, so that a file that is given again, also with
+    new lines, is not remembered twice.
+    """
+    messages: list[dict[str, object]] = []
+    digest = sha256(thread.encode())
+    for number, turn in enumerate(conversation.turns):
+        digest.update(json.dumps([turn.role, turn.content]).encode())
+        if turn.role != "user":
+            continue
+        before = conversation.turns[max(0, number - PRECEDING) : number]
+        messages.append(
+            {
+                "message": turn.content,
+                "message_id": digest.hexdigest()[:32],
+                "preceding": [f"{earlier.role}: {earlier.content}" for earlier in before],
+                "time": turn.time,
+                "thread": thread,
+            }
+        )
+    return messages

@@ -1,0 +1,222 @@
+"""`mneme memories …`: list, search and change memories."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.markup import escape
+from rich.progress import Progress, TextColumn
+from rich.prompt import Confirm
+
+from mneme.api.memories import MemoryOperations
+from mneme.cli.show import console, errors, print_json, print_table, versions_listed_by
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput, NotFound
+from mneme.core.settings import settings
+from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.reembedding import reembed as rebuild
+from mneme.stores.users.memories import MemoryRecord
+
+ACTOR = "user"
+SHORT = 8
+EVERYTHING = 1_000_000
+
+
+async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
+    """List memories."""
+    async with open_operations(MemoryOperations, user) as memories:
+        print_memories(await memories.list(limit=limit, include_retired=retired), as_json)
+
+
+async def search(user: str, query: str, limit: int, mode: str, as_json: bool) -> None:
+    """Print the memories that match a query best."""
+    if mode not in {"dense", "hybrid"}:
+        raise BadInput(f"There is no search mode {mode!r}.", "Use dense or hybrid.")
+    if not query.strip():
+        raise BadInput("The query is empty.", "Give some words to search for.")
+    async with open_operations(MemoryOperations, user) as memories:
+        found = await memories.similar(query, limit, mode="dense" if mode == "dense" else "hybrid")
+    print_memories(found, as_json)
+
+
+async def show(user: str, key: str, as_json: bool) -> None:
+    """Print one memory with all its fields."""
+    async with open_operations(MemoryOperations, user) as memories:
+        remembered = await memories.show(await full_key(memories, key))
+    if as_json:
+        print_json(remembered)
+        return
+    fields = remembered.model_dump(exclude={"memory", "similarity"}) | remembered.memory.model_dump()
+    print_table("", ("field", "value"), ((name, _cell(value)) for name, value in fields.items()))
+
+
+async def history(user: str, key: str, as_json: bool) -> None:
+    """Print every version of a memory."""
+    async with open_operations(MemoryOperations, user) as memories:
+        print_history(await memories.history(await full_key(memories, key)), as_json)
+
+
+async def diff(user: str, key: str, older: int, newer: int, as_json: bool) -> None:
+    """Print what changed between two versions."""
+    async with open_operations(MemoryOperations, user) as memories:
+        whole = await full_key(memories, key)
+        with versions_listed_by(f"mneme memories history {whole[:SHORT]}"):
+            text = await memories.diff(whole, older, newer)
+    if as_json:
+        print_json({"diff": text})
+        return
+    console.print(escape(text))
+
+
+async def as_of(user: str, time: str, as_json: bool) -> None:
+    """Print what was remembered at a time; without a time zone it is local time."""
+    try:
+        at = datetime.fromisoformat(time).astimezone()
+    except ValueError as error:
+        raise BadInput(f"{time!r} is not a time.", "Write it like 2026-11-20 or 2026-11-20T09:30.") from error
+    async with open_operations(MemoryOperations, user) as memories:
+        print_memories(await memories.as_of(at), as_json)
+
+
+async def rollback(user: str, key: str, version: int, reason: str, as_json: bool) -> None:
+    """Add a version that equals an older one."""
+    async with open_operations(MemoryOperations, user) as memories:
+        whole, change = await full_key(memories, key), Change(reason=reason, actor=ACTOR)
+        with versions_listed_by(f"mneme memories history {whole[:SHORT]}"):
+            rolled = await memories.rollback(whole, version, change=change)
+    print_memories([rolled], as_json)
+
+
+async def undo(user: str, as_json: bool) -> None:
+    """Take back the last change."""
+    async with open_operations(MemoryOperations, user) as memories:
+        undone = await memories.undo(actor=ACTOR)
+    print_memories([undone] if undone else [], as_json)
+
+
+async def forget(user: str, key: str, everything: bool, reason: str, yes: bool, as_json: bool) -> None:
+    """Erase one memory, or all of them."""
+    if bool(key) == everything:
+        raise BadInput("Choose what to forget.", "Give a memory's key, or --all.")
+    if not yes and not sys.stdin.isatty():
+        raise BadInput("There is no terminal to ask for confirmation.", "Add --yes to erase without asking.")
+    if not yes and not Confirm.ask("Erase it? This cannot be undone.", console=console):
+        return
+    async with open_operations(MemoryOperations, user) as memories:
+        if everything:
+            count = await memories.forget_all(reason=reason, actor=ACTOR)
+        else:
+            await memories.forget(await full_key(memories, key), reason=reason, actor=ACTOR)
+            count = 1
+    _print_fields({"forgotten": count}, as_json)
+
+
+async def export(user: str, file: Path, as_json: bool) -> None:
+    """Write every version of every memory as JSON Lines."""
+    async with open_operations(MemoryOperations, user) as memories:
+        lines = await memories.export_lines()
+    text = "".join(f"{line}\n" for line in lines)
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"Cannot write {file}: {error.strerror}.", "Choose another file.") from error
+    _print_fields({"exported": len(lines), "file": str(file)}, as_json)
+
+
+async def import_(user: str, file: Path, as_json: bool) -> int:
+    """Import exported lines; return 1 if some were refused."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {file}: {error}.", "Give a file that `export` wrote.") from error
+    async with open_operations(MemoryOperations, user) as memories:
+        report = await memories.import_lines(text.split("\n"))
+    _print_fields(report.model_dump(), as_json)
+    return 1 if report.refused else 0
+
+
+async def full_key(memories: MemoryOperations, beginning: str) -> str:
+    """Return the key that begins with this. Raises NotFound, BadInput."""
+    if not beginning:
+        raise BadInput(
+            "The memory's key is missing.",
+            "Give its key or the first letters; `mneme memories list` shows the keys.",
+        )
+    known = await memories.list(limit=EVERYTHING, include_retired=True)
+    keys = [each.key for each in known if each.key.startswith(beginning)]
+    if not keys:
+        raise NotFound(f"{await memories.whoami()} has no memory {beginning}.", "See `mneme memories list`.")
+    if len(keys) > 1 and beginning not in keys:
+        raise BadInput(f"{len(keys)} keys begin with {beginning}.", "Give more letters of the key.")
+    return beginning if beginning in keys else keys[0]
+
+
+def print_memories(found: Sequence[MemoryRecord], as_json: bool) -> None:
+    """Print memories as a table or as JSON Lines."""
+    if as_json:
+        for each in found:
+            print_json(each)
+        return
+    if not found:
+        console.print("[dim]nothing[/]")
+        return
+    scored = any(each.similarity is not None for each in found)
+    columns = ("key", "v", "memory", "kind", "since", *(["similarity"] if scored else []))
+    print_table("", columns, (_row(each, scored) for each in found))
+
+
+def _row(each: MemoryRecord, scored: bool) -> list[str]:
+    content = each.memory.content if each.live else f"{each.memory.content} (retired)"
+    row = [each.key[:SHORT], str(each.version), content, each.memory.kind, f"{each.at:%Y-%m-%d %H:%M}"]
+    return [*row, "" if each.similarity is None else f"{each.similarity:.2f}"] if scored else row
+
+
+def print_history(versions: Sequence[Version], as_json: bool) -> None:
+    """Print the versions of a memory, oldest first."""
+    if as_json:
+        for version in versions:
+            print_json(version)
+        return
+    columns = ("v", "event", "memory", "when", "who", "why")
+    print_table("", columns, (_version_row(version) for version in versions))
+
+
+def _version_row(version: Version) -> list[str]:
+    who = " / ".join(filter(None, (version.change.actor, version.change.model)))
+    content = str(version.value.get("content", ""))
+    return [
+        str(version.version),
+        version.event,
+        content,
+        f"{version.at:%Y-%m-%d %H:%M:%S}",
+        who,
+        version.change.reason,
+    ]
+
+
+def _cell(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _print_fields(what: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        print_json(what)
+        return
+    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
+
+
+async def reembed(as_json: bool) -> None:
+    """Compute every vector again with the embedder of the settings; after a crash the old vectors remain."""
+    where, key = settings().ledger_location, settings().ledger_api_key.get_secret_value()
+    embedder = await open_embedder(settings().embedder)
+    with Progress(TextColumn("{task.completed} points copied"), console=errors) as progress:
+        bar = progress.add_task("", total=None)
+        count = await rebuild(
+            where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
+        )
+    _print_fields({"embedded": count, "embedder": embedder.name}, as_json)

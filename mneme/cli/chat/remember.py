@@ -1,0 +1,66 @@
+"""`mneme remember FILE`: remember a whole conversation."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mneme.cli.chat.conversation import Conversation, messages_of, read_conversation
+from mneme.cli.chat.talk import Context, show_notice
+from mneme.cli.show import errors, print_error, print_json
+from mneme.client.session import Session, open_session
+from mneme.core.errors import BadInput
+
+AT_ONCE = 20
+"""Messages in one run; a killed process leaves at most this many unfinished."""
+
+
+async def remember(file: Path, user: str, context: Context, as_json: bool) -> int:
+    """Remember the user's messages in a file; return 1 if a line or a message failed."""
+    conversation = read_conversation(file)
+    for number, reason in conversation.broken:
+        print_error(BadInput(f"{file}, line {number}: {reason}.", "The other lines are remembered."), as_json)
+    await show_notice(context["memory_agent"])
+    async with open_session(user) as session:
+        report = await _remember(session, conversation, f"file/{file.name}", context)
+    _print_report(report, len(conversation.broken), as_json)
+    return 1 if conversation.broken or report["failed"] else 0
+
+
+async def _remember(
+    session: Session, conversation: Conversation, thread: str, context: Context
+) -> dict[str, Any]:
+    """Remember the messages in batches; messages that were remembered before cost nothing."""
+    messages = messages_of(conversation, thread)
+    config, left_over = await session.background(), await session.memories.waiting()
+    report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": []}
+    with _progress() as progress:
+        bar = progress.add_task("remembering", total=len(messages))
+        for start in range(0, len(messages), AT_ONCE):
+            batch = messages[start : start + AT_ONCE]
+            given, own = {"messages": batch}, context | {"user": session.user}
+            done = await session.flows.invoke("remember", given, config, own)
+            report["remembered"] += done["remembered"]
+            report["failed"] += done["failed"]
+            progress.update(bar, advance=len(batch))
+    report["remembered"] = max(0, report["remembered"] - left_over)
+    return report
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=errors)
+
+
+def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
+    for failure in report["failed"]:
+        print_error(BadInput(f"Not remembered yet: {failure['error']}", "Run the command again."), as_json)
+    if as_json:
+        print_json(report | {"broken_lines": broken})
+        return
+    known = report["messages"] - report["remembered"] - len(report["failed"])
+    errors.print(
+        f"{report['messages']} messages: {report['remembered']} processed now, {known} before, "
+        f"{len(report['failed'])} to be tried again, {broken} broken lines.",
+        soft_wrap=True,
+    )

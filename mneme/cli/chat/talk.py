@@ -1,0 +1,144 @@
+"""A conversation with the chatbot, and the memory agent in the background."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+from rich.markup import escape
+
+from mneme.api.memories import MemoryOperations
+from mneme.cli.show import errors
+from mneme.client.session import Session
+from mneme.core.errors import NotFound
+from mneme.models.asking.asking import auto_notice, resolve
+from mneme.stores.users.inbox import OperationNote, Outcome
+
+POLL_SECONDS = 0.05
+"""Seconds between two checks whether a message has been remembered; doubled each time."""
+
+SLOWEST_POLL_SECONDS = 0.5
+
+Context = dict[str, Any]
+
+
+class Talk:
+    """One conversation: send messages, stream the replies, and see what was remembered."""
+
+    def __init__(self, session: Session, thread: str, context: Context) -> None:
+        self.session, self._thread = session, thread
+        self._context = context | {"user": session.user}
+        self.roles: tuple[str, ...] = tuple(context.values())
+        self._memory_agent: asyncio.Task[None] | None = None
+        self._is_wanted = False
+        self.reply = ""
+
+    async def say(self, text: str, message_id: str) -> AsyncIterator[str]:
+        """Send a message; yield the reply piece by piece, then start the memory agent."""
+        message = {"role": "user", "content": text, "id": message_id}
+        self.reply = ""
+        try:
+            async for piece in self._reply({"messages": [message]}):
+                yield piece
+        finally:
+            self.remember()
+
+    async def left_unanswered(self) -> str:
+        """Return the message whose turn a killed process or an error left unfinished, or ""."""
+        conversation = await self.session.conversation(self._thread)
+        steps, values = await self.session.flows.left_at("chatbot", conversation)
+        spoken = convert_to_messages(values.get("messages", []))
+        said = [message.text for message in spoken if message.type == "human"]
+        return said[-1] if steps and said else ""
+
+    async def resume(self) -> AsyncIterator[str]:
+        """Yield the rest of the unfinished turn."""
+        async for piece in self._reply(None):
+            yield piece
+
+    async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
+        """Yield the stream; an attempt that broke off is followed by a new line and the next attempt."""
+        config = await self.session.conversation(self._thread)
+        chunks = self.session.flows.stream("chatbot", given, config, self._context, "messages")
+        message_id = ""
+        async for chunk, _ in chunks:
+            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+            if message_id not in {"", part["id"]}:
+                self.reply = ""
+                yield "\n"
+            message_id = part["id"]
+            self.reply += str(part["content"])
+            yield str(part["content"])
+
+    def remember(self) -> None:
+        """Start the memory agent in the background, unless the server runs it."""
+        self._is_wanted = not self.session.is_served
+        if self._is_wanted and (self._memory_agent is None or self._memory_agent.done()):
+            self._memory_agent = asyncio.create_task(self._remember())
+
+    async def _remember(self) -> None:
+        """Run the memory agent until no message waits; continue a run that was killed."""
+        config = await self.session.background()
+        context: Context = {
+            name: self._context[name] for name in ("user", "memory_agent") if name in self._context
+        }
+        while self._is_wanted:
+            self._is_wanted = False
+            steps, _ = await self.session.flows.left_at("remember", config)
+            await self.session.flows.invoke("remember", None if steps else {}, config, context)
+
+    async def outcome(self, message_id: str) -> Outcome | None:
+        """Wait until a message is remembered; return None if it failed and will be tried again."""
+        seconds = POLL_SECONDS
+        while (outcome := await self.session.memories.outcome(message_id)) is None:
+            if self._memory_agent and self._memory_agent.done():
+                self._memory_agent.result()  # raises what ended it
+            if message_id in await self.failures() or await self.session.is_broken():
+                return None
+            await asyncio.sleep(seconds)
+            seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)
+        return outcome
+
+    async def failures(self) -> dict[str, str]:
+        """Return the ids of the messages that failed, with the reasons."""
+        background = await self.session.background()
+        _, values = await self.session.flows.left_at("remember", background)
+        return {each["message_id"]: each["error"] for each in values.get("failed", [])}
+
+    async def finish(self) -> None:
+        """Wait until the memory agent is done."""
+        if self._memory_agent is not None:
+            await self._memory_agent
+        while self.session.is_served and await self._waits() and not await self.session.is_broken():
+            await asyncio.sleep(SLOWEST_POLL_SECONDS)
+
+    async def _waits(self) -> bool:
+        return await self.session.memories.waiting() > len(await self.failures())
+
+
+async def show_notice(*who: str) -> None:
+    """Print once that `rules` answers where no model is available."""
+    for each in who:
+        await resolve(each)
+    if "auto" in who and (notice := auto_notice()):
+        errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
+
+
+async def with_contents(outcome: Outcome, memories: MemoryOperations) -> dict[str, Any]:
+    """Return an outcome with the memory's content before and after each operation."""
+    operations = [await _with_contents(operation, memories) for operation in outcome["operations"]]
+    return {**outcome, "operations": operations}
+
+
+async def _with_contents(operation: OperationNote, memories: MemoryOperations) -> dict[str, Any]:
+    try:
+        contents = [version.value["content"] for version in await memories.history(operation["key"])]
+    except NotFound:  # it was forgotten later
+        contents = []
+    number = operation["version"]
+    is_known = 0 < number <= len(contents)
+    return {
+        **operation,
+        "content": contents[number - 1] if is_known else "(forgotten)",
+        "before": contents[number - 2] if is_known and operation["event"] == "update" else "",
+    }

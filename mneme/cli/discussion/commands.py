@@ -1,0 +1,176 @@
+"""`mneme discuss …`: the commands."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mneme.cli.options import Json, Limit, run_command
+
+RUN = "run"
+
+
+class TaskFirst(TyperGroup):
+    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in {"--help", "-h"}:
+            args = [RUN, *args]
+        return super().parse_args(ctx, args)
+
+
+discuss = typer.Typer(
+    cls=TaskFirst,
+    no_args_is_help=True,
+    help="A team discusses a task; each agent has its own memory: mneme discuss TASK.md --team NAME.",
+)
+
+Owner = Annotated[
+    str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The owner of the discussions.")
+]
+Agents = Annotated[
+    str,
+    typer.Option("--agents", envvar="MNEME_AGENTS", help="Model of all agents: auto, rules, ollama:MODEL, …"),
+]
+Team = Annotated[
+    str, typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file.")
+]
+Which = Annotated[
+    str,
+    typer.Argument(metavar="[ID]", help="A discussion's id, or its first letters; default: the latest."),
+]
+Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same as the argument ID.")]
+Agent = Annotated[str, typer.Argument(help="A role's name, e.g. data_engineer.")]
+
+
+@discuss.command(RUN)
+def run_discussion(
+    task: Annotated[
+        str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
+    ] = "",
+    team: Team = "data_pipeline",
+    agents: Agents = "auto",
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="Model of one role: ROLE=MODEL; repeatable.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option("--memory", help="intrinsic, none, or a baseline; see `mneme pddl memories`.")
+    ] = "intrinsic",
+    context_tokens: Annotated[
+        int,
+        typer.Option(
+            "--context-tokens", help="Tokens for task, memory and turns; 0: as the team's file says."
+        ),
+    ] = 0,
+    max_turns: Annotated[
+        int, typer.Option("--max-turns", help="The most turns, 1 to 10000; 0: as the team's file says.")
+    ] = 0,
+    person: Annotated[str, typer.Option("--as", help="Speak as this role yourself.")] = "",
+    approve: Annotated[bool, typer.Option("--approve", help="Approve the document yourself.")] = False,
+    discussion: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            help="Id of a new discussion (letters, digits, - and _), or of the one to continue.",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for document and report; default: discussions/ID.")
+    ] = None,
+    owner: Owner = "local",
+    as_json: Json = False,
+) -> None:
+    """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
+    from mneme.cli.discussion import discuss as run
+
+    context = {
+        "agents": agents,
+        "memory": memory,
+        "context_tokens": context_tokens,
+        "max_turns": max_turns,
+        "person": person,
+        "approve": approve,
+        "team": owner,
+    }
+    run_command(run.discuss(task, team, models or [], discussion, context, out, as_json))
+
+
+@discuss.command("list")
+def list_discussions(owner: Owner = "local", limit: Limit = 100, as_json: Json = False) -> None:
+    """List the discussions, in the order in which they began."""
+    from mneme.cli.discussion import discuss as run
+
+    run_command(run.list_(owner, limit, as_json))
+
+
+@discuss.command()
+def show(discussion: Which = "", named: Named = "", owner: Owner = "local", as_json: Json = False) -> None:
+    """Show a discussion: how it ended, the document, the transcript."""
+    from mneme.cli.discussion import discuss as run
+
+    run_command(run.show(owner, run.one_of(discussion, named), as_json))
+
+
+@discuss.command()
+def report(
+    discussion: Which = "",
+    named: Named = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
+    owner: Owner = "local",
+    as_json: Json = False,
+) -> None:
+    """Write a discussion's document, transcript, memories and report again."""
+    from mneme.cli.discussion import discuss as run
+
+    run_command(run.report(owner, run.one_of(discussion, named), out, as_json))
+
+
+@discuss.command()
+def memory(
+    agent: Agent,
+    discussion: Which = "",
+    named: Named = "",
+    turn: Annotated[
+        int | None, typer.Option("--turn", "-n", min=0, help="The memory after this turn.")
+    ] = None,
+    since: Annotated[
+        int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
+    owner: Owner = "local",
+    as_json: Json = False,
+) -> None:
+    """Show an agent's memory now, after a turn, or what changed between two turns."""
+    from mneme.cli.discussion import discuss as run
+
+    run_command(run.memory(owner, run.one_of(discussion, named), agent, (since, turn), history, as_json))
+
+
+@discuss.command("teams")
+def list_teams(as_json: Json = False) -> None:
+    """List the teams that come with Mneme."""
+    from mneme.cli.discussion import discuss as run
+
+    run_command(run.teams(as_json))
+
+
+@discuss.command("new-team")
+def new_team(
+    name: Annotated[str, typer.Argument(help="The team's name; the file is NAME.yaml.")],
+    task: Annotated[str, typer.Option("--task", help="A file with the task, or the task in words.")],
+    roles: Annotated[
+        list[str] | None, typer.Option("--role", help='An expert: "Title: duties"; repeatable.')
+    ] = None,
+    like: Annotated[
+        str, typer.Option("--like", help="The team whose document and facilitators are copied.")
+    ] = "data_pipeline",
+    out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
+    agents: Agents = "auto",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a team: a model writes memory templates for its roles, and you review them."""
+    from mneme.cli.discussion.new_team import new_team as run
+
+    run_command(run(name, task, roles or [], like, out, agents, yes, as_json))

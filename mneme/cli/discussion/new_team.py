@@ -1,0 +1,125 @@
+"""`mneme discuss new-team`: make a team with memory templates, which a person reviews."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.syntax import Syntax
+
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.discussion.discuss import task_of
+from mneme.cli.show import console, print_json
+from mneme.core.errors import BadInput, StorageFailure
+from mneme.library.teams.team import Delegated, Team, load_team, read_team
+from mneme.models.asking.asking import ask
+from mneme.prompts.discussion.template_making import Place, make_template, named_after
+
+REVIEW = "# The memory templates below were made by a model. Read them and change what does not fit."
+Values = dict[str, Any]
+NAMED = re.compile("[a-z]")
+
+
+async def new_team(
+    name: str,
+    task: str,
+    roles: Sequence[str],
+    like: str,
+    out: Path | None,
+    agents: str,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Make a team of experts with the facilitators of another team; return 1 if it was not accepted."""
+    model = load_team(like)
+    experts = [_expert(role) for role in roles] or _experts_of(model)
+    path = out or Path(f"{name}.yaml")
+    if path.exists():
+        raise BadInput(f"{path} exists already.", "Choose another name, or another file with --out FILE.")
+    await show_notice(agents)
+    made = [{**each, "memory": await _template(each, task_of(task), model, agents)} for each in experts]
+    team = _team(name, made, model)
+    text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
+    if not as_json:
+        console.print(Syntax(text, "yaml", word_wrap=True))
+    reviewed = yes or await asyncio.to_thread(_is_accepted, as_json)
+    _write(path, text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1))
+    _say(path, team, reviewed, as_json)
+    return 0 if reviewed else 1
+
+
+def _expert(role: str) -> Values:
+    """Read an expert from "Title: duties"."""
+    title, colon, duties = (part.strip() for part in role.partition(":"))
+    if not (title and colon and duties):
+        raise BadInput(
+            f"--role {role}: give a title and duties.",
+            'For example: --role "Data Engineer: ingestion, storage"',
+        )
+    named = named_after(title)
+    if not NAMED.match(named):
+        raise BadInput(f"--role {title}: a title needs a Latin letter, for the role's name.", "Add one.")
+    return {"name": named, "title": title, "description": duties}
+
+
+def _experts_of(team: Team) -> list[Values]:
+    return [team.role(name).model_dump(include={"name", "title", "description"}) for name in team.deciders]
+
+
+async def _template(expert: Values, task: str, model: Team, agents: str) -> Values:
+    place = Place(
+        role=expert["title"],
+        duties=expert["description"],
+        task=task,
+        item=model.document.item,
+        fields=", ".join(model.document.item_fields),
+    )
+    return (await ask(make_template, place, agents, lane="user")).value.template
+
+
+def _team(name: str, experts: list[Values], model: Team) -> Values:
+    """Return the new team: the given experts, and the other team without its experts. Raises BadInput."""
+    kept = [role for role in model.roles if role.name not in model.deciders or role.name == model.document.by]
+    names = [each["name"] for each in experts]
+    speakers: Values = {"kind": "round_robin", "order": names}
+    if isinstance(model.speakers, Delegated):
+        speakers = {**model.speakers.model_dump(), "workers": names}
+    others = [role.model_dump() for role in kept if role.name not in names]
+    team = {
+        **model.model_dump(exclude={"roles", "speakers"}),
+        "name": name,
+        "purpose": f"Made for a task; facilitators and document as in {model.name}.",
+        "reviewed": False,
+        "roles": [*experts, *others],
+        "speakers": speakers,
+    }
+    read_team({**team, "reviewed": True}, f"the new team {name}")
+    return team
+
+
+def _is_accepted(as_json: bool) -> bool:
+    if as_json or not sys.stdin.isatty():
+        return False
+    console.print("Have you read the templates, and may they be used? [y/N]> ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailure(
+            f"Cannot write {path}: {error.strerror}.", "Choose another file with --out FILE."
+        ) from error
+
+
+def _say(path: Path, team: Values, reviewed: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"file": str(path), "reviewed": reviewed, "team": team})
+    elif reviewed:
+        console.print(f"{path}: use it with `mneme discuss TASK.md --team {path}`", soft_wrap=True)
+    else:
+        console.print(f"{path}: read it, change what does not fit, and set reviewed: true.", soft_wrap=True)

@@ -1,0 +1,141 @@
+"""Write a discussion as a report in Markdown and HTML, and as JSON files."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from mneme.core.errors import StorageFailure
+from mneme.library.teams.document import schema
+from mneme.library.teams.team import Document, Team, read_team
+from mneme.stores.discussions.agent_memory import MemoryVersion
+from mneme.stores.discussions.discussions import Discussion, Turn
+
+STYLE = (
+    "body{max-width:52rem;margin:2rem auto;padding:0 1rem;font:16px/1.5 system-ui,sans-serif;color:#222}"
+    "pre{background:#f5f5f5;padding:1rem;overflow:auto;font-size:13px}h1,h2,h3{line-height:1.2}"
+    "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.3rem .6rem;text-align:left}"
+    "@media (prefers-color-scheme:dark){body{background:#161616;color:#ddd}pre{background:#222}}"
+)
+
+
+def write_report(
+    folder: Path, about: Discussion, turns: Sequence[Turn], memories: Sequence[MemoryVersion]
+) -> list[Path]:
+    """Write document, schema, transcript, memories and report; return the files. Raises StorageFailure."""
+    document = read_team(about.team).document
+    written = {document.name: json.dumps(about.document, indent=2, ensure_ascii=False) + "\n"}
+    text = markdown(about, turns, memories)
+    files = {
+        **(written if about.document else {}),
+        f"{Path(document.name).stem}.schema.json": json.dumps(schema(document), indent=2) + "\n",
+        "transcript.jsonl": "".join(f"{turn.model_dump_json()}\n" for turn in turns),
+        "memories.jsonl": "".join(f"{each.model_dump_json()}\n" for each in memories),
+        "report.md": text,
+        "report.html": html(text, f"{document.name}: {about.id}"),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailure(
+            f"Cannot write to {folder}: {error.strerror}.",
+            "Choose another folder with --out FOLDER; the discussion is not lost.",
+        ) from error
+    return [folder / name for name in files]
+
+
+def markdown(about: Discussion, turns: Sequence[Turn], memories: Sequence[MemoryVersion]) -> str:
+    """Return the whole report in Markdown."""
+    team = read_team(about.team)
+    lines = [
+        *_head(about, team),
+        *_document(about, team.document),
+        *_memories(memories, team),
+        *_transcript(turns),
+        "## Task",
+        "",
+        *_quoted(about.task),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def html(text: str, title: str) -> str:
+    """Return Markdown as a page of HTML; HTML in the text is escaped."""
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+        f"<body>\n{body}</body></html>\n"
+    )
+
+
+ENDINGS = {
+    "consensus": "All deciding roles accepted the solution.",
+    "turn limit": "The limit of turns was reached before all accepted.",
+    "": "The discussion has not ended.",
+}
+
+
+def ending(about: Discussion) -> str:
+    """Return how a discussion ended, and whether it has a document."""
+    held = (
+        "The document has what was agreed until then."
+        if about.ended == "turn limit" and about.document
+        else ""
+    )
+    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held)))
+
+
+def _head(about: Discussion, team: Team) -> Iterator[str]:
+    who = ", ".join(sorted(set(about.answered_by.values()))) or "nobody yet"
+    yield from (f"# {team.document.name}", "")
+    yield f"{ending(about)} {about.turns} turns, {about.tokens} tokens, memory: {about.memory}."
+    yield from ("", f"Team {team.name}; answered by {who}; discussion {about.id}.", "")
+
+
+def _document(about: Discussion, document: Document) -> Iterator[str]:
+    for name, text in about.report.items():
+        yield from (f"## {name.replace('_', ' ').capitalize()}", "", _line(text), "")
+    if not about.document:
+        return
+    yield from ("## Document", "")
+    for name, value in about.document.items():
+        if isinstance(value, Mapping):
+            yield from (f"### {name}: {_line(value['name'])}", "")
+            yield from (f"- **{part}**: {_line(value[part])}" for part in document.item_fields)
+        else:
+            yield f"**{name}**: {_line(str(value))}"
+        yield ""
+
+
+def _memories(memories: Sequence[MemoryVersion], team: Team) -> Iterator[str]:
+    if not memories:
+        return
+    yield from ("## Each agent's memory at the end", "")
+    titles = {role.name: role.title for role in team.roles}
+    for each in memories:
+        yield from (f"### {titles.get(each.agent, each.agent)} (after turn {each.turn})", "")
+        yield from ("```json", json.dumps(each.memory, indent=1, ensure_ascii=False), "```", "")
+
+
+def _transcript(turns: Sequence[Turn]) -> Iterator[str]:
+    yield from ("## Transcript", "")
+    for turn in turns:
+        marks = ["a person"] * turn.person + ["accepts"] * turn.accept + ["finalises"] * turn.finalize
+        marked = f" ({', '.join(marks)})" if marks else ""
+        yield from (f"### {turn.number}. {turn.title}{marked}", "")
+        yield from _quoted(turn.message)
+
+
+def _quoted(text: str) -> Iterator[str]:
+    yield from (f"> {line}  " for line in text.splitlines())
+    yield ""
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text).split())

@@ -1,0 +1,219 @@
+"""`mneme doctor`: what works, what does not, and how to fix it."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Literal
+
+from langsmith.utils import tracing_is_enabled
+from pydantic import BaseModel
+
+from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.home import open_operations, open_or_find_server
+from mneme.core.errors import MnemeError
+from mneme.core.settings import settings
+from mneme.models.embedding.absent import MISSING, Absent
+from mneme.models.embedding.embedders import open_embedder
+from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+
+ENOUGH_DISK = 1024**3
+SIGNS = {"ok": "ok", "warning": "!", "failure": "FAILED"}
+
+
+class Finding(BaseModel):
+    """The result of one check; only a `failure` keeps Mneme from running."""
+
+    what: str
+    state: Literal["ok", "warning", "failure"]
+    detail: str
+    fix: str = ""
+
+
+async def doctor(as_json: bool) -> int:
+    """Print every finding; return 1 if Mneme cannot run."""
+    findings = [finding async for finding in examine()]
+    if as_json:
+        for finding in findings:
+            print_json(finding)
+    else:
+        rows = ((SIGNS[each.state], each.what, each.detail, each.fix) for each in findings)
+        print_table("", ("", "what", "state", "how to fix it"), rows)
+        console.print(_summary(findings))
+    return 1 if any(each.state == "failure" for each in findings) else 0
+
+
+def _summary(findings: list[Finding]) -> str:
+    states = [each.state for each in findings]
+    if "failure" in states:
+        return f"Mneme cannot run: {states.count('failure')} problem(s) to fix."
+    return "Mneme can run." if "warning" not in states else "Mneme can run; ! marks what could be better."
+
+
+async def examine() -> AsyncIterator[Finding]:
+    """Check each part and yield the finding."""
+    async for finding in _ollama():
+        yield finding
+    yield await _embedder()
+    yield await _ledger()
+    async for finding in _pools():
+        yield finding
+    yield await _checkpoints()
+    yield _home()
+    yield _data()
+    yield _langsmith()
+    yield _users()
+
+
+async def _ollama() -> AsyncIterator[Finding]:
+    try:
+        server = await survey(settings().ollama_url)
+    except MnemeError as error:
+        yield Finding(
+            what="Ollama", state="warning", detail=f"{error} `rules` answers instead.", fix=error.hint
+        )
+        return
+    yield Finding(what="Ollama", state="ok", detail=f"{server.version} at {server.url}")
+    loaded = {model.name: model for model in server.loaded}
+    for model in server.models:
+        yield _model(model, loaded.get(model.name))
+    yield _default_model(server)
+
+
+def _model(model: Facts, loaded: Loaded | None) -> Finding:
+    parts = [model.parameters, model.quantization, ", ".join(sorted(model.capabilities))]
+    parts.append(f"context {model.context_length}" if model.context_length else "")
+    if loaded is None:
+        return Finding(what=model.name, state="ok", detail=_join(*parts, "not loaded"))
+    parts.append(f"loaded with context {loaded.context_length}, {loaded.gpu_share:.0%} on the GPU")
+    if loaded.gpu_share >= 1:
+        return Finding(what=model.name, state="ok", detail=_join(*parts))
+    fix = "Lower MNEME_NUM_CTX or use a smaller model: the part that is not on the GPU is slow."
+    return Finding(what=model.name, state="warning", detail=_join(*parts), fix=fix)
+
+
+def _default_model(server: Server) -> Finding:
+    name = settings().model
+    model = next((each for each in server.models if each.name in {name, f"{name}:latest"}), None)
+    if model is None:
+        missing = f"Ollama does not have {name}: `rules` answers instead."
+        return Finding(what="auto", state="warning", detail=missing, fix=f"ollama pull {name}")
+    if model.context_length and model.context_length < settings().num_ctx:
+        detail = f"{name} has a context of {model.context_length}, less than {settings().num_ctx}"
+        return Finding(
+            what="auto", state="warning", detail=detail, fix=f"MNEME_NUM_CTX={model.context_length}"
+        )
+    return Finding(what="auto", state="ok", detail=f"{name} answers")
+
+
+async def _embedder() -> Finding:
+    try:
+        embedder = await open_embedder(settings().embedder)
+        if isinstance(embedder, Absent):
+            detail = f"{MISSING[0]} Searches go by words."
+            return Finding(what="embedder", state="warning", detail=detail, fix=MISSING[1])
+        await embedder.embed_query("a test")
+    except MnemeError as error:
+        return Finding(what="embedder", state="failure", detail=str(error), fix=error.hint)
+    return Finding(what="embedder", state="ok", detail=f"{embedder.name}, {embedder.dimension} dimensions")
+
+
+async def _ledger() -> Finding:
+    try:
+        ledger = await open_or_find_server()
+    except MnemeError as error:
+        return Finding(what="ledger", state="failure", detail=str(error), fix=error.hint)
+    if isinstance(ledger, str):
+        return Finding(what="ledger", state="ok", detail=f"served by {ledger}")
+    info, records = await ledger.info(), await ledger.count()
+    await ledger.close()
+    detail = f"{info.kind} at {info.location}: {records} records, {info.embedder} ({info.dimension})"
+    return Finding(what="ledger", state="ok", detail=detail)
+
+
+async def _pools() -> AsyncIterator[Finding]:
+    """Check the team's pools, and which version of each retriever is in use."""
+    try:
+        async with open_operations(SharingOperations, os.environ.get("MNEME_TEAM", "local")) as shared:
+            found = [_pool(each, await shared.serving_problem(each.pool)) for each in await shared.pools()]
+    except MnemeError as error:
+        yield Finding(what="pools", state="warning", detail=str(error), fix=error.hint)
+        return
+    for finding in found:
+        yield finding
+
+
+def _pool(pool: RetrieverState, problem: str) -> Finding:
+    what = f"pool {pool.pool}"
+    if problem:
+        fix = f"mneme share retriever rollback --pool {pool.pool} --to 0"
+        return Finding(what=what, state="warning", detail=problem, fix=fix)
+    used = f"retriever {pool.serving} of {len(pool.versions)}" if pool.serving else "the untrained embedder"
+    detail = f"{pool.memories} memories, {pool.waiting} not learned yet; {used} is in use"
+    return Finding(what=what, state="ok", detail=detail)
+
+
+async def _checkpoints() -> Finding:
+    location = settings().checkpoints_location
+    try:
+        async with open_checkpointer(location) as checkpointer:
+            kind = type(checkpointer).__name__
+    except MnemeError as error:
+        return Finding(what="checkpoints", state="failure", detail=str(error), fix=error.hint)
+    return Finding(what="checkpoints", state="ok", detail=f"{kind} at {_without_password(location)}")
+
+
+def _without_password(location: str) -> str:
+    head, at, tail = location.rpartition("@")
+    return f"{head.partition('://')[0]}://…@{tail}" if at else location
+
+
+def _home() -> Finding:
+    home = settings().home.absolute()
+    folder = next(each for each in (home, *home.parents) if each.exists())
+    free = shutil.disk_usage(folder).free
+    detail = f"{home} keeps memories, checkpoints and runs (MNEME_HOME); {free / 1024**3:.1f} GiB free"
+    if not os.access(folder, os.W_OK):
+        fix = "Set MNEME_HOME to a folder that you may write to."
+        return Finding(what="home", state="failure", detail=f"{folder} is read-only", fix=fix)
+    if free < ENOUGH_DISK:
+        return Finding(what="home", state="warning", detail=detail, fix="Free some space, or set MNEME_HOME.")
+    return Finding(what="home", state="ok", detail=detail)
+
+
+def _data() -> Finding:
+    """Say what MNEME_DATA is for, since it is easily taken for the folder of the memories."""
+    folder = settings().data
+    if folder is None:
+        return Finding(what="benchmarks", state="ok", detail="no folder (MNEME_DATA is not set)")
+    if folder.is_dir() and any(folder.iterdir()):
+        return Finding(what="benchmarks", state="ok", detail=f"files in {folder}")
+    fix = "MNEME_DATA is for benchmark files only. To keep your memories there, set MNEME_HOME instead."
+    return Finding(what="benchmarks", state="warning", detail=f"{folder} has no files", fix=fix)
+
+
+def _langsmith() -> Finding:
+    if not tracing_is_enabled():
+        return Finding(what="LangSmith", state="ok", detail="off (LANGSMITH_TRACING=true turns it on)")
+    if not os.environ.get("LANGSMITH_API_KEY") and not os.environ.get("LANGCHAIN_API_KEY"):
+        fix = "Set LANGSMITH_API_KEY, or LANGSMITH_TRACING=false."
+        return Finding(what="LangSmith", state="warning", detail="on, but without a key", fix=fix)
+    return Finding(what="LangSmith", state="ok", detail="on: runs and their texts are sent to LangSmith")
+
+
+def _users() -> Finding:
+    file = settings().auth
+    if file is None:
+        return Finding(
+            what="users", state="ok", detail="one person, this machine only (MNEME_AUTH is not set)"
+        )
+    if not Path(file).exists():
+        missing = f"{file} does not exist: nobody can use the server."
+        return Finding(what="users", state="failure", detail=missing, fix="mneme users add NAME")
+    return Finding(what="users", state="ok", detail=f"keys in {file}")
+
+
+def _join(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,29 @@
+"""Draw a graph: as Mermaid text, and as a picture where Graphviz is installed."""
+
+import json
+from pathlib import Path
+
+from langchain_core.runnables.graph import Graph
+
+from mneme.core.errors import MnemeError
+from mneme.graphs import load
+
+
+async def draw(name: str, png: Path | None, as_json: bool) -> None:
+    """Print a graph as Mermaid; with `png`, draw it into that file."""
+    drawing = load(name).graph.get_graph(xray=True)
+    mermaid = drawing.draw_mermaid()
+    print(json.dumps({"graph": name, "mermaid": mermaid}) if as_json else mermaid)
+    if png is not None:
+        _draw_png(drawing, png)
+
+
+def _draw_png(drawing: Graph, png: Path) -> None:
+    try:
+        drawing.draw_png(str(png))
+    except ImportError as error:
+        raise MnemeError(
+            "The picture needs Graphviz.",
+            "apt-get install graphviz libgraphviz-dev && pip install pygraphviz; "
+            "or paste the text into any Mermaid viewer.",
+        ) from error

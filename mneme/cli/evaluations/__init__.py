@@ -1,0 +1,1 @@
+"""`mneme eval`: evaluations and their options."""

@@ -1,0 +1,246 @@
+"""`mneme household run`: play an episode, printed as lines, on a live screen, or as JSON."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+from uuid import uuid4
+
+from langchain_core.runnables import RunnableConfig
+from rich.markup import escape
+
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.household.missed import rebuild
+from mneme.cli.household.runs import Line, Request, Run, brief, checked, to_play
+from mneme.cli.household.screen import Screen
+from mneme.cli.show import console, print_json
+from mneme.client.workflows import Workflows, open_workflows, server_errors
+from mneme.core.errors import BadInput
+from mneme.environments.household.bound import lower_bound
+from mneme.environments.household.episode import CATEGORIES, Episode
+from mneme.environments.household.generator import generate
+from mneme.environments.household.loading import load_episode
+from mneme.environments.household.play import Frame
+from mneme.environments.household.scene import NAMES
+from mneme.environments.household.world import World
+
+GRAPH = "mita"
+STEPS = 6 * World.LIMIT + 20
+"""The most steps of the graph in an episode: six per round, and a round is at least one step of the world."""
+PACE = 0.1
+"""Seconds that `--watch` shows each step."""
+DECISIONS = ("allocate", "follow_proposals", "summarise")
+"""The graph's steps that are decisions."""
+BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
+Context = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What to play: a task or an episode file, the number of agents, and the run's name."""
+
+    task: str
+    agents: int
+    episode: Path | None
+    seed: int
+    name: str | None
+
+    def made(self) -> Episode:
+        """Load or generate the episode. Raises BadInput naming the field."""
+        if self.name is not None:
+            checked(self.name)
+        if self.episode is None:
+            return generate(self.seed, self._category(), self.agents)
+        if self.task:
+            raise BadInput("--task: an episode file has its own task.", "Give --task or --episode.")
+        return load_episode(self.episode, self.agents, self.seed)
+
+    def described(self) -> str:
+        """Return the default name of the run: task, agents and seed."""
+        what = self.episode.stem if self.episode else self._category() or "task"
+        words = "".join(letter if letter.isalnum() else "-" for letter in what.lower()).strip("-")
+        return f"{words[:50]}-{self.agents}-{self.seed}"
+
+    def _category(self) -> str | None:
+        if not self.task:
+            return None
+        found = [each for each in CATEGORIES if each.lower() == self.task.strip().lower()]
+        if not found:
+            raise BadInput(f"--task: there is no task {self.task!r}.", f"There are: {', '.join(CATEGORIES)}.")
+        return found[0]
+
+
+class Display(Protocol):
+    """Where decisions and steps are shown."""
+
+    def decided(self, line: Line) -> None: ...
+    def stepped(self, frame: Frame) -> None: ...
+
+
+async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int:
+    """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
+    if watch and as_json:
+        raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
+    episode = given.made()
+    await show_notice(context["member"], context["manager"])
+    async with open_workflows(GRAPH) as flows:
+        found = to_play(given.name, given.described(), Request(episode, context))
+        if not as_json:
+            how = "continues" if found.began() else "begins"
+            console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
+        with _screen(episode, found, watch) as screen:
+            played = _Played(found, flows, episode, context, screen or _Lines(as_json))
+            ended = await played.to_the_end()
+    _print_result(found, ended, as_json)
+    return 0 if ended["success"] else 1
+
+
+def _screen(episode: Episode, found: Run, watch: bool) -> AbstractContextManager[Screen | None]:
+    return Screen(episode, found.lines(), console) if watch else nullcontext()
+
+
+@dataclass(frozen=True)
+class _Played:
+    """A run that is being played: each event goes into the trace and to the display."""
+
+    run: Run
+    flows: Workflows
+    episode: Episode
+    context: Context
+    display: Display
+
+    async def to_the_end(self) -> Line:
+        """Play to the end, from the checkpoint if there is one, and write the result."""
+        thread = self._thread()
+        config: RunnableConfig = {**await self.flows.thread(thread, GRAPH), "recursion_limit": STEPS}
+        await self._catch_up(config)
+        async for event in self._under_way(config):
+            await self._keep(event, thread)
+        due, values = await self.flows.left_at(GRAPH, config)
+        if due or not values:
+            given = None if values else {"episode": self.episode.model_dump(mode="json")}
+            async for event in self.flows.stream(GRAPH, given, config, self.context, "custom"):
+                await self._keep(event, thread)
+        return await self._end(config)
+
+    def _thread(self) -> str:
+        """Return the thread's name: a new one for each new run, also if the run's name was used before."""
+        begun = self.run.began()
+        fresh = f"household/{self.run.name}/{uuid4().hex}"
+        return fresh if begun is None else str(begun.get("thread", f"household/{self.run.name}"))
+
+    async def _catch_up(self, config: RunnableConfig) -> None:
+        """Drop lines after the checkpoint, and rebuild missing lines before it."""
+        _, values = await self.flows.left_at(GRAPH, config)
+        if values and self.run.began():
+            self.run.trace.append("resumed", at=values.get("steps", 0))
+            await rebuild(self.run, self.flows.graphs[GRAPH], config, values)
+
+    async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield the events of a server that is still playing the run of a killed client."""
+        if self.flows.server is None:
+            return
+        runs, thread = self.flows.server.runs, config["configurable"]["thread_id"]
+        with server_errors():
+            for status in BUSY:
+                for each in await runs.list(thread, status=status):
+                    async for part in runs.join_stream(thread, each["run_id"], stream_mode="custom"):
+                        if part.event == "custom":
+                            yield cast(Mapping[str, Any], part.data)
+
+    async def _end(self, config: RunnableConfig) -> Line:
+        _, values = await self.flows.left_at(GRAPH, config)
+        await rebuild(self.run, self.flows.graphs[GRAPH], config, values)
+        ended = {name: values[name] for name in ("success", "steps", "progress", "counters", "answered_by")}
+        self.run.trace.append("end", bound=lower_bound(self.episode).steps, **ended)
+        end = self.run.first("end")
+        assert end is not None
+        return end
+
+    async def _keep(self, event: Mapping[str, Any], thread: str) -> None:
+        """Write an event into the trace and show it; the first decision or step begins the run."""
+        if event["step"] not in (*DECISIONS, "execute"):
+            return
+        if self.run.began() is None:
+            episode = self.episode.model_dump(mode="json")
+            self.run.trace.append("episode", episode=episode, context=self.context, thread=thread)
+        if event["step"] == "execute":
+            for each in event["frames"]:
+                frame = Frame.model_validate(each)
+                self.run.trace.frame(frame)
+                self.display.stepped(frame)
+                await asyncio.sleep(PACE if isinstance(self.display, Screen) else 0)
+        else:
+            line = {"at": self._step(), **event}
+            self.run.trace.append("decision", **line)
+            self.display.decided({"kind": "decision", **line})
+
+    def _step(self) -> int:
+        frames = self.run.frames()
+        return frames[-1].step if frames else 0
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Print a line per decision; steps are not printed."""
+
+    as_json: bool
+
+    def decided(self, line: Line) -> None:
+        if self.as_json:
+            print_json(line)
+        else:
+            print_decision(line)
+
+    def stepped(self, frame: Frame) -> None:
+        """Print nothing."""
+
+
+def print_decision(line: Line) -> None:
+    """Print each member's action, or the manager's synopsis."""
+    at = f"  [cyan]step {line['at']:>3}[/] "
+    if line["step"] == "summarise":
+        synopsis = line.get("synopsis") or f"none: {line['fallback']}"
+        console.print(f"{at}[dim]synopsis: {escape(synopsis)}[/]", soft_wrap=True)
+        return
+    parts = [_assigned(line, number) for number in range(len(line["proposals"]))]
+    console.print(f"{at}{'; '.join(parts)}", soft_wrap=True)
+
+
+def _assigned(line: Line, number: int) -> str:
+    proposed = line["proposals"][number]["action"]
+    action = line["allocation"][number] if line.get("allocation") else proposed
+    if "under way" in action:
+        return f"[dim]{NAMES[number]} continues[/]"
+    instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
+    return f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}"
+
+
+COUNTED = {
+    "conflicts": "conflicts",
+    "redundant": "redundant actions",
+    "messages": "messages",
+    "calls": "calls",
+    "repaired": "repaired answers",
+    "fallbacks": "fallbacks",
+}
+"""The counters of the last line, with their names there."""
+
+
+def _print_result(found: Run, ended: Line, as_json: bool) -> None:
+    if as_json:
+        print_json({**ended, "name": found.name, "trace": str(found.trace.path)})
+        return
+    counters = ended["counters"]
+    how = "[green]done[/]" if ended["success"] else "[red]not done[/]"
+    cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())
+    console.print(f"{how} in {ended['steps']} steps (lower bound: {ended['bound']}); {cost}.")
+    console.print(f"[dim]{escape('; '.join(ended['answered_by']))}[/]", soft_wrap=True)
+    console.print(
+        f"To see it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif",
+        soft_wrap=True,
+    )
+    if missing := found.missing():
+        console.print(f"[yellow]{len(missing)} steps are not in the trace, nor in the checkpoints.[/]")

@@ -1,0 +1,162 @@
+"""`mneme household replay` and `list`: print or draw what happened in a run."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+
+from mneme.cli.household.play import print_decision
+from mneme.cli.household.runs import Run, run_named, runs
+from mneme.cli.show import console, errors, print_json, print_table
+from mneme.core.errors import BadInput, needs
+from mneme.environments.household.scene import NAMES, Scene, scenes
+
+WIDEST = 1000
+"""More columns than any table needs."""
+
+
+def replay(name: str, step: int | None, png: Path | None, gif: Path | None, as_json: bool) -> None:
+    """Draw a run, or print its decisions up to a step and the state after it."""
+    run = run_named(name)
+    last = _last(run, step)
+    if gap := _gap(run):
+        errors.print(f"[yellow]{escape(gap)}[/]", soft_wrap=True)
+    if png is not None:
+        _draw_step(run, last, png)
+    if gif is not None:
+        _animate(run, gif)
+    written = [str(file) for file in (png, gif) if file is not None]
+    if written:
+        _print_files(written, as_json)
+    elif as_json:
+        for line in run.lines():
+            print_json(line)
+    else:
+        _print_run(run, last)
+
+
+def _gap(run: Run) -> str:
+    """Return what is missing in the trace; "" if nothing is."""
+    if missing := run.missing():
+        return f"{len(missing)} steps are not in the trace, from step {missing[0]} to {missing[-1]}."
+    if run.first("end") is None:
+        return "The run was interrupted: the command that began it continues it."
+    return ""
+
+
+def _last(run: Run, step: int | None) -> int:
+    """Return the last step to show. Raises BadInput for one that was not played."""
+    run.episode()
+    frames = run.frames()
+    played = frames[-1].step if frames else 0
+    if step is not None and not 0 <= step <= played:
+        raise BadInput(f"--step: there is no step {step}.", f"Give 0 to {played}.")
+    return played if step is None else step
+
+
+def _draw_step(run: Run, step: int, file: Path) -> None:
+    with needs("A picture", "pictures"):
+        from mneme.environments.household.picture import draw_step
+    draw_step(run.episode(), run.frames(), step, _writable(file, ".png"), _synopses(run))
+
+
+def _animate(run: Run, file: Path) -> None:
+    with needs("A picture", "pictures"):
+        from mneme.environments.household.picture import animate
+    animate(run.episode(), run.frames(), _writable(file, ".gif"), _synopses(run))
+
+
+def _writable(file: Path, suffix: str) -> Path:
+    if file.suffix.lower() != suffix:
+        raise BadInput(f"--{suffix[1:]}: {file} does not end in {suffix}.", f"Name it {file.stem}{suffix}.")
+    if not file.parent.is_dir():
+        raise BadInput(f"--{suffix[1:]}: there is no folder {file.parent}.", "Create it, or choose another.")
+    return file
+
+
+def _synopses(run: Run) -> dict[int, str]:
+    """Return the manager's synopses by the step after which they were made."""
+    decisions = [line for line in run.lines() if line["kind"] == "decision"]
+    return {line["at"]: line["synopsis"] for line in decisions if line.get("synopsis")}
+
+
+def _print_files(files: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"written": files})
+    else:
+        console.print(f"Written: {escape(', '.join(files))}", soft_wrap=True)
+
+
+def _print_run(run: Run, last: int) -> None:
+    for line in run.lines():
+        if line["kind"] == "decision" and line["at"] <= last:
+            print_decision(line)
+    played = scenes(run.episode(), run.frames())
+    _print_scene(run, next(scene for scene in reversed(played) if scene.step <= last))
+
+
+def _print_scene(run: Run, scene: Scene) -> None:
+    names = {thing.id: thing.name for thing in run.episode().things}
+    held = [" + ".join(names[thing] for thing in hands) or "nothing" for hands in scene.hands]
+    rows = zip(NAMES, held, scene.doing, strict=False)
+    print_table(f"After step {scene.step}", ("who", "holds", "does"), rows)
+    progress = (f"{key} {done}" for key, done in scene.progress.items())
+    console.print(f"  placed: {escape(', '.join(progress))}", soft_wrap=True)
+
+
+def list_runs(as_json: bool) -> None:
+    """List the runs with their task, team, steps and outcome."""
+    described = [_described(run) for run in runs()]
+    if as_json:
+        for each in described:
+            print_json(each)
+        return
+    if not described:
+        console.print("No runs yet. Start one: mneme household run")
+        return
+    _print_runs(described)
+
+
+def _print_runs(described: Sequence[Mapping[str, str | int | None]]) -> None:
+    """Print a table that breaks no word, also in a narrow terminal."""
+    columns = ("run", "task", "agents", "steps", "lower bound", "outcome", "answered by")
+    rows = [["" if value is None else str(value) for value in each.values()] for each in described]
+    table = Table(title="Runs", title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        words = [word for row in rows for word in row[number].split()]
+        table.add_column(column, min_width=max(map(len, [*words, *column.split()])))
+    for row in rows:
+        table.add_row(*map(escape, row))
+    least = Measurement.get(console, console.options.update(max_width=WIDEST), table).minimum
+    console.print(table, width=max(console.width, least), crop=False)
+
+
+def _described(run: Run) -> dict[str, str | int | None]:
+    """Return a run's row: task, steps and outcome."""
+    try:
+        return _standing(run)
+    except BadInput:
+        return _row(run, "unreadable" if run.began() else "never began")
+
+
+def _standing(run: Run) -> dict[str, str | int | None]:
+    if run.began() is None:
+        return _row(run, "never began")
+    end, episode = run.first("end"), run.episode()
+    outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
+    return _row(run, outcome) | {
+        "task": episode.category,
+        "agents": len(episode.starts),
+        "steps": end["steps"] if end else len(run.frames()),
+        "at_least": end["bound"] if end else None,
+        "answered_by": "; ".join(end["answered_by"]) if end else None,
+    }
+
+
+def _row(run: Run, outcome: str) -> dict[str, str | int | None]:
+    """Return the row of a run that cannot be read."""
+    nothing = dict.fromkeys(("task", "agents", "steps", "at_least"))
+    return {"run": run.name, **nothing, "outcome": outcome, "answered_by": None}

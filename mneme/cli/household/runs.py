@@ -1,0 +1,174 @@
+"""Household runs: each has a name, and a trace in the home folder."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mneme.core.errors import BadInput, NotFound
+from mneme.core.settings import settings
+from mneme.environments.household.episode import Episode, parse_episode
+from mneme.environments.household.play import Frame
+from mneme.environments.household.trace import Trace
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run by its name; its events are in its trace."""
+
+    name: str
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(folder() / f"{self.name}.jsonl")
+
+    def lines(self) -> list[Line]:
+        """Read the run's lines in the order of steps, without those that were played again after a kill."""
+        lines: dict[tuple[Any, ...], Line] = {}
+        for line in self.trace.read() if self.trace.path.exists() else ():
+            if line["kind"] == "resumed":
+                lines = {key: each for key, each in lines.items() if _at(each) <= line["at"]}
+            else:
+                lines[line["kind"], _at(line), line["kind"] == "decision" and line["step"]] = line
+        return sorted(lines.values(), key=_place)
+
+    def first(self, kind: str) -> Line | None:
+        """Return the first line of a kind, such as `episode` or `end`."""
+        return next((line for line in self.lines() if line["kind"] == kind), None)
+
+    def began(self) -> Line | None:
+        """Return the first line, which says what is played; None if it is incomplete."""
+        try:
+            first = next(self.trace.read(), None)
+        except BadInput:
+            return None
+        return first if first and first["kind"] == "episode" else None
+
+    def missing(self) -> list[int]:
+        """Return the steps that were played and are not in the trace."""
+        end, written = self.first("end"), {_at(line) for line in self.lines() if line["kind"] == "step"}
+        played = end["steps"] if end else max(written, default=0)
+        return [step for step in range(1, played + 1) if step not in written]
+
+    def episode(self) -> Episode:
+        """Return the episode that was played. Raises BadInput if the run was killed before it began."""
+        line = self.first("episode")
+        if line is None:
+            raise BadInput(f"The run {self.name} never began.", "Start it again.")
+        return parse_episode(line["episode"], self.name)
+
+    def frames(self) -> list[Frame]:
+        """Return the steps in order."""
+        steps = sorted((line for line in self.lines() if line["kind"] == "step"), key=_at)
+        return [Frame.model_validate({k: v for k, v in line.items() if k != "kind"}) for line in steps]
+
+
+def _at(line: Line) -> int:
+    """Return the world's step that a line belongs to; 0 if it belongs to none."""
+    return int(line["step"] if line["kind"] == "step" else line.get("at", 0))
+
+
+def _place(line: Line) -> tuple[int, int, int]:
+    """Return a line's sort key: the episode, then per step the step, synopsis and decision, then the end."""
+    part = ("episode", "step", "decision", "end").index(line["kind"])
+    order = line["kind"] == "decision" and 1 + (line["step"] != "summarise")
+    return (0 if part == 0 else 2 if part == 3 else 1), _at(line), order
+
+
+def folder() -> Path:
+    """Return the folder that holds the traces."""
+    return settings().home / "household"
+
+
+def run_named(name: str) -> Run:
+    """Return a run that exists. Raises NotFound."""
+    run = Run(checked(name))
+    if not run.trace.path.exists():
+        raise NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
+    return run
+
+
+def runs() -> Iterator[Run]:
+    """Return all runs, the latest first."""
+    found = sorted(folder().glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return (Run(path.stem) for path in found)
+
+
+def checked(name: str) -> str:
+    """Return a run's name that can name a file. Raises BadInput."""
+    if not NAME.fullmatch(name):
+        raise BadInput(f"--name: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
+    return name
+
+
+@dataclass(frozen=True)
+class Request:
+    """The episode and the context that the command asks for."""
+
+    episode: Episode
+    context: Mapping[str, Any]
+
+    def differs(self, run: Run, begun: Line) -> list[str]:
+        """Return the options in which a run's first command differs."""
+        played, context = run.episode(), begun["context"]
+        named = [option for field, option in OPTIONS.items() if context.get(field) != self.context.get(field)]
+        if len(played.starts) != len(self.episode.starts):
+            named.append("--agents")
+        if played.category != self.episode.category:
+            named.append("--task")
+        return named or ([] if played == self.episode else ["--episode"])
+
+
+OPTIONS = {
+    "member": "--model",
+    "manager": "--manager-model",
+    "allocation": "--allocation",
+    "summary": "--summary",
+    "remember": "--remember",
+    "team": "--team",
+    "seed": "--seed",
+}
+"""The option that sets each field of a context."""
+
+
+def to_play(wanted: str | None, described: str, request: Request) -> Run:
+    """Return the run to begin, or an unfinished one that was begun with the same request.
+
+    Without a wanted name, the default name gets a number until a run is free or matches.
+    Raises BadInput if the run of the wanted name is over, or was begun with other options.
+    """
+    if wanted is not None:
+        return _named(wanted, request)
+    numbered = (Run(described if number == 1 else f"{described}-{number}") for number in range(1, 10**6))
+    return next(run for run in numbered if _suits(run, request))
+
+
+def _named(wanted: str, request: Request) -> Run:
+    run = Run(checked(wanted))
+    if run.first("end") is not None:
+        raise BadInput(f"The run {wanted!r} is over.", f"See `mneme household replay {wanted}`.")
+    begun = run.began()
+    if begun is not None and (others := request.differs(run, begun)):
+        raise BadInput(
+            f"{', '.join(others)}: the run {wanted!r} was begun with another value.",
+            "Continue it with the command that began it, or give another --name.",
+        )
+    return run
+
+
+def _suits(run: Run, request: Request) -> bool:
+    """Return whether a run can be begun or continued; a run that cannot be read keeps its name."""
+    try:
+        begun, is_over = run.began(), run.first("end") is not None
+        return not is_over and (begun is None or not request.differs(run, begun))
+    except BadInput:
+        return False
+
+
+def brief(action: str) -> str:
+    """Return only the action of a description: `gograb <wine> (72)`."""
+    return re.split(r" in the |, about |; ", action)[0]

@@ -1,0 +1,1 @@
+"""`mneme learn`, `mneme cards` and `mneme disputes`."""

@@ -1,0 +1,225 @@
+"""`mneme cards …`: list, search and change a team's knowledge cards."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from rich.markup import escape
+
+from mneme.api.cards import CardOperations
+from mneme.cli.show import console, print_json, print_table, versions_listed_by
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput
+from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
+from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+from mneme.stores.cards.metrics import Metrics
+from mneme.stores.cards.yaml_form import dump
+from mneme.stores.ledger.records import Change
+
+ACTOR = "user"
+
+
+async def list_(team: str, status: str, limit: int, as_json: bool) -> None:
+    """List cards."""
+    wanted = _status(status)
+    async with open_operations(CardOperations, team) as cards:
+        _print_cards(await cards.list(wanted, limit=limit), as_json)
+
+
+def _status(status: str) -> Status | None:
+    if status and status not in get_args(Status):
+        raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(Status))}.")
+    return status or None  # type: ignore[return-value]
+
+
+async def search(team: str, task: str, limit: int, as_json: bool) -> None:
+    """Print the cards that a task would be shown, with the four parts of each score (§4)."""
+    if not task.strip():
+        raise BadInput("The task is empty.", "Give some words to search for.")
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.retrieve(task, limit)
+    if as_json:
+        for each in found:
+            print_json(each)
+        return
+    _print_found(found)
+
+
+def _print_found(found: Sequence[Retrieved]) -> None:
+    if not found:
+        console.print("[dim]nothing[/]")
+        return
+    parts = ("similarity", "confidence", "recency", "success")
+    rows = (
+        [
+            each.card.id,
+            each.card.status,
+            each.card.claim,
+            f"{each.score:.3f}",
+            *(f"{each.parts.get(p, 0):.3f}" for p in parts),
+        ]
+        for each in found
+    )
+    print_table("", ("id", "status", "claim", "score", *parts), rows)
+
+
+async def show(team: str, card: str, as_json: bool) -> None:
+    """Print one card, in its YAML form."""
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.card_starting(card)
+    _print_card(found, as_json)
+
+
+def _print_card(card: Card, as_json: bool) -> None:
+    if as_json:
+        print_json(card)
+        return
+    console.print(escape(dump(card)), end="", soft_wrap=True)
+
+
+async def history(team: str, card: str, as_json: bool) -> None:
+    """Print every version of a card with its reason, oldest first."""
+    async with open_operations(CardOperations, team) as cards:
+        versions = await cards.history((await cards.card_starting(card)).id)
+    if as_json:
+        for version in versions:
+            print_json(version)
+        return
+    columns = ("v", "status", "confidence", "s/f", "claim", "when", "who", "why")
+    print_table("", columns, (_row(version) for version in versions))
+
+
+def _row(version: CardVersion) -> list[str]:
+    card, evidence = version.card, version.card.evidence
+    return [
+        str(card.version),
+        card.status,
+        f"{card.confidence:.2f}",
+        f"{evidence.success_count}/{evidence.failure_count}",
+        card.claim,
+        f"{version.at:%Y-%m-%d %H:%M:%S}",
+        " / ".join(filter(None, (version.actor, version.model))),
+        version.reason,
+    ]
+
+
+async def rollback(team: str, card: str, version: int, reason: str, as_json: bool) -> None:
+    """Go back to an earlier version."""
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.card_starting(card)
+        with versions_listed_by(f"mneme cards history {found.id}"):
+            changed = await cards.rollback(found.id, version, change=_change(reason))
+    _print_card(changed, as_json)
+
+
+async def deprecate(team: str, card: str, reason: str, as_json: bool) -> None:
+    """Remove a card from retrieval."""
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.card_starting(card)
+        changed = await cards.deprecate(found.id, change=_change(reason))
+    _print_card(changed, as_json)
+
+
+async def restore(team: str, card: str, reason: str, as_json: bool) -> None:
+    """Bring a deprecated or archived card back."""
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.card_starting(card)
+        changed = await cards.restore(found.id, change=_change(reason))
+    _print_card(changed, as_json)
+
+
+async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
+    """Approve a card instead of the leader; the conditions for promotion still apply."""
+    rubric = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+    approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.card_starting(card)
+        changed = await cards.promote(found.id, approval, change=_change(reason))
+    _print_card(changed, as_json)
+
+
+def _change(reason: str) -> Change:
+    return Change(reason=reason, actor=ACTOR)
+
+
+async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
+    """Write all cards as YAML; with `versions`, every version of each."""
+    async with open_operations(CardOperations, team) as cards:
+        text = await cards.export_yaml(all_versions=versions)
+        count = len(await cards.list())
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"Cannot write {file}: {error.strerror}.", "Choose another file.") from error
+    _print_fields({"exported": count, "file": str(file)}, as_json)
+
+
+async def import_(team: str, file: Path, as_json: bool) -> None:
+    """Import cards from YAML; if one is invalid, none is stored."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {file}: {error}.", "Give a file that `export` wrote.") from error
+    async with open_operations(CardOperations, team) as cards:
+        report = await cards.import_yaml(text, change=_change(f"imported from {file.name}"))
+    _print_fields({"stored": len(report.stored), "unchanged": len(report.unchanged)}, as_json)
+
+
+async def metrics(team: str, as_json: bool) -> int:
+    """Print every metric of §10 and the alerts; return 1 if an alert is critical."""
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.metrics()
+    if as_json:
+        print_json(found)
+    else:
+        _print_metrics(found)
+    return int(any(alert.level == "critical" for alert in found.alerts))
+
+
+def _print_metrics(found: Metrics) -> None:
+    rows = [(name, _figure(value)) for name, value in found.model_dump(exclude={"alerts"}).items()]
+    print_table("", ("metric", "value"), rows)
+    for alert in found.alerts:
+        colour = "red" if alert.level == "critical" else "yellow"
+        console.print(f"[{colour}]{alert.level}[/] {escape(alert.message)}")
+    if not found.alerts:
+        console.print("no alerts")
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {count}" for name, count in value.items()) or "none"
+    return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _print_cards(found: Sequence[Card], as_json: bool) -> None:
+    if as_json:
+        for card in found:
+            print_json(card)
+        return
+    if not found:
+        console.print("[dim]nothing[/]")
+        return
+    rows = (
+        [
+            card.id,
+            str(card.version),
+            card.status + (" (flagged)" if card.flags else ""),
+            f"{card.confidence:.2f}",
+            f"{card.evidence.success_count}/{card.evidence.failure_count}",
+            card.claim,
+        ]
+        for card in found
+    )
+    print_table("", ("id", "v", "status", "confidence", "s/f", "claim"), rows)
+
+
+def _print_fields(what: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        print_json(what)
+        return
+    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))

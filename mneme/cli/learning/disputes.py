@@ -1,0 +1,119 @@
+"""`mneme disputes …`: list and show disputes, test them, and decide them."""
+
+from typing import Any, get_args
+
+from langgraph.types import Command
+from rich.markup import escape
+
+from mneme.api.cards import CardOperations
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.home import open_operations
+from mneme.client.team import TeamSession, open_team_session
+from mneme.core.errors import BadInput
+from mneme.nodes.learning.dispute_resolution import Decision, Verdict, plainly
+from mneme.stores.cards.disputes import Dispute, DisputeStatus
+
+Context = dict[str, Any]
+
+
+async def list_(team: str, status: str, as_json: bool) -> None:
+    """List disputes."""
+    if status and status not in get_args(DisputeStatus):
+        raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(DisputeStatus))}.")
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.list_disputes(status or None)  # type: ignore[arg-type]
+    if as_json:
+        for each in found:
+            print_json(each)
+        return
+    rows = ([each.id, each.status, each.card_id, each.new.claim, _ended(each)] for each in found)
+    print_table("", ("id", "status", "card", "finding", "resolution"), rows) if found else console.print(
+        "[dim]nothing[/]"
+    )
+
+
+def _ended(dispute: Dispute) -> str:
+    return f"{dispute.resolution.decision}: {dispute.resolution.reason}" if dispute.resolution else ""
+
+
+async def show(team: str, dispute: str, as_json: bool) -> None:
+    """Print one dispute with its trials."""
+    async with open_operations(CardOperations, team) as cards:
+        found = await cards.dispute_starting(dispute)
+    print_dispute(found, as_json)
+
+
+async def resolve(dispute: str, decision: str, reason: str, context: Context, as_json: bool) -> int:
+    """Test a dispute, or resolve it as a person decided; return 1 if it then waits for a person."""
+    if decision and decision not in get_args(Decision):
+        raise BadInput(f"There is no decision {decision!r}.", f"There are: {', '.join(get_args(Decision))}.")
+    async with open_team_session(context["team"]) as session:
+        found = await session.cards.dispute_starting(dispute)
+        if decision:
+            verdict = Verdict(decision=decision, reason=reason, by="user")
+            ended = await decide(session, found, verdict, context)
+        else:
+            ended = await run_dispute(session, found.id, context)
+    print_dispute(ended, as_json)
+    return int(ended.unresolved)
+
+
+async def decide(session: TeamSession, dispute: Dispute, verdict: Verdict, context: Context) -> Dispute:
+    """Resume the run that waits for a person; without such a run, change the ledger.
+
+    Raises BadInput for a decision that cannot be applied: the run would only ask again.
+    """
+    if not dispute.unresolved:
+        raise BadInput(
+            f"{dispute.id} is resolved already: {_ended(dispute)}", f"See `mneme disputes show {dispute.id}`."
+        )
+    config = await session.dispute(dispute.id)
+    left, _ = await session.flows.left_at("dispute_resolution", config)
+    if "ask_person" not in left:
+        return await session.cards.decide(dispute.id, verdict)
+    answer: Any = Command(resume=plainly(verdict.model_dump(), dispute).model_dump())
+    await session.flows.invoke("dispute_resolution", answer, config, _team_part(context))
+    return await session.cards.get_dispute(dispute.id)
+
+
+async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -> Dispute:
+    """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
+    config = await session.dispute(dispute_id)
+    left, _ = await session.flows.left_at("dispute_resolution", config)
+    if "ask_person" not in left and (await session.cards.get_dispute(dispute_id)).unresolved:
+        given: Any = None if left else {"dispute_id": dispute_id}
+        await session.flows.invoke("dispute_resolution", given, config, _team_part(context))
+    return await session.cards.get_dispute(dispute_id)
+
+
+def _team_part(context: Context) -> Context:
+    """Return the part of the learning graph's context that the dispute graph has too."""
+    return {name: value for name, value in context.items() if name not in OTHERS}
+
+
+OTHERS = ("researcher", "leader", "monitor", "recall")
+
+
+def print_dispute(dispute: Dispute, as_json: bool) -> None:
+    """Print a dispute: both approaches, the trials, and the resolution or what it waits for."""
+    if as_json:
+        print_json(dispute)
+        return
+    console.print(
+        f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
+    )
+    for side, approach in (("old", dispute.old), ("new", dispute.new)):
+        console.print(f"    {side}: {escape(approach.solution or approach.claim)}", soft_wrap=True)
+    for number, tested in enumerate(dispute.rounds, start=1):
+        won = [trial.winner for trial in tested.trials]
+        console.print(
+            f"    round {number}: {', '.join(won)} -> {tested.recommendation}: {escape(tested.rationale)}"
+        )
+        for trial in tested.trials:
+            for edge in trial.edge_cases:
+                console.print(f"      [dim]{trial.task}: {escape(edge)}[/]", soft_wrap=True)
+    if dispute.status == "resolved":
+        console.print(f"    {escape(_ended(dispute))}", soft_wrap=True)
+    elif dispute.status == "escalated":
+        decisions = "|".join(get_args(Decision))
+        console.print(f"    waits for a person: mneme disputes resolve {dispute.id} --decision {decisions}")

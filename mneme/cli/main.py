@@ -1,0 +1,65 @@
+"""The command line, assembled from the commands of each workflow.
+
+Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
+"""
+
+import os
+import sys
+
+import typer
+
+from mneme.cli import commands, embedder
+from mneme.cli.chat import commands as chat
+from mneme.cli.discussion.commands import discuss
+from mneme.cli.evaluations import commands as evaluations
+from mneme.cli.household import commands as household
+from mneme.cli.learning import commands as learning
+from mneme.cli.pddl.commands import pddl
+from mneme.cli.sharing import commands as share
+from mneme.cli.users.commands import users
+from mneme.core.errors import MnemeError
+
+app = typer.Typer(
+    name="mneme",
+    help="Memory for LLM agents and teams of agents, on your own machine. "
+    "Memories are in the folder MNEME_HOME; MNEME_DATA is only for benchmark files.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(chat.app)
+app.add_typer(learning.app)
+app.add_typer(household.app, name="household")
+app.add_typer(pddl, name="pddl")
+app.add_typer(discuss, name="discuss")
+app.add_typer(share.app, name="share")
+app.add_typer(embedder.app, name="embedder")
+app.add_typer(evaluations.app, name="eval")
+app.add_typer(users, name="users")
+app.add_typer(commands.app)
+
+
+def main() -> None:
+    """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
+    try:
+        app()
+    except MnemeError as error:
+        _fail(error)
+    except OSError as error:
+        _fail(MnemeError(f"The operating system reports: {error}.", "See `mneme doctor`."))
+    except Exception as bug:  # a user gets one line, never a traceback
+        if os.environ.get("MNEME_TRACEBACK"):
+            raise
+        _fail(
+            MnemeError(
+                f"Unexpected {type(bug).__name__}: {bug}",
+                "Set MNEME_TRACEBACK=1 to see where; please report it.",
+            )
+        )
+
+
+def _fail(error: MnemeError) -> None:
+    from mneme.cli.show import print_error
+
+    print_error(error, as_json="--json" in sys.argv)
+    sys.exit(1)

@@ -1,0 +1,173 @@
+"""`mneme pddl …`: solve PDDL problems with a chosen memory, and show problems."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+from pydantic import ValidationError
+from rich.markup import escape
+
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.workflows import Workflows, open_workflows
+from mneme.core.errors import BadInput
+from mneme.environments.pddl import (
+    DOMAINS,
+    Domain,
+    PddlWorld,
+    Problem,
+    generate,
+    generate_suite,
+    load_folder,
+    load_one,
+)
+from mneme.nodes.pddl.context import PddlContext
+from mneme.nodes.task_memories.kinds import MEMORIES
+
+Context = dict[str, Any]
+GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
+"""The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
+
+
+async def list_(data: Path | None, count: int, seed: int, as_json: bool) -> None:
+    """Print the problems of a folder, or generated problems."""
+    problems = await asyncio.to_thread(_suite, data, count, seed)
+    rows = [(each.name, each.difficulty, str(len(each.compiled.goal))) for each in problems]
+    if as_json:
+        for name, difficulty, goals in rows:
+            print_json({"name": name, "difficulty": difficulty, "goals": int(goals)})
+        return
+    print_table(f"{len(rows)} problems", ("problem", "difficulty", "goal literals"), rows)
+
+
+def _suite(data: Path | None, count: int, seed: int) -> list[Problem]:
+    return generate_suite(count, seed) if data is None else load_folder(data)
+
+
+async def show(name: str, data: Path | None, seed: int, as_json: bool) -> None:
+    """Print a problem as the team sees it."""
+    (problem,) = await asyncio.to_thread(find, [name], data, seed)
+    parts = {"name": problem.name, "goal": problem.goal, "manual": problem.manual}
+    parts["first_observation"] = PddlWorld(problem).first_observation
+    if as_json:
+        print_json(parts | {"domain_pddl": problem.domain_pddl, "problem_pddl": problem.problem_pddl})
+        return
+    for part in parts.values():
+        console.print(escape(part), soft_wrap=True)
+
+
+async def memories(as_json: bool) -> None:
+    """Print the memories that a team can have, and what each does."""
+    rows = [(name, (kind.__doc__ or "").strip().splitlines()[0]) for name, kind in MEMORIES.items()]
+    if as_json:
+        for name, what in rows:
+            print_json({"memory": name, "what": what})
+        return
+    print_table("Memories", ("memory", "what it does"), rows)
+
+
+async def run(
+    names: list[str], data: Path | None, seed: int, context: Context, run_id: str, as_json: bool
+) -> None:
+    """Solve problems one after the other. Raises BadInput."""
+    _check(context)
+    problems = await asyncio.to_thread(find, names, data, seed)
+    await show_notice(context["solver"], context["second_agent"])
+    named = run_id or uuid4().hex[:8]
+    if not as_json:
+        console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
+    async with open_workflows("pddl_team") as flows:
+        solved = [await _play(flows, problem, context, named, as_json) for problem in problems]
+    if not as_json:
+        console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
+
+
+def _check(context: Context) -> None:
+    """Raise BadInput, naming the option, for a context that is not valid."""
+    if context["memory"] not in MEMORIES:
+        raise BadInput(f"There is no memory {context['memory']!r}.", f"There are: {', '.join(MEMORIES)}.")
+    try:
+        PddlContext.model_validate(context)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        raise BadInput(
+            f"{option} {first['input']}: {first['msg']}.", "See `mneme pddl run --help`."
+        ) from error
+
+
+async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:
+    """Solve one problem, or continue one that was killed; a finished one is only printed.
+
+    A thread that was killed between two steps can look finished, so it is always resumed.
+    """
+    task_id = f"{run_id}/{problem.name}"
+    config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
+    _, left = await flows.left_at("pddl_team", config)
+    if not as_json:
+        console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
+    given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
+    async for event in flows.stream("pddl_team", given, config, context, "custom", "sync"):
+        print_step(cast(dict[str, Any], event), as_json)
+    _, values = await flows.left_at("pddl_team", config)
+    _print_result(values, as_json)
+    return bool(values["success"])
+
+
+def print_step(event: dict[str, Any], as_json: bool) -> None:
+    """Print an agent's action and its result."""
+    if as_json:
+        print_json(event)
+        return
+    if "action" not in event:
+        return
+    console.print(
+        f"{event['step']:>3} [cyan]{escape(event['agent'])}[/] {escape(event['action'])} "
+        f"[dim]progress {event['progress']:.2f}[/]",
+        soft_wrap=True,
+    )
+    console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
+
+
+def _print_result(values: dict[str, Any], as_json: bool) -> None:
+    cost = values["cost"]
+    result = {name: values[name] for name in ("task_id", "progress", "success", "steps", "valid_steps")}
+    if as_json:
+        print_json(result | {"cost": cost, "answered_by": values["answered_by"]})
+        return
+    solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
+    grounded = values["valid_steps"] / max(1, values["steps"])
+    console.print(
+        f"  {solved} in {values['steps']} steps: progress {values['progress']:.2f}, grounding accuracy "
+        f"{grounded:.2f}, {cost['prompt_tokens'] + cost['reply_tokens']} tokens in {cost['calls']} calls"
+    )
+
+
+def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:
+    """Return the problems of these names. Raises BadInput for one that is not there."""
+    there = {} if data is None else {problem.name: problem for problem in load_folder(data)}
+    return [_found(name, there, seed) for name in names]
+
+
+def _found(name: str, there: dict[str, Problem], seed: int) -> Problem:
+    if there:
+        return _in_folder(name, there)
+    if Path(name).suffix == ".pddl":
+        return load_one(Path(name))
+    generated = GENERATED.fullmatch(name)
+    if generated is None or generated["domain"] not in DOMAINS:
+        raise BadInput(
+            f"There is no problem {name!r}.",
+            f"Give {', '.join(DOMAINS)}, one as `gripper/seed3-size6`, or a file; --data takes a folder.",
+        )
+    size = int(generated["size"]) if generated["size"] else None
+    return generate(cast(Domain, generated["domain"]), int(generated["seed"] or seed), size)
+
+
+def _in_folder(name: str, there: dict[str, Problem]) -> Problem:
+    if name not in there:
+        known = ", ".join(list(there)[:5])
+        raise BadInput(f"The folder has no problem {name!r}.", f"It has {known}, …; see `mneme pddl list`.")
+    return there[name]

@@ -1,0 +1,322 @@
+"""`mneme share …`: the commands of Memory Sharing."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mneme.cli.options import Json, Limit, Reason, run_command
+
+app = typer.Typer(
+    no_args_is_help=True, help="Agents that share one pool of prompt-answer pairs (Memory Sharing)."
+)
+pool = typer.Typer(no_args_is_help=True, help="List, show, import, export and remove shared pairs.")
+retriever = typer.Typer(no_args_is_help=True, help="Show, train and roll back a pool's retriever.")
+rubric = typer.Typer(
+    no_args_is_help=True, help="Show, draft, review and freeze the rubrics that score pairs."
+)
+app.add_typer(pool, name="pool")
+app.add_typer(retriever, name="retriever")
+app.add_typer(rubric, name="rubric")
+
+Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the pools.")]
+Pools = Annotated[str, typer.Option("--pools", help="domain: one pool per domain; single: one pool for all.")]
+Responder = Annotated[
+    str, typer.Option(help="Model of this role: auto, rules, ollama:MODEL, …; default: --agents.")
+]
+Responders = Annotated[
+    str,
+    typer.Option(
+        "--agents",
+        envvar="MNEME_AGENTS",
+        help="Model that answers, scores and grades: auto, rules, ollama:MODEL, …",
+    ),
+]
+Shots = Annotated[
+    int, typer.Option("--shots", "-k", min=0, max=3, help="Number of pairs that are shown as examples.")
+]
+Threshold = Annotated[
+    int, typer.Option("--threshold", min=0, max=100, help="A pair is stored if its score is above this.")
+]
+Learning = Annotated[
+    str,
+    typer.Option(
+        "--learning",
+        help="What is trained: projection (a matrix on the embedder) or encoder (a whole encoder).",
+    ),
+]
+PoolName = Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")]
+PairKey = Annotated[str, typer.Argument(help="A pair's key, or its first letters.")]
+DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the training.")]
+
+
+def _context(agents: str, roles: dict[str, str], **more: Any) -> dict[str, Any]:
+    return {role: who or agents for role, who in roles.items()} | more
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What the agent shall write.")],
+    agent: Annotated[
+        str, typer.Option("--agent", help="A shipped agent, or the path of an agent's YAML file.")
+    ],
+    team: Team = "local",
+    pools: Pools = "domain",
+    shots: Shots = 3,
+    threshold: Threshold = 70,
+    agents: Responders = "auto",
+    answerer: Responder = "",
+    scorer: Responder = "",
+    grader: Responder = "",
+    learning: Learning = "projection",
+    seed: Seed = 0,
+    thread: Annotated[
+        str,
+        typer.Option(
+            "--thread", "-t", help="Name of a conversation; earlier turns are stored with the pair."
+        ),
+    ] = "",
+    train: Annotated[bool, typer.Option(help="Train the retriever on the stored pair.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
+    from mneme.cli.sharing import share as run
+
+    roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
+    context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
+    context |= {"threshold": threshold, "learning": learning, "seed": seed}
+    run_command(run.ask(question, context, thread, train, as_json))
+
+
+@app.command()
+def grow(
+    domain: Annotated[str, typer.Option("--domain", help="The domain whose agents ask each other.")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
+    ] = None,
+    budget: Annotated[
+        int,
+        typer.Option(
+            "--budget",
+            min=1,
+            help="The most model calls for asking, answering and scoring (grading is not counted).",
+        ),
+    ] = 100,
+    asked: Annotated[
+        str,
+        typer.Option(
+            "--asked", help="Who answers a question: own (the agent that asked) or domain (all agents)."
+        ),
+    ] = "own",
+    name: Annotated[
+        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
+    ] = "",
+    agent: Annotated[str, typer.Option("--agent", help="The YAML file of one more agent.")] = "",
+    team: Team = "local",
+    pools: Pools = "domain",
+    shots: Shots = 3,
+    threshold: Threshold = 70,
+    agents: Responders = "auto",
+    answerer: Responder = "",
+    scorer: Responder = "",
+    grader: Responder = "",
+    learning: Learning = "projection",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Grow a pool: agents write questions to standard answers and answer them."""
+    from mneme.cli.sharing import share as run
+
+    roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
+    context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
+    context |= {"threshold": threshold, "learning": learning, "seed": seed, "budget": budget, "asked": asked}
+    run_command(run.grow(domain, file, name, context, as_json))
+
+
+@pool.command("list")
+def list_pool(
+    pool: PoolName = "",
+    agent: Annotated[str, typer.Option("--agent", help="Only pairs of this agent.")] = "",
+    team: Team = "local",
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List the pools, or the pairs of one."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.list_(team, pool, agent, limit, as_json))
+
+
+@pool.command("show")
+def show_pair(key: PairKey, pool: PoolName, team: Team = "local", as_json: Json = False) -> None:
+    """Show a pair with its earlier turns and its history."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.show(team, pool, key, as_json))
+
+
+@pool.command("export")
+def export_pool(
+    pool: PoolName,
+    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Write a pool as JSON Lines."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.export(team, pool, file, as_json))
+
+
+@pool.command("import")
+def import_pool(
+    file: Annotated[Path | None, typer.Argument(help="JSON Lines; `-` reads stdin.")] = None,
+    pool: PoolName = "",
+    agent: Annotated[str, typer.Option("--agent", help="The agent of lines that name none.")] = "",
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="Import the pairs that come with Mneme.")
+    ] = False,
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Import pairs; a broken line is reported, and the others are imported."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.import_(team, pool, file, agent, shipped, as_json))
+
+
+@pool.command("remove")
+def remove_pair(
+    key: PairKey,
+    pool: PoolName,
+    for_good: Annotated[
+        bool, typer.Option("--forget", help="Erase it with its history; this cannot be undone.")
+    ] = False,
+    reason: Reason = "decided on the command line",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Remove a pair from retrieval."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.remove(team, pool, key, reason, for_good, as_json))
+
+
+@retriever.command("status")
+def retriever_status(pool: PoolName = "", team: Team = "local", as_json: Json = False) -> None:
+    """Show each version: its training data, loss and recall, and why it was accepted or not."""
+    from mneme.cli.sharing import retriever as run
+
+    run_command(run.status(team, pool, as_json))
+
+
+@retriever.command("train")
+def train_retriever(
+    pool: PoolName,
+    team: Team = "local",
+    agents: Responders = "auto",
+    grader: Responder = "",
+    learning: Learning = "projection",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train on the pairs that were not learned yet."""
+    from mneme.cli.sharing import retriever as run
+
+    context = _context(agents, {"grader": grader}, team=team, learning=learning, seed=seed)
+    run_command(run.train(pool, context, as_json))
+
+
+@retriever.command("rollback")
+def roll_back_retriever(
+    pool: PoolName,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            "--to", min=0, help="The version; 0: the untrained embedder. Default: the previous one."
+        ),
+    ] = None,
+    reason: Reason = "decided on the command line",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Go back to an earlier version."""
+    from mneme.cli.sharing import retriever as run
+
+    run_command(run.rollback(team, pool, to, reason, as_json))
+
+
+@rubric.command("list")
+def list_rubrics(team: Team = "local", as_json: Json = False) -> None:
+    """List each domain's current rubric."""
+    from mneme.cli.sharing import rubric as run
+
+    run_command(run.list_(team, as_json))
+
+
+@rubric.command("show")
+def show_rubric(
+    domain: DomainName,
+    version: Annotated[int | None, typer.Option("--version", min=0, help="0: the shipped one.")] = None,
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Show a domain's rubric."""
+    from mneme.cli.sharing import rubric as run
+
+    run_command(run.show(team, domain, version, as_json))
+
+
+@rubric.command("design")
+def design_rubric(
+    domain: DomainName,
+    tasks: Annotated[
+        list[str] | None, typer.Option("--task", help="For a new domain: what its agents write; repeatable.")
+    ] = None,
+    wishes: Annotated[
+        str, typer.Option("--wishes", help="What the rubric shall measure, in your words.")
+    ] = "",
+    designer: Annotated[
+        str, typer.Option("--designer", help="Model that writes the draft: auto, rules, ollama:MODEL, …")
+    ] = "auto",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Draft a rubric; it waits for your review."""
+    from mneme.cli.sharing import rubric as run
+
+    run_command(run.design(domain, tasks or [], wishes, {"team": team, "designer": designer}, as_json))
+
+
+@rubric.command("review")
+def review_rubric(
+    domain: DomainName,
+    approve: Annotated[bool, typer.Option("--approve", help="Freeze the draft as the next version.")] = False,
+    file: Annotated[Path | None, typer.Option("--file", help="Freeze this YAML rubric instead.")] = None,
+    wishes: Annotated[str, typer.Option("--wishes", help="Write a new draft with these wishes.")] = "",
+    reject: Annotated[bool, typer.Option("--reject", help="Reject the draft.")] = False,
+    reason: Reason = "decided on the command line",
+    designer: Annotated[str, typer.Option("--designer", help="Model that writes the new draft.")] = "auto",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Approve, change or reject the draft."""
+    from mneme.cli.sharing import rubric as run
+
+    decision = run.decision_of(approve, file, wishes, reject, reason)
+    run_command(run.review(domain, decision, {"team": team, "designer": designer}, as_json))
+
+
+@rubric.command("freeze")
+def freeze_rubric(
+    file: Annotated[Path, typer.Argument(help="A rubric in YAML.")],
+    reason: Reason = "decided on the command line",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Freeze a rubric of your own as the next version."""
+    from mneme.cli.sharing import rubric as run
+
+    run_command(run.freeze(team, file, reason, as_json))

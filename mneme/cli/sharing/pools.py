@@ -1,0 +1,224 @@
+"""`mneme share pool …`: list, show, import, export and remove shared pairs."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.cli.sharing.share import agent_text, lines_of
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput, StorageFailure
+from mneme.library import PAIRS
+from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, load_agent
+from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.nodes.sharing.pools import agent_of
+from mneme.stores.pools.memory_pool import Added, Pooled
+
+AT_ONCE = 100
+"""Lines per request to a server."""
+PAGE = 500
+CHOSEN_BY_HAND = 100
+"""The score of a pair without one: a person chose it by hand (§3.2)."""
+
+
+async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> None:
+    """List the pools, or the pairs of one."""
+    async with open_operations(SharingOperations, team) as shared:
+        if pool:
+            _print_pairs(await shared.pairs(pool, agent, limit), as_json)
+        else:
+            _print_pools(await shared.pools(), as_json)
+
+
+def _print_pools(pools: Sequence[RetrieverState], as_json: bool) -> None:
+    if as_json:
+        for each in pools:
+            print_json(each)
+        return
+    if not pools:
+        console.print("[dim]no pool yet: `mneme share pool import --shipped` imports examples[/]")
+        return
+    rows = (
+        [each.pool, str(each.memories), str(each.serving), str(len(each.versions)), str(each.waiting)]
+        for each in pools
+    )
+    print_table("", ("pool", "pairs", "retriever", "versions", "not learned"), rows)
+
+
+def _print_pairs(pairs: Sequence[Pooled], as_json: bool) -> None:
+    if as_json:
+        for each in pairs:
+            print_json(each)
+        return
+    rows = (
+        [
+            each.key[:8],
+            each.pair.agent,
+            str(each.pair.score),
+            _short(each.pair.prompt),
+            _short(each.pair.answer),
+        ]
+        for each in pairs
+    )
+    print_table("", ("key", "agent", "score", "prompt", "answer"), rows) if pairs else console.print(
+        "[dim]nothing[/]"
+    )
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) < 60 else f"{line[:59]}…"
+
+
+async def show(team: str, pool: str, key: str, as_json: bool) -> None:
+    """Print a pair with its earlier turns and its history."""
+    async with open_operations(SharingOperations, team) as shared:
+        found = await shared.pair(pool, key)
+        history = await shared.history(pool, found.key)
+    if as_json:
+        print_json(found.model_dump() | {"history": [each.model_dump(mode="json") for each in history]})
+        return
+    pair = found.pair
+    console.print(
+        f"[bold]{found.key}[/] {pair.agent} ({pair.domain}), {pair.score} of 100 by rubric version "
+        f"{pair.rubric}, examples by retriever {pair.retriever}",
+        soft_wrap=True,
+    )
+    for turn in pair.leading:
+        console.print(f"  [dim]{escape(turn)}[/]", soft_wrap=True)
+    console.print(
+        f"  [cyan]{escape(pair.prompt or '(no question)')}[/]\n{escape(pair.answer)}", soft_wrap=True
+    )
+    for version in history:
+        who = " / ".join(filter(None, (version.change.actor, version.change.model)))
+        console.print(f"[dim]{version.at:%Y-%m-%d %H:%M:%S} {who}: {escape(version.change.reason)}[/]")
+
+
+async def remove(team: str, pool: str, key: str, reason: str, for_good: bool, as_json: bool) -> None:
+    """Remove a pair from retrieval, or erase it."""
+    async with open_operations(SharingOperations, team) as shared:
+        gone = await (shared.forget if for_good else shared.remove)(pool, key, reason)
+    if as_json:
+        print_json({"key": gone, "forgotten": for_good})
+        return
+    console.print(f"{gone} is {'erased' if for_good else 'removed; its history is kept'}.")
+
+
+async def export(team: str, pool: str, file: Path, as_json: bool) -> None:
+    """Write a pool as JSON Lines."""
+    async with open_operations(SharingOperations, team) as shared:
+        lines = [line async for line in _exported(shared, pool)]
+    text = "".join(f"{line}\n" for line in lines)
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailure(f"Cannot write to {file}: {error.strerror}.", "Choose another file.") from error
+    print_json({"exported": len(lines)}) if as_json else console.print(f"{len(lines)} pairs in {file}.")
+
+
+async def _exported(shared: SharingOperations, pool: str) -> AsyncIterator[str]:
+    start = 0
+    while lines := await shared.export_lines(pool, start, PAGE):
+        for line in lines:
+            yield line
+        start += PAGE
+
+
+async def import_(team: str, pool: str, file: Path | None, agent: str, shipped: bool, as_json: bool) -> int:
+    """Import pairs; return 1 if a line was broken: it is reported, and the others are imported."""
+    if (file is None) == (not shipped):
+        raise BadInput(
+            "The pairs are missing.", "Give a file, or --shipped for the pairs that come with Mneme."
+        )
+    sources = _shipped(pool, agent) if file is None else [(pool, _lines(file, agent))]
+    if not all(name for name, _ in sources):
+        raise BadInput("The pool is missing.", f"Give --pool NAME, for example --pool {next(iter(DOMAINS))}.")
+    async with open_operations(SharingOperations, team) as shared:
+        parts = [await _import(shared, name, lines) for name, lines in sources]
+    whole = Added(
+        added=sum(each.added for each in parts),
+        known=sum(each.known for each in parts),
+        broken=[line for each in parts for line in each.broken],
+    )
+    _print_added(whole, as_json)
+    return int(bool(whole.broken))
+
+
+def _shipped(pool: str, agent: str) -> list[tuple[str, list[str]]]:
+    """Return the shipped pairs with their pools: all of them, or those of one agent or pool."""
+    members = [load_agent(name) for name in AGENTS if agent in {"", name}]
+    if pool and pool != SINGLE_POOL:
+        members = [each for each in members if each.domain == pool]
+    if not members:
+        raise BadInput("No shipped agent matches.", f"Agents: {', '.join(AGENTS)}.")
+    return [(pool or each.domain, _lines(PAIRS / f"{each.name}.jsonl", each.name)) for each in members]
+
+
+def _lines(file: Path, agent: str) -> list[str]:
+    """Return a file's lines in the form of `export`; lines that name no agent get the given one."""
+    whose = agent_of(agent_text(agent)) if agent else None
+    return [_as_pair(line, whose) for line in lines_of(file)]
+
+
+def _as_pair(line: str, agent: Agent | None) -> str:
+    """Turn a line of question and answer into a pair of the agent that it names, or of the given one.
+
+    A line that cannot be read is reported by the import.
+    """
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(row, dict) or "question" not in row:
+        return line
+    pair = {"prompt": row["question"], "answer": row.get("answer"), "leading": row.get("leading", [])}
+    pair["score"] = row.get("score", CHOSEN_BY_HAND)
+    return json.dumps(pair | _agent_and_domain(row, agent), ensure_ascii=False)
+
+
+def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any]:
+    """Return the agent and the domain of a line, as far as they are known."""
+    named = row.get("agent") or (given.name if given else None)
+    known = given if given and given.name == named else load_agent(named) if named in AGENTS else None
+    domain = row.get("domain") or (known.domain if known else None)
+    return {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
+
+
+async def _import(shared: SharingOperations, pool: str, lines: list[str]) -> Added:
+    sum_ = Added()
+    for first, part in _parts(lines):
+        more = await shared.import_lines(pool, part, first)
+        sum_ = Added(
+            added=sum_.added + more.added, known=sum_.known + more.known, broken=sum_.broken + more.broken
+        )
+    return sum_
+
+
+def _parts(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    for start in range(0, len(lines), AT_ONCE):
+        yield start + 1, list(lines[start : start + AT_ONCE])
+
+
+def _print_added(added: Added, as_json: bool) -> None:
+    if as_json:
+        print_json(added)
+        return
+    console.print(f"{added.added} added, {added.known} there before, {len(added.broken)} broken.")
+    for line in added.broken:
+        console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
+    if added.broken:
+        console.print(escape(FORM), soft_wrap=True)
+
+
+FORM = (
+    'Each line is like {"question": "…", "answer": "…"}, with --agent NAME, '
+    "or as `mneme share pool export` writes it."
+)

@@ -1,0 +1,94 @@
+"""`mneme share retriever …`: show, train and roll back a pool's retriever."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.markup import escape
+
+from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.home import open_operations
+from mneme.client.sharing import open_sharing
+from mneme.core.errors import BadInput
+from mneme.stores.pools.retrievers import Retriever
+
+NOTE = "Only the query encoder is trained: a new version goes live with one write, without a new index."
+
+
+async def status(team: str, pool: str, as_json: bool) -> None:
+    """Print every version of a pool's retriever with its training data and why it was accepted or not."""
+    async with open_operations(SharingOperations, team) as shared:
+        found = [await shared.retriever(pool)] if pool else await shared.pools()
+    for each in found:
+        _print_state(each, as_json)
+    if not found and not as_json:
+        console.print("[dim]no pool yet[/]")
+
+
+def _print_state(state: RetrieverState, as_json: bool) -> None:
+    if as_json:
+        print_json(state)
+        return
+    used = f"retriever {state.serving}" if state.serving else "the untrained embedder"
+    console.print(
+        f"[bold]{state.pool}[/]: {state.memories} pairs, {state.waiting} not learned yet; {used} is in use. "
+        f"[dim]{NOTE}[/]",
+        soft_wrap=True,
+    )
+    if state.versions:
+        _print_versions(state.versions)
+
+
+def _print_versions(versions: Sequence[Retriever]) -> None:
+    columns = ("v", "trained from", "trained", "+/-", "loss", "recall", "seconds", "device")
+    rows = (
+        [
+            str(each.number),
+            str(each.parent),
+            each.learning,
+            f"{each.positives}/{each.negatives}",
+            f"{each.losses[0]:.3f} → {each.losses[-1]:.3f}" if each.losses else "",
+            f"{each.before.recall:.3f} → {each.after.recall:.3f}",
+            f"{each.seconds:.2f}",
+            each.device,
+        ]
+        for each in versions
+    )
+    print_table("", columns, rows)
+    for each in versions:
+        console.print(f"{each.number}: {escape(each.reason)}", soft_wrap=True)
+
+
+async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:
+    """Train a pool's retriever on the pairs that were not learned yet."""
+    if not pool.strip():
+        raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
+    await show_notice(context["grader"])
+    async with open_sharing(context["team"], "retriever_training") as session:
+        known = {each.number for each in (await session.shared.retriever(pool)).versions}
+        ended = await session.train(pool, context)
+        made = [each for each in (await session.shared.retriever(pool)).versions if each.number not in known]
+    for each in made:
+        _print_training(each, each.reason, as_json)
+    if not made:
+        _print_training(None, ended.get("why", ""), as_json)
+
+
+def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"retriever": made and made.model_dump(), "why": why})
+        return
+    number = f"retriever {made.number}: " if made else ""
+    console.print(f"{number}{escape(why)}")
+
+
+async def rollback(team: str, pool: str, to: int | None, reason: str, as_json: bool) -> None:
+    """Go back to an earlier version."""
+    async with open_operations(SharingOperations, team) as shared:
+        now = await shared.roll_back(pool, to, reason)
+    if as_json:
+        print_json({"pool": pool, "serving": now})
+        return
+    used = f"retriever {now}" if now else "the untrained embedder"
+    console.print(f"The pool {pool} now uses {used}.")

@@ -1,0 +1,186 @@
+"""`mneme share ask` and `mneme share grow`: agents answer with shared examples, and add to them."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from pydantic import TypeAdapter, ValidationError
+from rich.markup import escape
+
+from mneme.api.sharing import SharingOperations
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.show import console, print_json
+from mneme.client.sharing import SharingSession, Training, open_sharing
+from mneme.core.errors import BadInput
+from mneme.library.agents.agent import AGENTS
+from mneme.library.agents.reading import text_of
+from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.nodes.sharing.interactive_learning import Given
+from mneme.nodes.sharing.pools import agent_of
+
+Context = dict[str, Any]
+ASKING = ("memory_sharing", "retriever_training")
+GROWING = ("interactive_learning", "retriever_training")
+STANDARD = TypeAdapter(Given)
+WIDE = 100
+SHOWN = ("answer", "score", "stored", "why", "key", "pool", "shown", "retriever", "answered_by", "scored_by")
+
+
+def agent_text(name_or_file: str) -> str:
+    """Return the context's value: a shipped agent's name, or the text of a YAML file."""
+    if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
+        return name_or_file
+    return text_of(Path(name_or_file))
+
+
+async def ask(question: str, context: Context, thread: str, train: bool, as_json: bool) -> None:
+    """Ask an agent; the answer is printed before it is scored, stored and learned."""
+    await show_notice(context["answerer"], context["scorer"])
+    async with open_sharing(context["team"], *ASKING) as session:
+        await check_rubric(session.shared, agent_of(context["agent"]).domain, context)
+        config = await session.conversation(thread or uuid4().hex)
+        await _finish_what_was_left(session, config, context)
+        async for piece in _streamed(session, {"question": question}, config, context):
+            if not as_json:
+                console.print(escape(piece), end="", soft_wrap=True)
+        _, values = await session.flows.left_at("memory_sharing", config)
+        _print_outcome(values, as_json)
+        if values["stored"] and train:
+            await _learn(session, values["pool"], context, as_json)
+
+
+async def check_rubric(shared: SharingOperations, domain: str, context: Context) -> None:
+    """Refuse, before a model is asked, a domain that has no rubric to score its answers. Raises BadInput."""
+    await shared.rubric(domain if context["pools"] == "domain" else SINGLE_POOL)
+
+
+async def _finish_what_was_left(session: SharingSession, config: RunnableConfig, context: Context) -> None:
+    """Finish a question that a killed process left on this thread."""
+    left, _ = await session.flows.left_at("memory_sharing", config)
+    if left:
+        await session.flows.invoke("memory_sharing", None, config, context)
+
+
+async def _streamed(
+    session: SharingSession, given: Context, config: RunnableConfig, context: Context
+) -> AsyncIterator[str]:
+    """Yield the answer piece by piece; a new attempt begins on a new line."""
+    said = ""
+    async for chunk, _ in session.flows.stream("memory_sharing", given, config, context, "messages"):
+        part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+        if said not in {"", part["id"]}:
+            yield "\n\n"
+        said = part["id"]
+        yield str(part["content"])
+
+
+def _print_outcome(values: Context, as_json: bool) -> None:
+    if as_json:
+        print_json({name: values.get(name) for name in SHOWN})
+        return
+    scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
+    console.print(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]", soft_wrap=True)
+    examples = ", ".join(f"{each['agent']} {each['key'][:8]}" for each in values["shown"]) or "none"
+    retriever = f"retriever {values['retriever']}" if values["retriever"] else "the untrained embedder"
+    console.print(f"[dim]examples, found by {retriever}: {examples}[/]", soft_wrap=True)
+    console.print(f"{escape(values['why'])} [dim]{values['pool']} {values['key'][:8]}[/]")
+
+
+async def _learn(session: SharingSession, pool: str, context: Context, as_json: bool) -> None:
+    """Train the retriever on the stored pair; after Ctrl-C the next training does it."""
+    training = Training(session, context)
+    training.wake(pool)
+    for result in await training.finish():
+        if not as_json:
+            console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
+
+
+async def grow(domain: str, file: Path | None, name: str, context: Context, as_json: bool) -> int:
+    """Grow a pool, or continue a run that was killed; return 1 if everything failed."""
+    standards = standards_of(file)
+    await show_notice(context["answerer"], context["scorer"])
+    async with open_sharing(context["team"], *GROWING) as session:
+        await check_rubric(session.shared, domain, context)
+        config = await session.growth(f"{name or uuid4().hex}/{domain}")
+        left, _ = await session.flows.left_at("interactive_learning", config)
+        given = None if left else {"domain": domain, "standards": standards}
+        if left and not as_json:
+            console.print(f"[dim]continuing the run {escape(name)}[/]")
+        training = Training(session, context)
+        try:
+            async for event in session.flows.stream("interactive_learning", given, config, context, "custom"):
+                if event["step"] == "exchange" and (event["stored"] or event["known"]):
+                    training.wake(event["pool"])
+                _print_step(event, as_json)
+            trained = await training.finish()
+        finally:
+            await training.leave()
+        _, values = await session.flows.left_at("interactive_learning", config)
+    _print_growth(values, trained, as_json)
+    return int(bool(values["failed"]) and not values["stored"])
+
+
+def standards_of(file: Path | None) -> list[Given]:
+    """Read standard answers from JSON Lines of agent and answer. Raises BadInput, naming the line."""
+    if file is None:
+        return []
+    found = list[Given]()
+    for number, line in enumerate(lines_of(file), start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(STANDARD.validate_json(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(map(str, first["loc"]))
+            message = f"{file}, line {number}: {field or 'the line'}: {first['msg']}."
+            raise BadInput(message, 'Each line is like {"agent": "sonnet", "answer": "…"}.') from error
+    return found
+
+
+def lines_of(file: Path) -> list[str]:
+    """Return a file's lines; `-` reads stdin. Raises BadInput if it cannot be read."""
+    if str(file) == "-":
+        return sys.stdin.read().splitlines()
+    try:
+        return file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {file}: {error}.", "Give a file of JSON Lines.") from error
+
+
+def _print_step(event: Context, as_json: bool) -> None:
+    if as_json:
+        return
+    if event["step"] == "choose":
+        console.print(
+            f"[dim]round {event['lap']}: {event['standards']} standard answers; "
+            f"{event['calls']} of {event['budget']} calls[/]"
+        )
+    elif event["step"] == "exchange":
+        sign = "[green]+[/]" if event["stored"] else "[dim]·[/]"
+        scored = "  -" if event["score"] is None else f"{event['score']:3}"
+        console.print(f"{sign} {scored} [cyan]{event['agent']:<10}[/] {escape(event['question'][:WIDE])}")
+
+
+def _print_growth(values: Context, trained: list[str], as_json: bool) -> None:
+    if as_json:
+        names = ("pool", "memories", "calls", "known", "rejected", "failed", "why")
+        print_json(
+            {name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained}
+        )
+        return
+    console.print(
+        f"{len(values['stored'])} stored, {values['known']} there before, "
+        f"{values['rejected']} not good enough, {len(values['failed'])} failed, "
+        f"{values['calls']} calls; the pool {values['pool']} has {values['memories']} pairs. {values['why']}"
+    )
+    for failure in values["failed"]:
+        console.print(
+            f"[red]failed[/] {escape(failure['what'][:WIDE])}: {escape(failure['why'])}", soft_wrap=True
+        )
+    for result in trained:
+        console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)

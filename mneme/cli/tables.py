@@ -1,0 +1,96 @@
+"""Tables that break no word, however narrow the terminal is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich import table as rich_table
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+
+GAP = 2
+"""Spaces between two columns."""
+READABLE = 16
+"""Columns of text are at least so wide where their text is longer."""
+
+
+@dataclass
+class Table:
+    """Text in rows and columns; columns that do not fit stand below, beside the first column again.
+
+    `figures` aligns all columns but the first to the right; `lines` separates the rows.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    figures: bool = False
+    lines: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        first, *others = self._parts(options.max_width)
+        yield self._part(self.title, first, options.max_width)
+        for part in others:
+            yield ""
+            yield self._part("", part, options.max_width)
+
+    def _parts(self, width: int) -> Iterator[list[int]]:
+        """Yield the columns of each part: the first one, and as many of the others as fit beside it."""
+        part = [0]
+        for number in range(1, len(self.columns)):
+            if len(part) > 1 and _together([self._least(each, width) for each in (*part, number)]) > width:
+                yield part
+                part = [0]
+            part.append(number)
+        yield part
+
+    def _part(self, title: str, part: Sequence[int], width: int) -> rich_table.Table:
+        made = rich_table.Table(
+            title=escape(title) or None,
+            title_justify="left",
+            header_style="bold",
+            box=SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            collapse_padding=True,
+            show_lines=self.lines,
+        )
+        for number, wide in zip(part, self._widths(part, width), strict=True):
+            justify: Literal["left", "right"] = "right" if number and self.figures else "left"
+            made.add_column(escape(self.columns[number]), justify=justify, width=wide, overflow="fold")
+        for row in self.rows:
+            made.add_row(*(escape(row[number]) for number in part))
+        return made
+
+    def _widths(self, part: Sequence[int], width: int) -> list[int]:
+        """Share out what the columns leave of the width, in proportion to what each lacks."""
+        least = [self._least(number, width) for number in part]
+        lacking = [self._whole(number) - each for number, each in zip(part, least, strict=True)]
+        spare = max(0, min(width - _together(least), sum(lacking)))
+        shares = [spare * each // max(1, sum(lacking)) for each in lacking]
+        return [each + share for each, share in zip(least, shares, strict=True)]
+
+    def _whole(self, number: int) -> int:
+        """Return the width at which no line of a column is wrapped."""
+        lines = [line for cell in self._cells(number) for line in cell.splitlines()]
+        return max([self._least_of_header(number), *map(cell_len, lines)])
+
+    def _least(self, number: int, width: int) -> int:
+        """Return the width at which no word of a column is broken and its text can be read."""
+        words = [word for cell in self._cells(number) for word in cell.split()]
+        whole = max((cell_len(line) for cell in self._cells(number) for line in cell.splitlines()), default=0)
+        least = max([self._least_of_header(number), min(whole, READABLE), *map(cell_len, words)])
+        return min(least, width // 2)
+
+    def _least_of_header(self, number: int) -> int:
+        return max(map(cell_len, self.columns[number].split()), default=0)
+
+    def _cells(self, number: int) -> list[str]:
+        return [row[number] for row in self.rows]
+
+
+def _together(widths: Sequence[int]) -> int:
+    """Return the width of columns beside one another."""
+    return sum(widths) + GAP * (len(widths) - 1)

@@ -1,0 +1,1 @@
+"""`mneme users`: who may use the server."""

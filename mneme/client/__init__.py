@@ -1,0 +1,1 @@
+"""Open the ledger and the graphs: in this process, or on a running server."""

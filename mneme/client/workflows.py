@@ -1,0 +1,125 @@
+"""Graphs for the command line: in this process, or on the server that has the ledger open.
+
+Where a `langgraph dev` on this machine has the embedded ledger open, its graphs are used; otherwise
+the ledger is opened here. Callers use both in the same way.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph.pregel.remote import RemoteException, RemoteGraph
+from langgraph.types import Durability, StreamMode
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIError
+
+from mneme.api.memories import Kind
+from mneme.client.home import open_or_find_server, operations_at
+from mneme.client.remote import api_key
+from mneme.core import errors
+from mneme.core.errors import MnemeError
+from mneme.core.settings import settings
+from mneme.graphs import load
+from mneme.nodes.background import thread_id
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+
+Graph = PregelProtocol[Any, Any, Any, Any]
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Workflows:
+    """Graphs with their checkpoints, and the ledger or the server that they run on.
+
+    `server` is the client of the server that runs the graphs; None where this process runs them.
+    """
+
+    graphs: dict[str, Graph]
+    ledger: Ledger | str
+    server: LangGraphClient | None
+
+    def operations(self, kind: type[Kind], owner: str) -> AbstractAsyncContextManager[Kind]:
+        """Open operations on an owner's data, in this process or on the server."""
+        return operations_at(self.ledger, kind, owner)
+
+    async def thread(self, name: str, graph: str, **metadata: str) -> RunnableConfig:
+        """Return the config of a named thread, which is created on a server that does not know it."""
+        thread = thread_id(name)
+        if self.server is not None:
+            await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
+        return {"configurable": {"thread_id": thread}, "metadata": metadata}
+
+    async def left_at(self, graph: str, config: RunnableConfig) -> tuple[tuple[str, ...], Values]:
+        """Return the steps that a thread still has to run, and its values.
+
+        The steps are read from the tasks. `next` omits tasks that had finished when their process was
+        killed before the next checkpoint, so it can be empty although the run is not at its end.
+        """
+        if self.server is not None:  # RemoteGraph cannot read a thread that has not run yet
+            on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
+            return tuple(task["name"] for task in on_server["tasks"]), cast(Values, on_server["values"] or {})
+        state = await self.graphs[graph].aget_state(config)
+        return tuple(task.name for task in state.tasks), state.values
+
+    async def invoke(self, graph: str, given: Any, config: RunnableConfig, context: Values) -> Values:
+        """Run a graph on a thread to its end, or to its next interrupt."""
+        with server_errors():
+            return cast(Values, await self.graphs[graph].ainvoke(given, config, context=context))
+
+    async def stream(
+        self,
+        graph: str,
+        given: Any,
+        config: RunnableConfig,
+        context: Values,
+        stream_mode: StreamMode,
+        durability: Durability = "async",
+    ) -> AsyncIterator[Any]:
+        """Run a graph on a thread and yield its stream.
+
+        With `sync` a step is in the checkpoint before the next begins; otherwise it can be streamed earlier.
+        """
+        how: Values = {"stream_mode": stream_mode, "durability": durability}
+        with server_errors():
+            async for each in self.graphs[graph].astream(given, config, context=context, **how):
+                yield each
+
+
+@contextmanager
+def server_errors() -> Iterator[None]:
+    """Raise a server's error as the same class of error here."""
+    try:
+        yield
+    except RemoteException as error:
+        body = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
+        kind = getattr(errors, str(body.get("error")), MnemeError)
+        raise kind(str(body.get("message", error)), "Read the server's log.") from error
+    except (APIError, httpx.TransportError) as error:
+        raise MnemeError(
+            f"The server gave an unexpected answer: {error}", "Read the server's log."
+        ) from error
+
+
+@asynccontextmanager
+async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
+    """Open graphs by name in this process, or on the server that has the ledger open."""
+    found = await open_or_find_server()
+    if isinstance(found, str):
+        client = get_client(url=found, api_key=api_key())
+        remote: dict[str, Graph] = {name: RemoteGraph(name, client=client) for name in names}
+        yield Workflows(remote, found, client)
+        return
+    try:
+        async with open_checkpointer(settings().checkpoints_location) as checkpointer:
+            made: Values = {"checkpointer": checkpointer, "store": LedgerStore(found)}
+            here = {name: load(name).builder.compile(**made, name=name) for name in names}
+            yield Workflows(here, found, None)
+    finally:
+        await found.close()

@@ -1,0 +1,1 @@
+"""Errors and settings, used by every other package."""

@@ -1,0 +1,77 @@
+"""The errors of Mneme: each says what happened, and its hint says what to do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+DISTRIBUTION = "mneme-agents"
+"""The name of the package for pip."""
+
+
+class MnemeError(RuntimeError):
+    """An error with one line for the user and a hint that says how to fix it.
+
+    It is a `RuntimeError`, since the LangGraph server hides the messages of other classes.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class BadInput(MnemeError):
+    """What the user gave cannot be used."""
+
+
+class BadAnswer(MnemeError):
+    """A model's reply was still invalid after every repair; `raw` is the last reply."""
+
+    def __init__(self, message: str, raw: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.raw = raw
+
+
+class ModelUnavailable(MnemeError):
+    """No model answers: the server is down, or the model is not installed or lacks a capability."""
+
+
+class PromptTooLong(MnemeError):
+    """The part of a prompt that must not be cut does not fit the model's context."""
+
+
+class NotFound(MnemeError):
+    """No such user, memory, version or thread."""
+
+
+class Conflict(MnemeError):
+    """Another writer was first: the record no longer has the expected version."""
+
+
+class LedgerInUse(MnemeError):
+    """Another process has the embedded ledger at this path open."""
+
+
+class LedgerMismatch(MnemeError):
+    """The path holds no ledger, or one made with another embedder or format."""
+
+
+class StorageFailure(MnemeError):
+    """The disk or the server refused a read or a write; the write is not confirmed."""
+
+
+class Forbidden(MnemeError):
+    """The caller may not do this."""
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f'Install it: pip install "{DISTRIBUTION}[{extra}]"'
+
+
+@contextmanager
+def needs(what: str, extra: str) -> Iterator[None]:
+    """Run imports that an extra brings; if one is missing, raise an error that names the extra."""
+    try:
+        yield
+    except ImportError as error:
+        missing = f"{what} needs {error.name}, which is not installed."
+        raise MnemeError(missing, install_hint(extra)) from error

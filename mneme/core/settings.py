@@ -1,0 +1,78 @@
+"""Folders, addresses and default models, read from the environment and `.env`."""
+
+import asyncio
+from functools import lru_cache
+from pathlib import Path
+
+from platformdirs import user_cache_path, user_data_path
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from mneme.core.errors import BadInput
+
+
+class Settings(BaseSettings):
+    """Settings of a whole process; the settings of one run are in the graph's context."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MNEME_", env_file=".env", env_ignore_empty=True, extra="ignore"
+    )
+
+    home: Path = Field(
+        default_factory=lambda: user_data_path("mneme"),
+        description="Folder of your memories, checkpoints and runs.",
+    )
+    cache: Path = Field(
+        default_factory=lambda: user_cache_path("mneme"),
+        description="Folder of files that can be made again: the bundled embedder as an ONNX file.",
+    )
+    ledger: str = Field("", description="Ledger: a folder, or a Qdrant URL. Default: HOME/ledger.")
+    ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")
+    checkpoints: str = Field(
+        "", description="Checkpoints: an SQLite file, or a Postgres URL. Default: HOME/checkpoints.sqlite."
+    )
+    embedder: str = Field("bundled", description="`bundled`, or `ollama:<model>`.")
+    ollama_url: str = Field("http://127.0.0.1:11434", description="Ollama's address.")
+    model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
+    num_ctx: int = Field(16384, ge=512, description="Context window of every Ollama model, in tokens.")
+    parallel: int = Field(
+        1, ge=1, description="Requests that a model server handles at once (OLLAMA_NUM_PARALLEL)."
+    )
+    keep_alive: str = Field("30m", description="How long Ollama keeps a model loaded after a call.")
+    first_token_seconds: float = Field(
+        300, gt=0, description="Seconds to wait for the first token; loading a model takes a minute."
+    )
+    idle_seconds: float = Field(60, gt=0, description="Seconds to wait between two tokens.")
+    retries: int = Field(4, ge=0, description="Retries of a call whose connection failed.")
+    retry_seconds: float = Field(0.5, ge=0, description="Seconds before the first retry; doubled each time.")
+    auth: Path | None = Field(
+        None, description="File of users and hashed keys; not set: one person, this machine only."
+    )
+    key: SecretStr = Field(SecretStr(""), description="Your key for a server that authenticates.")
+    data: Path | None = Field(
+        None, description="Folder of benchmark files that are not shipped; memories are in `home`."
+    )
+
+    @property
+    def ledger_location(self) -> str:
+        return self.ledger or str(self.home / "ledger")
+
+    @property
+    def checkpoints_location(self) -> str:
+        return self.checkpoints or str(self.home / "checkpoints.sqlite")
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """Return the process's settings, read once; tests call `settings.cache_clear()`. Raises BadInput."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"MNEME_{first['loc'][0]}".upper()
+        raise BadInput(f"{name}={first['input']}: {first['msg']}.", "See .env.example.") from error
+
+
+async def read_settings() -> Settings:
+    """Return the settings; the first call reads `.env` in a thread, so that the event loop is not blocked."""
+    return settings() if settings.cache_info().currsize else await asyncio.to_thread(settings)

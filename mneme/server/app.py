@@ -1,0 +1,128 @@
+"""Routes and store that `langgraph dev` serves with the graphs.
+
+The routes let the command line work while the server has the embedded ledger open. A request names one
+operation on memories, cards, discussions or pools. It acts for the authenticated user; without users it acts
+for the user that the request names.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from langgraph_sdk.errors import APIError
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mneme.api.cards import CardOperations
+from mneme.api.discussions import DiscussionOperations
+from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
+from mneme.api.sharing import SharingOperations
+from mneme.client.home import announced, open_own_ledger
+from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
+from mneme.core.settings import settings
+from mneme.nodes.chat.waking import start_remembering
+from mneme.nodes.context import own_team
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.inbox import Inbox
+
+log = logging.getLogger(__name__)
+
+_opening = threading.Lock()
+_opened: list[LedgerStore] = []
+
+
+async def store() -> LedgerStore:
+    """Return the single store of this process; the server calls this once per thread."""
+    await asyncio.to_thread(_opening.acquire)
+    try:
+        if not _opened:
+            _opened.append(LedgerStore(await open_own_ledger()))
+        return _opened[0]
+    finally:
+        _opening.release()
+
+
+STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 404, Conflict: 409}
+
+
+class Asked(BaseModel):
+    """The body of a request: the owner of the data (a user without keys, or a team), and the arguments."""
+
+    owner: str = "local"
+    arguments: dict[str, Any] = {}
+
+
+async def operation(request: Request) -> Response:
+    """Run one operation on the data of the caller or of one of the caller's teams."""
+    try:
+        asked = Asked.model_validate_json(await request.body())
+        operations = _open(request, asked.owner, (await store()).ledger)
+        result = await operate(operations, request.path_params["operation"], asked.arguments)
+    except ValidationError as error:
+        return _refusal(BadInput(f"The request is not valid: {error}"))
+    except MnemeError as error:
+        return _refusal(error)
+    return Response(result, media_type="application/json")
+
+
+def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
+    """Open the data that the request names, for its caller only."""
+    identity = None if settings().auth is None else str(request.user.identity)
+    kind = request.path_params["kind"]
+    if kind == MemoryOperations.ROUTE:
+        return MemoryOperations(ledger, owner if identity is None else identity)
+    if kind not in OF_TEAMS:
+        raise NotFound(
+            f"There is no route for {kind!r}.",
+            "Use the same version of Mneme for the server and the command line.",
+        )
+    return OF_TEAMS[kind](ledger, own_team(identity, owner))
+
+
+OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
+    CardOperations.ROUTE: CardOperations,
+    DiscussionOperations.ROUTE: DiscussionOperations,
+    SharingOperations.ROUTE: SharingOperations,
+}
+"""Operations on the data of teams, by route."""
+
+
+def _refusal(error: MnemeError) -> Response:
+    return JSONResponse(error_as_json(error), STATUS.get(type(error), 500))
+
+
+@asynccontextmanager
+async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    """Announce the server, remember messages that the last server left, and close the ledger at the end."""
+    ledger = (await store()).ledger
+    left_over = asyncio.create_task(remember_left_over(ledger))
+    try:
+        async with announced(os.environ["LANGGRAPH_API_URL"]):
+            yield
+    finally:
+        left_over.cancel()
+        await asyncio.gather(left_over, return_exceptions=True)
+        await ledger.close()
+
+
+async def remember_left_over(ledger: Ledger) -> None:
+    """Start to remember the messages that were waiting when this process started, user by user."""
+    for user in await Inbox(ledger).users():
+        try:
+            await start_remembering({"user": user})
+        except APIError as error:
+            log.warning("Earlier messages of %s are not remembered yet: %s", user, error)
+
+
+ROUTES = [
+    Route("/mneme/{kind}/{operation}", operation, methods=["POST"]),
+]
+app = Starlette(routes=ROUTES, lifespan=lifespan)

@@ -1,0 +1,186 @@
+"""Who may do what on the LangGraph server: `auth.path` in `langgraph.json`.
+
+With `MNEME_AUTH` every request needs a user's key, and every thread, run, assistant, cron and
+stored item belongs to its user. Without it the server is for one person: it answers only this machine,
+and of all web pages only LangSmith Studio.
+"""
+
+import asyncio
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from langgraph_sdk import Auth
+
+from mneme.core.errors import Forbidden, MnemeError
+from mneme.core.settings import read_settings
+from mneme.nodes.chat.waking import memory_thread
+from mneme.nodes.context import ALONE
+from mneme.server.users import authenticate, list_users
+from mneme.stores.checkpoints.checkpointer import thread_owner
+
+LOCAL = "local"
+STUDIO = "smith.langchain.com"
+SYSTEM = "system"
+
+Headers = dict[bytes, bytes]
+Value = dict[str, Any]
+Context = Auth.types.AuthContext
+Filter = dict[str, Any]
+
+auth = Auth()
+
+
+@auth.authenticate
+async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
+    """Return the caller's identity, or refuse the request."""
+    path = (await read_settings()).auth
+    if path is None:
+        _refuse_strangers(headers, scope)
+        return {"identity": LOCAL, "permissions": [ALONE]}
+    return {"identity": await _user_of(path, _key(headers)), "permissions": []}
+
+
+async def _user_of(path: Path, key: str) -> str:
+    try:
+        return await asyncio.to_thread(authenticate, path, key)
+    except Forbidden as refusal:
+        raise _refusal(401, str(refusal)) from refusal
+    except MnemeError as failure:
+        raise _refusal(403, "The server cannot read its users file (MNEME_AUTH).") from failure
+
+
+def _key(headers: Headers) -> str:
+    """Return the key in `x-api-key` or `Authorization: Bearer`."""
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    bearer = token if scheme.lower() == b"bearer" else b""
+    return (headers.get(b"x-api-key") or bearer).decode("latin-1").strip()
+
+
+def _refusal(status: int, why: str) -> Exception:
+    return Auth.exceptions.HTTPException(status_code=status, detail=why)
+
+
+# Without keys: one person, one machine
+
+
+def _refuse_strangers(headers: Headers, scope: dict[str, Any]) -> None:
+    """Refuse other machines, other host names (DNS rebinding) and other web pages."""
+    host, _ = scope.get("client") or ("", 0)
+    if not _is_loopback(host):
+        raise _refusal(403, "Without MNEME_AUTH this server answers only its own machine.")
+    if not _is_here(_hostname(f"//{_text(headers, b'host')}")):
+        raise _refusal(403, "Without MNEME_AUTH this server answers only to the name localhost.")
+    if b"origin" in headers and not _is_trusted(_text(headers, b"origin")):
+        raise _refusal(403, "Without MNEME_AUTH this server answers no pages of other sites.")
+
+
+def _text(headers: Headers, name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1")
+
+
+def _hostname(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _is_here(hostname: str) -> bool:
+    return hostname == "localhost" or _is_loopback(hostname)
+
+
+def _is_trusted(origin: str) -> bool:
+    hostname = _hostname(origin)
+    studio = origin.startswith("https://") and (hostname == STUDIO or hostname.endswith(f".{STUDIO}"))
+    return studio or _is_here(hostname)
+
+
+# With keys: several people, each with data of their own
+
+
+@auth.on
+async def refuse_the_unknown(ctx: Context, value: Value) -> bool:
+    """Refuse every resource that no handler below allows."""
+    return False
+
+
+@auth.on.threads
+async def own_threads(ctx: Context, value: Value) -> Filter:
+    """Restrict threads and their runs to the user who created them."""
+    if _makes_a_thread(ctx, value):
+        await _refuse_another_s_checkpoints(ctx, value)
+    return _own(ctx, value)
+
+
+@auth.on.crons
+async def own_crons(ctx: Context, value: Value) -> Filter:
+    """Restrict scheduled runs to the user who created them."""
+    return _own(ctx, value)
+
+
+@auth.on.assistants
+async def own_assistants(ctx: Context, value: Value) -> Filter:
+    """Restrict assistants to the user who created them; everybody may use each graph's default assistant."""
+    if ctx.action in ("read", "search"):
+        return {"$or": [{"owner": ctx.user.identity}, {"created_by": SYSTEM}]}
+    mine = _own(ctx, value)
+    if isinstance(value.get("metadata"), dict):
+        value["metadata"]["created_by"] = (
+            "user"  # Otherwise a user's assistant could claim to be a graph's default one.
+        )
+    return mine
+
+
+@auth.on.store
+async def own_store(ctx: Context, value: Value) -> bool:
+    """Restrict stored items to `users/<caller>`; a search of everything becomes a search of that."""
+    if ALONE in ctx.permissions:
+        return True
+    home = ("users", ctx.user.identity)
+    asked = tuple(value.get("namespace") or ())
+    if ctx.action in ("search", "list_namespaces") and asked in ((), home[:1]):
+        value["namespace"] = asked = home
+    return asked[:2] == home
+
+
+def _own(ctx: Context, value: Value) -> Filter:
+    """Mark written data with its owner, and filter by that mark."""
+    mine = {"owner": ctx.user.identity}
+    if ctx.action in ("create", "create_run", "update") and isinstance(value.get("metadata"), dict):
+        value["metadata"].update(mine)
+    return mine
+
+
+def _makes_a_thread(ctx: Context, value: Value) -> bool:
+    if ALONE in ctx.permissions or not value.get("thread_id"):
+        return False
+    return ctx.action == "create" or (ctx.action == "create_run" and value.get("if_not_exists") == "create")
+
+
+async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
+    """Refuse a new thread whose id has checkpoints of another user.
+
+    The checkpoints can hold threads that the server has lost (it was killed, or its folder was deleted).
+    A user who created such a thread again would read them.
+    """
+    thread, me = str(value["thread_id"]), ctx.user.identity
+    if await thread_owner(thread) not in (None, me) or thread in await _memory_threads_of_others(me):
+        raise _refusal(409, "A thread with this id belongs to another user.")
+
+
+async def _memory_threads_of_others(me: str) -> set[str]:
+    """Return the background threads of all other users, whether they exist yet or not."""
+    path = (await read_settings()).auth
+    users = await asyncio.to_thread(list_users, path) if path else []
+    return {memory_thread(user.name) for user in users if user.name != me}

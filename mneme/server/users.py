@@ -1,0 +1,162 @@
+"""The file of users and hashed keys that `MNEME_AUTH` names.
+
+A key is 256 random bits. It cannot be guessed, so a slow hash (argon2, bcrypt), as passwords need it,
+would only slow down every request. The file keeps a salted SHA-256 of the key, which is compared in
+constant time.
+"""
+
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mneme.core.errors import BadInput, Conflict, Forbidden, NotFound, StorageFailure
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+KEY = re.compile(r"mneme-([0-9a-f]{16})-([0-9a-f]{64})")
+LOCK_SECONDS = 10
+
+Stamp = tuple[int, int, int]
+
+
+class User(BaseModel):
+    """A user with a key; `number` is the public part of the key, `digest` the hash of its secret part."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    number: str
+    salt: str
+    digest: str
+    added: datetime
+
+
+class UserFile(BaseModel):
+    """The content of the users file."""
+
+    version: int = 1
+    users: list[User] = []
+
+
+def add_user(path: Path, name: str) -> str:
+    """Add a user and return the key, which cannot be shown again."""
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            f"{name!r} is not a valid user name.", "Use up to 63 lower-case letters, digits, - and _."
+        )
+    number, secret, salt = secrets.token_hex(8), secrets.token_hex(32), secrets.token_hex(16)
+    user = User(name=name, number=number, salt=salt, digest=_digest(salt, secret), added=datetime.now(UTC))
+    _change(path, lambda users: [*_without_namesake(users, name), user])
+    return f"mneme-{number}-{secret}"
+
+
+def remove_user(path: Path, name: str) -> None:
+    """Remove a user: the key is refused from the next request on; the user's data stays."""
+    _change(path, lambda users: _without(users, name))
+
+
+def list_users(path: Path) -> list[User]:
+    """Return the users in the order in which they were added; none if the file does not exist."""
+    return _read(path).users if path.exists() else []
+
+
+def authenticate(path: Path, key: str) -> str:
+    """Return the name of the user that the key belongs to, or raise `Forbidden`.
+
+    The file is read again when it has changed, so that a removed user is refused at once.
+    """
+    parts = KEY.fullmatch(key)
+    user = _by_number(path, _stamp(path)).get(parts[1]) if parts else None
+    if parts is None or user is None or not hmac.compare_digest(user.digest, _digest(user.salt, parts[2])):
+        raise Forbidden(
+            "This key belongs to no user.", "`mneme users add NAME` adds a user and prints the key."
+        )
+    return user.name
+
+
+def _digest(salt: str, secret: str) -> str:
+    return sha256(f"{salt}{secret}".encode()).hexdigest()
+
+
+def _without_namesake(users: list[User], name: str) -> list[User]:
+    if any(user.name == name for user in users):
+        raise Conflict(
+            f"The user {name} exists already.", f"For a new key: `mneme users remove {name}`, then add."
+        )
+    return users
+
+
+def _without(users: list[User], name: str) -> list[User]:
+    left = [user for user in users if user.name != name]
+    if len(left) == len(users):
+        raise NotFound(f"There is no user {name}.", "`mneme users list` shows all users.")
+    return left
+
+
+def _change(path: Path, change: Callable[[list[User]], list[User]]) -> None:
+    """Replace the whole file, one writer at a time."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock", timeout=LOCK_SECONDS, mode=0o600):
+            held = _read(path) if path.exists() else UserFile()
+            _write(path, held.model_copy(update={"users": change(held.users)}))
+
+
+def _write(path: Path, held: UserFile) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(held.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> UserFile:
+    with storage_errors(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        return UserFile.model_validate(json.loads(text))
+    except (ValueError, ValidationError) as failure:
+        raise BadInput(
+            f"{path} is not a users file.", "Set MNEME_AUTH to the file that `mneme users add` writes."
+        ) from failure
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Timeout as failure:
+        raise StorageFailure(f"Another process is changing {path}.", "Try again.") from failure
+    except (OSError, UnicodeDecodeError) as failure:
+        raise StorageFailure(
+            f"The users in {path} cannot be read or written: {failure}",
+            "`mneme users add NAME` writes the file; MNEME_AUTH names it.",
+        ) from failure
+
+
+def _stamp(path: Path) -> Stamp:
+    """Return a value that differs after every change: each change writes a new file."""
+    with storage_errors(path):
+        seen = path.stat()
+    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+
+
+@lru_cache(maxsize=4)
+def _by_number(path: Path, stamp: Stamp) -> dict[str, User]:
+    """Return the users by the public part of their keys; read again for every new stamp."""
+    return {user.number: user for user in _read(path).users}

@@ -1,0 +1,1 @@
+"""Ask a typed question of a model, a rule or a script."""

@@ -1,0 +1,160 @@
+"""Ask a typed question of a model or of rules, and accept no answer that fails its checks.
+
+An answer in JSON is constrained by its schema, read strictly and checked against what was given; what is
+wrong with it is shown to the model, which is asked again, with another seed and a higher temperature. After
+`REPAIRS` of these, `BadAnswer` carries the last reply. An answer in free text streams as it is written.
+Where an attempt at one fails midway, the next is a message of its own (another id), and
+`Answered.message_id` says which one holds.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel
+
+from mneme.core.errors import BadAnswer
+from mneme.models.asking.attempts import (
+    SEED,
+    AskRecord,
+    Question,
+    as_one_run,
+    ask_with_repairs,
+    attempt_config,
+    complete_text,
+)
+from mneme.models.asking.gate import Lane
+from mneme.models.asking.lazily import import_lazily
+from mneme.models.asking.replies import Unusable, read, without_thought
+from mneme.models.asking.responders import CallOptions, ModelRequest, auto_notice, forget, resolve
+from mneme.models.asking.schema import flat
+from mneme.models.asking.scripts import FixedReply, line_of, script
+from mneme.models.asking.tool_calls import call_tools
+from mneme.prompts.prompt import Prompt
+
+__all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
+
+G = TypeVar("G", bound=BaseModel)
+A = TypeVar("A", bound=BaseModel | str)
+
+JSON_TOKENS = 1024
+"""Tokens of a JSON reply at the first attempt; one that is cut off gets more at the next."""
+TEXT_TOKENS = 4096
+"""Tokens of a reply in free text."""
+
+
+@dataclass(frozen=True)
+class Answered(Generic[A]):
+    """An answer, who gave it, and what it cost."""
+
+    value: A
+    responder: str
+    attempts: int
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    message_id: str = ""
+
+
+async def ask(  # noqa: PLR0913  (the interface of every node)
+    prompt: Prompt[G, A],
+    given: G,
+    who: str,
+    *,
+    lane: Lane = "user",
+    history: Sequence[BaseMessage] = (),
+    config: RunnableConfig | None = None,
+) -> Answered[A]:
+    """Return the answer to a prompt by `auto`, `rules`, `scripted:…`, `ollama:…` or `<provider>:…`.
+
+    Text that a person waits for streams to the graph's `messages`; nothing else does.
+    Raises `BadAnswer` when every repair failed, `ModelUnavailable`, `PromptTooLong`, `BadInput`.
+    """
+    record = AskRecord(prompt.name, await resolve(who))
+
+    async def answer(run: RunnableConfig) -> A:
+        if not record.is_prepared:
+            return await ask_with_repairs(_question(prompt, given, history, lane), record, run)
+        record.attempts = 1
+        value = await _prepared(prompt, given, record)
+        if isinstance(value, str):
+            await _stream(value, record, attempt_config(run, record, lane == "user"))
+        return value
+
+    value = await as_one_run(record, given, answer, config)
+    cost = (record.attempts, record.prompt_tokens, record.reply_tokens, record.message_id)
+    return Answered(value, record.responder, *cost)
+
+
+async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:
+    """Return the rule's or the script's answer, which is checked like any other."""
+    ruled = record.responder == "rules"
+    answer = await by_rules(prompt, given) if ruled else _scripted(prompt, record.responder)
+    try:
+        return prompt.verify(given, answer)
+    except ValueError as error:
+        wrong = f"{record.responder} answered {prompt.name} wrongly: {error}"
+        raise BadAnswer(wrong, str(answer)) from error
+
+
+async def by_rules(prompt: Prompt[G, A], given: G) -> A:
+    """Return what the prompt's rule answers, off the event loop; rules are loaded only here, by name."""
+    registry = await import_lazily("mneme.rules.registry")
+    return cast(A, await asyncio.to_thread(registry.answer, prompt, given))
+
+
+async def _stream(text: str, record: AskRecord, config: RunnableConfig) -> None:
+    """Stream a text word by word, as a model would, to the graph's messages."""
+    message = await FixedReply(text=text).ainvoke([], config)
+    record.message_id = message.id or ""
+
+
+def _scripted(prompt: Prompt[G, A], responder: str) -> A:
+    line = line_of(responder, prompt.name)
+    if isinstance(line, str) and issubclass(prompt.answer, BaseModel):
+        return _read_line(line, prompt.answer)
+    if not isinstance(line, prompt.answer):
+        raise BadAnswer(f"{responder} has no {prompt.answer.__name__} for {prompt.name}.", str(line))
+    return line
+
+
+def _read_line(line: str, answer: type[A]) -> A:
+    try:
+        return cast(A, read(line, cast(type[BaseModel], answer)))
+    except Unusable as unusable:
+        raise BadAnswer(f"The script's line cannot be used: {unusable}", line) from unusable
+
+
+def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:
+    system, user = prompt.wording(given)
+    free = prompt.answer is str
+    options = (
+        CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True)
+        if free
+        else CallOptions(JSON_TOKENS, 0.0, SEED, schema=flat(cast(type[BaseModel], prompt.answer)))
+    )
+    return Question(
+        ModelRequest(system, history, [HumanMessage(user)]),
+        options,
+        lambda message: _accepted(prompt, given, message),
+        lane,
+        free and lane == "user",
+        "Answer again." if free else "Reply again, with the corrected JSON object only.",
+    )
+
+
+def _accepted(prompt: Prompt[G, A], given: G, message: AIMessage) -> A:
+    """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
+    raw = complete_text(message)
+    if prompt.answer is str:
+        value: Any = without_thought(raw)
+    else:
+        value = read(raw, cast(type[BaseModel], prompt.answer))
+    if value == "":
+        raise Unusable("The reply is empty.", raw)
+    try:
+        return prompt.verify(given, value)
+    except ValueError as error:
+        raise Unusable(str(error), raw) from error

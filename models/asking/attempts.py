@@ -1,0 +1,163 @@
+"""Attempts at one answer: ask_with_repairs, counted, and as_one_run as one run.
+
+Each failed attempt is answered by another one that has a better chance: what was wrong is shown to the
+model where seeing it can help, there is more room where the reply was cut, and seed and temperature are
+others each time.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import ensure_config, merge_configs
+from langchain_core.tracers.base import BaseTracer
+
+from mneme.core.errors import BadAnswer, PromptTooLong
+from mneme.models.asking.gate import Lane
+from mneme.models.asking.replies import CutShort, Endless, Leaked, Unusable
+from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
+
+T = TypeVar("T")
+
+REPAIRS = 2
+"""How often a model is asked again after a reply that cannot be used."""
+SEED = 7
+MORE_ROOM = 4
+"""How many times more tokens the next reply may have where the last one was cut off."""
+WARMER = 0.3
+"""What each further attempt adds to the temperature, so that the same reply does not come again."""
+SHOWN_BACK = 2000
+"""Characters of a wrong reply that the model is shown again."""
+INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
+
+
+@dataclass
+class AskRecord:
+    """One question to one responder, and what the attempts at its answer cost so far."""
+
+    name: str
+    responder: str
+    attempts: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    message_id: str = ""
+
+    @property
+    def is_prepared(self) -> bool:
+        """Tell whether the answer exists already, as a rule or in a script."""
+        return self.responder == "rules" or self.responder.startswith("scripted:")
+
+    def add(self, message: AIMessage) -> None:
+        """Count what a reply cost."""
+        used = message.usage_metadata
+        self.prompt_tokens += used["input_tokens"] if used else 0
+        self.reply_tokens += used["output_tokens"] if used else 0
+        self.message_id = message.id or ""
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """A request to a model, how its reply is drawn, and what makes a reply acceptable.
+
+    `accept` returns the answer or raises `Unusable`; `shown` tells whether the reply streams to the chat;
+    `again` ends the message that tells the model what was wrong.
+    """
+
+    request: ModelRequest
+    options: CallOptions
+    accept: Callable[[AIMessage], T]
+    lane: Lane
+    shown: bool
+    again: str
+
+
+async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
+    """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
+    failure = Unusable("It was never asked.")
+    model, request, options = model_of(record.responder), question.request, question.options
+    for attempt in range(1, REPAIRS + 2):
+        record.attempts = attempt
+        try:
+            message = await model.say(
+                request, options, question.lane, attempt_config(run, record, question.shown)
+            )
+            record.add(message)
+            return question.accept(message)
+        except Unusable as unusable:
+            failure = unusable
+        except PromptTooLong:
+            if request is question.request:
+                raise
+            request = question.request  # there is no room to show what was wrong
+            continue
+        request = _with_complaint(question, failure)
+        options = _redrawn(question.options, options, failure, attempt)
+    raise BadAnswer(
+        f"{record.responder} gave no usable answer to {record.name} in {record.attempts} attempts: {failure}",
+        failure.raw,
+        "Choose a stronger model for this role, or `rules`.",
+    ) from failure
+
+
+def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
+    """Show the model what was wrong, where seeing it can help."""
+    if isinstance(failure, CutShort | Endless | Leaked) or not failure.raw.strip():
+        return question.request
+    complaint = HumanMessage(f"That reply cannot be used. {failure} {question.again}")
+    shown = AIMessage(failure.raw[:SHOWN_BACK])
+    return replace(question.request, task=[*question.request.task, shown, complaint])
+
+
+def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: int) -> CallOptions:
+    """Return options that draw another reply: other seed, warmer, with more room where the last was cut."""
+    more = MORE_ROOM if isinstance(failure, CutShort) else 1
+    return replace(
+        last,
+        num_predict=last.num_predict * more,
+        temperature=first.temperature + WARMER * attempt,
+        seed=first.seed + attempt,
+    )
+
+
+def attempt_config(run: RunnableConfig, record: AskRecord, shown: bool) -> RunnableConfig:
+    """Return the config of one attempt; tokens that are not for the chat stay out of it."""
+    mark = RunnableConfig(run_name=record.responder, metadata={"attempt": record.attempts})
+    return merge_configs(run, mark) if shown else merge_configs(run, mark, INTERNAL)
+
+
+def complete_text(message: AIMessage) -> str:
+    """Return the text of a reply; raise `CutShort` where its limit of tokens cut it off."""
+    raw = str(message.text)
+    reason = message.response_metadata.get("done_reason") or message.response_metadata.get("finish_reason")
+    if reason in {"length", "max_tokens"}:
+        raise CutShort("The reply was cut off at its limit of tokens.", raw)
+    return raw
+
+
+async def as_one_run(
+    record: AskRecord,
+    given: object,
+    work: Callable[[RunnableConfig], Awaitable[T]],
+    config: RunnableConfig | None,
+) -> T:
+    """Do the work as one traced run: named after its prompt, tagged with who answers, attempts counted."""
+
+    async def run(_: object, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig) -> T:
+        try:
+            return await work(config)
+        finally:
+            _note(run_manager, record.attempts)
+
+    who = record.responder
+    marks = RunnableConfig(run_name=record.name, tags=[who], metadata={"responder": who})
+    return await RunnableLambda(run).ainvoke(given, merge_configs(ensure_config(config), marks))
+
+
+def _note(run: AsyncCallbackManagerForChainRun, attempts: int) -> None:
+    """Write the attempt count into the run, which LangSmith receives when the run ends."""
+    for handler in run.handlers:
+        if isinstance(handler, BaseTracer) and (as_one_run := handler.run_map.get(str(run.run_id))):
+            as_one_run.add_metadata({"attempts": attempts})

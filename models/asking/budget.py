@@ -1,0 +1,72 @@
+"""Make a prompt fit the context, since Ollama would cut it silently and answer all the same."""
+
+import math
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from mneme.core.errors import PromptTooLong
+
+CHARS_PER_TOKEN = 3.3
+TOKENS_PER_MESSAGE = 8
+CUT_BELOW = 0.8
+CUT_FROM = 256
+LAST_OF_ALPHABETS = "\u2e80"
+
+
+def tokens(text: str) -> int:
+    """Estimate a text's tokens, rather too many than too few: English has 4 to 5 characters a token."""
+    plain = len(text.encode("ascii", "ignore"))
+    return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)
+
+
+def tokens_of(messages: Sequence[BaseMessage]) -> int:
+    """Estimate what messages take of the context."""
+    return sum(TOKENS_PER_MESSAGE + tokens(_all_of(message)) for message in messages)
+
+
+def fit(
+    system: Sequence[BaseMessage], history: Sequence[BaseMessage], task: Sequence[BaseMessage], room: int
+) -> list[BaseMessage]:
+    """Return system text, history and task within `room` tokens; the oldest whole turns are dropped."""
+    pinned = tokens_of(system) + tokens_of(task)
+    if pinned > room:
+        raise PromptTooLong(
+            f"The prompt needs about {pinned} tokens; the model's context leaves {room}.",
+            "Shorten the message, or raise MNEME_NUM_CTX.",
+        )
+    return [*system, *history[_start(history, room - pinned) :], *task]
+
+
+def _start(history: Sequence[BaseMessage], room: int) -> int:
+    """Return where the latest whole turns begin that fit; a turn begins with a human message."""
+    start, size = len(history), 0
+    for at in reversed(range(len(history))):
+        size += tokens_of([history[at]])
+        if size > room:
+            return start
+        if at == 0 or isinstance(history[at], HumanMessage):
+            start = at
+    return start
+
+
+def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
+    """Raise where the server says it read far fewer tokens than the prompt can have had."""
+    least = sum(_at_least(_all_of(message)) for message in messages)
+    if read and least >= CUT_FROM and read < CUT_BELOW * least:
+        raise PromptTooLong(
+            f"Ollama read {read} tokens of a prompt of at least {least}: it was cut.",
+            "The server's context is smaller than MNEME_NUM_CTX; see `mneme doctor`.",
+        )
+
+
+def _at_least(text: str) -> int:
+    """Return a number of tokens that a text surely has: its words, or a quarter of its ideographs."""
+    foreign = sum(character > LAST_OF_ALPHABETS for character in text)
+    return max(len(text.split()), foreign // 4)
+
+
+def _all_of(message: BaseMessage) -> str:
+    """Return what of a message costs tokens: its text and the tool calls in it."""
+    calls = getattr(message, "tool_calls", None)
+    return f"{message.text}{calls or ''}"

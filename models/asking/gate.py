@@ -1,0 +1,199 @@
+"""Let as many calls through to a model's endpoint as it serves at once, people first.
+
+Ollama queues without bound and in order of arrival, so a hundred background calls would stand before
+the one a person waits for. One gate per endpoint therefore holds them back on our side, in two lanes:
+
+- A place that falls free goes to the oldest waiting call of the lane `user`, else `background`.
+- When a user call finds every place taken, the background call that has run for the shortest time is
+  preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
+  its turn and runs again from the start when nobody waits. Model calls have no side effects, so
+  only time is lost.
+- A background call that began `PATIENCE` seconds ago and has not been let finish is no longer
+  preempted. So under any load background calls are delayed by preemption for a bounded time each,
+  and at most one user call in every `PATIENCE` seconds waits for one background call. They are not
+  guaranteed a start: while user calls alone fill the endpoint, the background waits.
+
+The gate serves every thread and event loop of the process: its state is guarded by one lock that is
+never held across an `await`, and a waiting call is woken through its own loop.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from mneme.core.settings import settings
+
+Lane = Literal["user", "background"]
+T = TypeVar("T")
+
+PATIENCE = 30.0
+
+
+@dataclass(eq=False)
+class Call:
+    """One call that waits at the gate or runs behind it."""
+
+    lane: Lane
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    began: float | None = None
+    turn: "asyncio.Future[None] | None" = None
+    stop: Callable[[], object] | None = None
+    preempted: bool = False
+
+
+class Gate:
+    """Admit up to `width` calls at once; see the module for the order."""
+
+    def __init__(self, width: int, patience: float = PATIENCE) -> None:
+        self.width = width
+        self.patience = patience
+        self._lock = threading.Lock()
+        self._running: list[Call] = []
+        self._waiting: dict[Lane, deque[Call]] = {"user": deque(), "background": deque()}
+
+    async def run(self, lane: Lane, work: Callable[[], Awaitable[T]]) -> T:
+        """Return what the work returns, once there is a place; background work may be begun repeatedly."""
+        call = Call(lane)
+        while True:
+            try:
+                await self._enter(call)
+                return await self._perform(call, work)
+            except _Preempted:
+                continue
+            finally:
+                self._leave(call)
+
+    def waiting(self, lane: Lane) -> int:
+        """Return how many calls of a lane wait for a place."""
+        return len(self._waiting[lane])
+
+    async def _perform(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
+        """Run the work; as a task of its own in the background lane, so that it alone can be cancelled."""
+        if call.lane == "user":
+            return await work()
+        earlier = _cancellations()
+        task = asyncio.ensure_future(work())
+        self._watch(call, task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if call.preempted and _cancellations() == earlier:
+                raise _Preempted from None
+            raise
+
+    def _watch(self, call: Call, stop: Callable[[], object]) -> None:
+        """Make it known how to stop the call; a preemption that came before takes effect now."""
+        with self._lock:
+            call.stop = stop
+            if call.preempted:
+                stop()
+
+    async def _enter(self, call: Call) -> None:
+        turn = self._queue(call)
+        if turn is not None:
+            await turn
+
+    def _queue(self, call: Call) -> "asyncio.Future[None] | None":
+        """Take a free place, or stand in line and preempt where that helps."""
+        with self._lock:
+            line = self._waiting[call.lane]
+            call.turn = call.loop.create_future()
+            if call.began is None:
+                line.append(call)
+            else:
+                line.appendleft(call)
+            self._admit()
+            if call in self._running:
+                return None
+            if call.lane == "user":
+                self._preempt()
+            return call.turn
+
+    def _admit(self) -> None:
+        """Give every free place to the next in line; the lock is held."""
+        self._running = [call for call in self._running if not call.loop.is_closed()]
+        while len(self._running) < self.width and (call := self._next()):
+            call.began = call.began or time.monotonic()
+            call.preempted = False
+            call.stop = None
+            self._running.append(call)
+            if not _wake(call):
+                self._running.remove(call)
+
+    def _next(self) -> Call | None:
+        line = self._waiting["user"] or self._waiting["background"]
+        return line.popleft() if line else None
+
+    def _preempt(self) -> None:
+        """Stop one background call unless enough are already stopping for the users who wait."""
+        stopping = sum(call.preempted for call in self._running)
+        if stopping >= len(self._waiting["user"]):
+            return
+        willing = [call for call in self._running if self._may_be_preempted(call)]
+        if not willing:
+            return
+        call = max(willing, key=lambda c: c.began or 0.0)
+        call.preempted = True
+        if call.stop is not None:
+            _on_loop(call, call.stop)
+
+    def _may_be_preempted(self, call: Call) -> bool:
+        age = time.monotonic() - (call.began or 0.0)
+        return call.lane == "background" and not call.preempted and age < self.patience
+
+    def _leave(self, call: Call) -> None:
+        """Give back the call's place, in the line or behind the gate, wherever its end found it."""
+        with self._lock:
+            for place in (self._running, *self._waiting.values()):
+                if call in place:
+                    place.remove(call)
+            self._admit()
+
+
+class _Preempted(Exception):  # noqa: N818  (an event, not an error)
+    """A user call took the place of this background call."""
+
+
+def _cancellations() -> int:
+    """Return how often the current task was asked to stop, which a preemption does not count towards."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+def _wake(call: Call) -> bool:
+    def resolve() -> None:
+        if call.turn is not None and not call.turn.done():
+            call.turn.set_result(None)
+
+    return _on_loop(call, resolve)
+
+
+def _on_loop(call: Call, action: Callable[[], object]) -> bool:
+    """Have the call's own loop do something; return whether that loop still runs."""
+    if call.loop.is_closed():
+        return False
+    try:
+        call.loop.call_soon_threadsafe(action)
+    except RuntimeError:  # closed between the question and the call
+        return False
+    return True
+
+
+_gates: dict[str, Gate] = {}
+_guard = threading.Lock()
+
+
+def gate(endpoint: str) -> Gate:
+    """Return the process's one gate to an endpoint (its URL)."""
+    with _guard:
+        return _gates.setdefault(endpoint.rstrip("/"), Gate(settings().parallel))
+
+
+def forget() -> None:
+    """Drop every gate, for endpoints that are gone or have another width now; none may be in use."""
+    with _guard:
+        _gates.clear()

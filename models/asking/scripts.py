@@ -1,0 +1,103 @@
+"""Answers that are known beforehand: scripts for tests, and a chat model that streams a fixed text."""
+
+import re
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from pydantic import BaseModel
+
+from mneme.core.errors import BadInput
+
+Line = BaseModel | str | AIMessage | Exception
+
+
+class FixedReply(BaseChatModel):
+    """A chat model whose reply is a given text, word by word, so that it streams like any other."""
+
+    text: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "fixed_reply"
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._stream(messages):
+            yield chunk
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return generate_from_stream(self._stream(messages))
+
+
+class Script:
+    """Answers prepared for each prompt by name, given in order; safe under threads."""
+
+    def __init__(self, name: str, answers: Mapping[str, Sequence[Line]]) -> None:
+        self.name = name
+        self._lines = {prompt: deque(lines) for prompt, lines in answers.items()}
+        self._lock = threading.Lock()
+
+    def next(self, prompt: str) -> Line:
+        """Return the next answer for a prompt; raise one that is an error, and when none is left."""
+        with self._lock:
+            lines = self._lines.get(prompt)
+            if not lines:
+                raise BadInput(f"The script {self.name!r} has no answer left for {prompt!r}.")
+            line = lines.popleft()
+        if isinstance(line, Exception):
+            raise line
+        return line
+
+    def left(self, prompt: str) -> int:
+        """Return how many answers are left for a prompt."""
+        return len(self._lines.get(prompt, ()))
+
+
+_scripts: dict[str, Script] = {}
+
+
+def script(name: str, answers: Mapping[str, Sequence[Line]]) -> Script:
+    """Register a script, which then answers as `scripted:<name>`; an earlier one of that name is replaced."""
+    _scripts[name] = Script(name, answers)
+    return _scripts[name]
+
+
+def script_called(name: str) -> Script:
+    """Return a registered script."""
+    if name not in _scripts:
+        raise BadInput(
+            f"No script is called {name!r}.", "Register it: mneme.models.asking.scripts.script(name, answers)"
+        )
+    return _scripts[name]
+
+
+def line_of(responder: str, prompt: str) -> Line:
+    """Return the next line that the script of a responder `scripted:<name>` has for a prompt."""
+    return script_called(responder.partition(":")[2]).next(prompt)

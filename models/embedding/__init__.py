@@ -1,0 +1,1 @@
+"""Who turns text into vectors."""

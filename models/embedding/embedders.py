@@ -1,0 +1,114 @@
+"""Who turns text into vectors: the bundled MiniLM, or a model that Ollama serves."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from mneme.core.errors import BadInput
+from mneme.core.settings import read_settings, settings
+from mneme.models.asking.lazily import import_lazily
+from mneme.models.embedding.absent import MISSING, Absent
+
+FORMS = "bundled, or ollama:<model>"
+EMBEDDED_AT_ONCE = 256
+
+log = logging.getLogger(__name__)
+
+
+class Embedder(Protocol):
+    """Texts in, vectors of one dimension and of length 1 out."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]: ...
+    async def embed_query(self, text: str) -> list[float]: ...
+
+
+class Bundled:
+    """MiniLM in this process, off the event loop: queries in one thread, documents in another.
+
+    So a query waits for no document, and neither fills the threads that the rest of the process uses.
+    """
+
+    def __init__(self) -> None:
+        from mneme.models.embedding import minilm  # noqa: PLC0415  (numpy is slow to import)
+
+        self.name = f"bundled:{minilm.NAME}"
+        self.dimension = minilm.DIMENSION
+        self._model = minilm.MiniLM(settings().cache)
+        self._queries = ThreadPoolExecutor(1, "embed-queries")
+        self._documents = ThreadPoolExecutor(1, "embed-documents")
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text; texts over 256 tokens are embedded in windows and averaged."""
+        return await self._embed(texts, self._documents) if texts else []
+
+    async def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query, which MiniLM treats like any text."""
+        return (await self._embed([text], self._queries))[0]
+
+    async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
+        return await asyncio.get_running_loop().run_in_executor(thread, self._model.embed, texts)
+
+
+async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list[float]]:
+    """Return the vector of each text that is not blank; none where the embedder is absent."""
+    if isinstance(embedder, Absent):
+        return {}
+    wanted = sorted({text for text in texts if text.strip()})
+    vectors: list[list[float]] = []
+    for start in range(0, len(wanted), EMBEDDED_AT_ONCE):
+        vectors += await embedder.embed_documents(wanted[start : start + EMBEDDED_AT_ONCE])
+    return dict(zip(wanted, vectors, strict=True))
+
+
+_opened: dict[tuple[str, str], Embedder] = {}
+_opening = threading.Lock()
+
+
+async def open_embedder(spec: str) -> Embedder:
+    """Return the process's one embedder of this name: `bundled`, or `ollama:<model>`."""
+    await read_settings()
+    kind, _, model = spec.strip().partition(":")
+    if kind == "bundled" and not model:
+        return await asyncio.to_thread(_bundled)
+    if kind == "ollama" and model:
+        return await _served(model)
+    raise BadInput(f"No embedder is called {spec!r}.", f"Accepted: {FORMS}.")
+
+
+def _bundled() -> Embedder:
+    """Open MiniLM once, whoever asks at the same time."""
+    key = ("bundled", str(settings().cache))
+    with _opening:
+        if key not in _opened:
+            _opened[key] = _open_bundled()
+        return _opened[key]
+
+
+def _open_bundled() -> Embedder:
+    from mneme.models.embedding import minilm  # noqa: PLC0415  (numpy is slow to import)
+
+    if minilm.is_installed():
+        return Bundled()
+    log.warning("The bundled embedder is not installed: searching by words. %s", MISSING[1])
+    return Absent(f"bundled:{minilm.NAME}", minilm.DIMENSION)
+
+
+async def _served(model: str) -> Embedder:
+    key = (model, settings().ollama_url)
+    if key not in _opened:
+        ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
+        _opened[key] = await ollama.open_ollama(model)
+    return _opened[key]
+
+
+def forget() -> None:
+    """Let go of every opened embedder, so that the next is opened anew."""
+    with _opening:
+        _opened.clear()

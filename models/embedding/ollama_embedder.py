@@ -1,0 +1,145 @@
+"""Embed with a model that Ollama serves: the prefixes its card asks for, and only sound vectors.
+
+Ollama cuts an input at the model's context without a word, so `truncate=false` is sent and a long text is
+embedded in pieces; its vector is the mean of theirs, weighted by length, and normalised again. Queries
+go before documents, at a gate of their own, since Ollama runs an embedder beside the chat model.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import httpx
+import numpy as np
+from ollama import AsyncClient, ResponseError
+
+from mneme.core.errors import ModelUnavailable
+from mneme.core.settings import settings
+from mneme.models.asking.budget import CHARS_PER_TOKEN
+from mneme.models.asking.gate import Lane, gate
+from mneme.models.ollama.catalogue import bearer, facts, tls
+from mneme.models.ollama.transport import BadVectorsError, persist
+
+RETRIEVE = "Represent this sentence for searching relevant passages: "
+QWEN = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+PREFIXES: tuple[tuple[str, str, str], ...] = (  # (name, before a query, before a document); see their cards
+    ("nomic-embed-text", "search_query: ", "search_document: "),
+    ("mxbai-embed-large", RETRIEVE, ""),
+    ("snowflake-arctic-embed2", "query: ", ""),
+    ("snowflake-arctic-embed", RETRIEVE, ""),
+    ("embeddinggemma", "task: search result | query: ", "title: none | text: "),
+    ("qwen3-embedding", QWEN, ""),
+    ("bge-m3", "", ""),
+    ("bge-", RETRIEVE, ""),
+    ("e5-", "query: ", "passage: "),
+)
+BATCH = 32
+CONTEXT = 512
+CONNECT_SECONDS = 5.0
+
+
+class OllamaEmbedder:
+    """One embedding model of one Ollama server; made by `open_ollama`."""
+
+    def __init__(self, url: str, model: str, context: int) -> None:
+        self.name = f"ollama:{model.removesuffix(':latest')}"
+        self.dimension = 0
+        self._url, self._model = url, model
+        self._before_query, self._before_document = prefixes(model)
+        self._chars = max(int(context * CHARS_PER_TOKEN), 64)
+
+    async def measure(self) -> None:
+        """Find the dimension by asking."""
+        self.dimension = len((await self._ask(["dimension"], "user"))[0])
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in the order of the texts."""
+        prefixed = [self._before_document + text for text in texts]
+        return await self._embed(prefixed, "background") if prefixed else []
+
+    async def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query."""
+        return (await self._embed([self._before_query + text], "user"))[0]
+
+    async def _embed(self, texts: list[str], lane: Lane) -> list[list[float]]:
+        """Embed texts of which some may be too long; halve the pieces while the server finds them so."""
+        chars = self._chars
+        while True:
+            pieces = [(index, piece) for index, text in enumerate(texts) for piece in _pieces(text, chars)]
+            try:
+                vectors = await self._in_batches([piece for _, piece in pieces], lane)
+            except _TooLong:
+                chars //= 2
+                continue
+            self._chars = chars
+            return _means(len(texts), pieces, vectors)
+
+    async def _in_batches(self, texts: list[str], lane: Lane) -> list[list[float]]:
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        return [vector for batch in batches for vector in await self._ask(batch, lane)]
+
+    async def _ask(self, texts: list[str], lane: Lane) -> list[list[float]]:
+        async def ask() -> list[list[float]]:
+            return await gate(f"{self._url}/api/embed").run(lane, lambda: self._request(texts))
+
+        return await persist(self._url, self._model, ask)
+
+    async def _request(self, texts: list[str]) -> list[list[float]]:
+        now = settings()
+        patience = httpx.Timeout(now.first_token_seconds, connect=CONNECT_SECONDS)
+        client = AsyncClient(self._url, timeout=patience, verify=tls(self._url), headers=bearer())
+        async with client:
+            try:
+                answer = await client.embed(self._model, texts, truncate=False, keep_alive=now.keep_alive)
+            except ResponseError as error:
+                if "exceeds" in error.error and "context" in error.error and max(map(len, texts)) > 1:
+                    raise _TooLong from error
+                raise
+        vectors = [list(vector) for vector in answer.embeddings]
+        self._refuse_unsound(texts, vectors)
+        return vectors
+
+    def _refuse_unsound(self, texts: list[str], vectors: list[list[float]]) -> None:
+        if len(vectors) != len(texts):
+            raise BadVectorsError(f"{len(vectors)} vectors for {len(texts)} texts")
+        size = self.dimension or len(vectors[0])
+        if any(len(vector) != size for vector in vectors):
+            raise BadVectorsError(f"a vector that has not {size} numbers")
+        if not all(math.isfinite(x) for vector in vectors for x in vector) or not all(map(any, vectors)):
+            raise BadVectorsError("a vector of zeros or of no numbers")
+
+
+class _TooLong(Exception):  # noqa: N818  (a step on the way)
+    """A piece does not fit the embedder's context."""
+
+
+def prefixes(model: str) -> tuple[str, str]:
+    """Return what a model's card puts before a query and before a document."""
+    name = model.lower().rsplit("/", 1)[-1]
+    return next(((query, document) for part, query, document in PREFIXES if part in name), ("", ""))
+
+
+def _pieces(text: str, chars: int) -> Iterator[str]:
+    """Cut a text into pieces of at most so many characters, between words where there are any."""
+    yield from re.findall(rf".{{1,{chars}}}(?=\s|\Z)|.{{1,{chars}}}", text, re.DOTALL) or [text]
+
+
+def _means(count: int, pieces: list[tuple[int, str]], vectors: list[list[float]]) -> list[list[float]]:
+    """Return for each text the mean of its pieces' vectors, weighted by length, of length 1."""
+    sums = np.zeros((count, len(vectors[0])))
+    for (index, piece), vector in zip(pieces, vectors, strict=True):
+        row = np.asarray(vector)
+        sums[index] += row / np.linalg.norm(row) * max(len(piece), 1)
+    unit: list[list[float]] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
+    return unit
+
+
+async def open_ollama(model: str) -> OllamaEmbedder:
+    """Return an embedder of known dimension, or say what is missing."""
+    url = settings().ollama_url
+    known = await facts(url, model)
+    if known.lacks("embedding"):
+        raise ModelUnavailable(f"{model} cannot embed.", "Get one that can: ollama pull nomic-embed-text")
+    embedder = OllamaEmbedder(url, model, known.context_length or CONTEXT)
+    await embedder.measure()
+    return embedder

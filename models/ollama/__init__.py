@@ -1,0 +1,1 @@
+"""Ollama: its models, its protocol, its tokenizers."""

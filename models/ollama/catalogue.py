@@ -1,0 +1,178 @@
+"""What an Ollama server has: version, models, their capabilities and limits, what is loaded where."""
+
+import os
+import ssl
+from functools import lru_cache
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, Field
+
+from mneme.core.errors import ModelUnavailable
+
+PATIENCE = httpx.Timeout(10, connect=3)
+GLANCE = httpx.Timeout(1.5)
+
+
+class Facts(BaseModel, frozen=True):
+    """One model as the server describes it."""
+
+    name: str
+    capabilities: frozenset[str] = frozenset()
+    context_length: int = 0
+    embedding_length: int = 0
+    parameters: str = ""
+    quantization: str = ""
+    template: str = Field("", repr=False)
+
+    @property
+    def thinks(self) -> bool:
+        return "thinking" in self.capabilities
+
+    @property
+    def may_leak_thought(self) -> bool:
+        """Tell whether the template opens the thinking itself without the server knowing about it."""
+        return not self.thinks and "<think>" in self.template
+
+    def lacks(self, capability: str) -> bool:
+        """Tell whether the server says what the model can do, and this is not among it."""
+        return bool(self.capabilities) and capability not in self.capabilities
+
+
+class Loaded(BaseModel, frozen=True):
+    """One model in memory: its effective context, and how much of it lies on the GPU."""
+
+    name: str
+    size: int = 0
+    size_vram: int = 0
+    context_length: int = 0
+
+    @property
+    def gpu_share(self) -> float:
+        """The share of the model that is on the GPU, 0 to 1."""
+        return self.size_vram / self.size if self.size else 0.0
+
+
+class Server(BaseModel, frozen=True):
+    """An Ollama server at one moment."""
+
+    url: str
+    version: str
+    models: tuple[Facts, ...]
+    loaded: tuple[Loaded, ...]
+
+
+_known: dict[tuple[str, str], Facts] = {}
+
+
+def forget() -> None:
+    """Forget what servers said about their models, for tests and after a model was pulled anew."""
+    _known.clear()
+
+
+def tls(url: str) -> ssl.SSLContext:
+    """Return a TLS context for a URL; without TLS an empty one, as reading the certificates takes 15 ms."""
+    return _certified() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@lru_cache(maxsize=1)
+def _certified() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def bearer() -> dict[str, str]:
+    """Return the authorisation that OLLAMA_API_KEY stands for, if it is set."""
+    key = os.environ.get("OLLAMA_API_KEY", "")
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def refused(url: str) -> ModelUnavailable:
+    return ModelUnavailable(f"No Ollama answers at {url}.", "Start it: ollama serve")
+
+
+def absent(model: str) -> ModelUnavailable:
+    return ModelUnavailable(f"Ollama has no model {model!r}.", f"Get it: ollama pull {model}")
+
+
+def locked(url: str) -> ModelUnavailable:
+    return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
+
+
+async def names(url: str) -> list[str]:
+    """Return the names of the models a server has, quickly or not at all."""
+    tags = await _get(url, "/api/tags", GLANCE)
+    return [model["name"] for model in tags.get("models", ())]
+
+
+async def facts(url: str, model: str) -> Facts:
+    """Return what the server says about a model, asked once per process."""
+    known = _known.get((url, model))
+    if known is None:
+        known = _known[url, model] = _facts(model, await _post(url, "/api/show", {"model": model}))
+    return known
+
+
+async def vocabulary(url: str, model: str) -> dict[str, Any]:
+    """Return what the server says about a model with its tokens and merges, some megabytes of it."""
+    shown = await _post(url, "/api/show", {"model": model, "verbose": True})
+    return shown.get("model_info") or {}
+
+
+async def survey(url: str) -> Server:
+    """Return the whole of what a server has, for `mneme doctor`."""
+    version = (await _get(url, "/api/version", GLANCE)).get("version", "")
+    models = [_facts(name, await _post(url, "/api/show", {"model": name})) for name in await names(url)]
+    running = (await _get(url, "/api/ps", PATIENCE)).get("models", ())
+    loaded = tuple(Loaded.model_validate(model) for model in running)
+    return Server(url=url, version=version, models=tuple(models), loaded=loaded)
+
+
+def _facts(name: str, shown: dict[str, Any]) -> Facts:
+    info, details = shown.get("model_info") or {}, shown.get("details") or {}
+    family = info.get("general.architecture", "")
+    return Facts(
+        name=name,
+        capabilities=frozenset(shown.get("capabilities") or ()),
+        context_length=info.get(f"{family}.context_length", 0),
+        embedding_length=info.get(f"{family}.embedding_length", 0),
+        parameters=details.get("parameter_size", ""),
+        quantization=details.get("quantization_level", ""),
+        template=shown.get("template", ""),
+    )
+
+
+async def _get(url: str, path: str, patience: httpx.Timeout) -> dict[str, Any]:
+    return await _request("GET", url, path, patience, None)
+
+
+async def _post(url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    return await _request("POST", url, path, PATIENCE, body)
+
+
+async def _request(
+    method: str, url: str, path: str, patience: httpx.Timeout, body: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the JSON object of an answer; every failure says what to do."""
+    try:
+        async with httpx.AsyncClient(
+            base_url=url, timeout=patience, verify=tls(url), headers=bearer()
+        ) as client:
+            answer = await client.request(method, path, json=body)
+            answer.raise_for_status()
+            found: dict[str, Any] = answer.json()
+            return found
+    except httpx.HTTPStatusError as error:
+        raise _meaning(error, url, body) from error
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        raise refused(url) from error
+    except ValueError as error:
+        raise ModelUnavailable(f"What answers at {url} is not Ollama.", "Check MNEME_OLLAMA_URL.") from error
+
+
+def _meaning(error: httpx.HTTPStatusError, url: str, body: dict[str, Any] | None) -> ModelUnavailable:
+    status = error.response.status_code
+    if status == 404 and body and "not found" in error.response.text:
+        return absent(body["model"])
+    if status in {401, 403}:
+        return locked(url)
+    return ModelUnavailable(f"Ollama at {url} answers with status {status}.", "Check MNEME_OLLAMA_URL.")

@@ -1,0 +1,169 @@
+"""Ask a model that Ollama serves: the client of langchain-ollama, made to fail loudly and rarely.
+
+Set on purpose for every call: one `num_ctx` per model for the whole process (another would reload the
+model), `num_predict`, `keep_alive`, seed, temperature, and `reasoning=False` for models that can think,
+since unset means on (`true` on a model that cannot is refused, so there it stays unset). Waits are
+bounded: for the connection, for the first token (a cold load takes a minute), between tokens.
+
+What fails in passing is repeated (`transport.py`); each repetition passes the gate anew, so that
+a wait holds no place.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import httpx
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import agenerate_from_stream
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableConfig
+from langchain_ollama import ChatOllama
+
+from mneme.core.errors import ModelUnavailable
+from mneme.core.settings import settings
+from mneme.models.asking.budget import fit, refuse_if_cut, tokens, tokens_of
+from mneme.models.asking.gate import Lane, gate
+from mneme.models.asking.replies import Endless, Leaked, RepetitionDetector, ThinkingFilter
+from mneme.models.asking.responders import CallOptions, ModelRequest
+from mneme.models.ollama.catalogue import Facts, bearer, facts, tls
+from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5.0
+
+_leaky: set[str] = set()
+
+
+class Speaker(ChatOllama):
+    """ChatOllama that lets no thinking through, notices circles and cuts, and does not wait for ever."""
+
+    spoken: bool = False
+    hold: bool = False
+    idle: float = 60.0
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        speech = ThinkingFilter(self.hold) if self.spoken else None
+        circle, complete = RepetitionDetector(), False
+        async with aclosing(_unidle(super()._astream(messages, stop, **kwargs), self.idle)) as stream:
+            async for chunk in stream:
+                complete = complete or bool((chunk.generation_info or {}).get("done"))
+                if chunk.text and circle.sees(chunk.text):
+                    raise Endless("The reply repeats itself.", circle.tail)
+                if speech:
+                    chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
+                if chunk.text or complete or _calls(chunk):
+                    yield chunk
+        if not complete:
+            raise BrokenStreamError("The stream ended without its last line.")
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Return the whole reply, by the same way as a streamed one."""
+        return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
+
+
+def _shown(chunk: ChatGenerationChunk, speech: ThinkingFilter, complete: bool) -> ChatGenerationChunk:
+    text = speech.feed(chunk.text) + (speech.end() if complete else "")
+    return ChatGenerationChunk(
+        message=chunk.message.model_copy(update={"content": text}), generation_info=chunk.generation_info
+    )
+
+
+def _calls(chunk: ChatGenerationChunk) -> bool:
+    return isinstance(chunk.message, AIMessageChunk) and bool(chunk.message.tool_calls)
+
+
+async def _unidle(stream: AsyncIterator[T], idle: float) -> AsyncGenerator[T, None]:
+    """Pass a stream on; after its first item, the next may take `idle` seconds."""
+    patience: float | None = None
+    while True:
+        async with asyncio.timeout(patience):
+            item = await anext(stream, None)
+        if item is None:
+            return
+        yield item
+        patience = idle
+
+
+async def say(
+    model: str, request: ModelRequest, options: CallOptions, *, lane: Lane, config: RunnableConfig
+) -> AIMessage:
+    """Return one reply of a model, complete and within its context, or a typed error."""
+    url = settings().ollama_url
+    known = await facts(url, model)
+    _refuse_unable(known, options)
+    context = context_of(known)
+    asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
+    room = context - min(options.num_predict, context // 2) - asked
+    messages = fit([SystemMessage(request.system)], request.history, request.task, room)
+    speaker = _speaker(url, known, context, replace(options, num_predict=_left(options, context, messages)))
+
+    async def reply() -> AIMessage:
+        tools: dict[str, Any] = {"tools": list(options.tools)} if options.tools else {}
+        return await speaker.ainvoke(messages, config, **tools)
+
+    try:
+        message = await persist(url, model, lambda: gate(url).run(lane, reply))
+    except Leaked:
+        _leaky.add(model)
+        raise
+    refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
+    return message
+
+
+def _left(options: CallOptions, context: int, messages: Sequence[BaseMessage]) -> int:
+    """Return the tokens that the reply may have: what is wished, within what the prompt leaves."""
+    return min(options.num_predict, context - tokens_of(messages))
+
+
+def context_of(known: Facts) -> int:
+    """Return the one context window that this process asks for, within what the model can."""
+    wanted = settings().num_ctx
+    return min(wanted, known.context_length) if known.context_length else wanted
+
+
+def _refuse_unable(known: Facts, options: CallOptions) -> None:
+    if known.lacks("completion"):
+        raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
+    if options.tools and known.lacks("tools"):
+        raise toolless(known.name)
+
+
+def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Speaker:
+    now = settings()
+    patience = httpx.Timeout(now.first_token_seconds, connect=CONNECT_SECONDS)
+    unkept = httpx.Limits(max_keepalive_connections=0)  # so that no socket outlives its event loop
+    return Speaker(
+        model=known.name,
+        base_url=url,
+        num_ctx=context,
+        num_predict=options.num_predict,
+        temperature=options.temperature,
+        seed=options.seed,
+        keep_alive=now.keep_alive,
+        reasoning=False if known.thinks else None,
+        format=options.schema,
+        logprobs=True if options.top_logprobs else None,
+        top_logprobs=options.top_logprobs or None,
+        client_kwargs={"timeout": patience, "limits": unkept, "verify": tls(url), "headers": bearer()},
+        idle=now.idle_seconds,
+        spoken=options.free_text,
+        hold=known.may_leak_thought or known.name in _leaky,
+    )

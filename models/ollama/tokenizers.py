@@ -1,0 +1,83 @@
+"""Count tokens as the model does that is to read them, where its tokenizer is known; else estimate.
+
+Ollama tells a model's own vocabulary and merges (`/api/show` with `verbose`); of byte-level BPE whose way of
+cutting words is known (Llama 3, Qwen 2 and 3, GPT-2), the tokenizer is built from them, once a process. For
+every other model the estimate of `models/asking/budget.py` stands: rather too many tokens than too few.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from mneme.core.settings import read_settings
+from mneme.models.asking.budget import tokens
+from mneme.models.ollama import catalogue
+
+Count = Callable[[str], int]
+
+DIGITS = r"\p{N}{1,3}"
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+CUTS = {
+    "llama-bpe": WORDS.replace("DIGITS", DIGITS),
+    "qwen2": WORDS.replace("DIGITS", r"\p{N}"),
+    "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+}
+"""How words are cut before they are merged, by GGUF's name of it (`tokenizer.ggml.pre`)."""
+CACHED = 20_000
+
+log = logging.getLogger(__name__)
+
+_counts: dict[tuple[str, str], Count] = {}
+
+
+async def counter_of(responder: str) -> Count:
+    """Return what counts a text's tokens for a resolved responder. Raises ModelUnavailable."""
+    provider, _, model = responder.partition(":")
+    if provider != "ollama":
+        return tokens
+    url = (await read_settings()).ollama_url
+    if (url, model) not in _counts:
+        info = await catalogue.vocabulary(url, model)
+        _counts[url, model] = await asyncio.to_thread(_counter, info)
+    return _counts[url, model]
+
+
+def forget() -> None:
+    """Forget the tokenizers of this process's models."""
+    _counts.clear()
+
+
+def _counter(info: dict[str, Any]) -> Count:
+    cut = CUTS.get(str(info.get("tokenizer.ggml.pre", "")))
+    vocabulary, merges = info.get("tokenizer.ggml.tokens"), info.get("tokenizer.ggml.merges")
+    if info.get("tokenizer.ggml.model") != "gpt2" or not (cut and vocabulary and merges):
+        return tokens
+    try:
+        return _byte_level(vocabulary, merges, cut)
+    except ImportError:
+        log.info("Tokens are estimated: the package tokenizers is not installed (pip install tokenizers).")
+        return tokens
+
+
+def _byte_level(vocabulary: list[str], merges: list[str], cut: str) -> Count:
+    """Build the counter of a byte-level BPE."""
+    import tokenizers  # noqa: PLC0415  (slow)
+    from tokenizers.models import BPE  # noqa: PLC0415
+    from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split  # noqa: PLC0415
+
+    pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
+    model = BPE({token: number for number, token in enumerate(vocabulary)}, pairs, ignore_merges=True)
+    built = tokenizers.Tokenizer(model)
+    split = Split(tokenizers.Regex(cut), "isolated")
+    built.pre_tokenizer = Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
+
+    @lru_cache(maxsize=CACHED)
+    def count(text: str) -> int:
+        return len(built.encode(text, add_special_tokens=False).ids)
+
+    return count

@@ -1,0 +1,108 @@
+"""Repeat what fails in passing, and say of everything else what the user can do.
+
+Repeated, with growing and jittered waits: 429, 499, 500, 502, 503, an error inside a stream (-1),
+transport errors, broken lines, empty streams, streams without their `done` line, vectors that are none.
+Never repeated: 400, 401, 403, 404.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import httpx
+from ollama import ResponseError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_after_delay
+from tenacity.wait import wait_exponential_jitter
+
+from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, PromptTooLong
+from mneme.core.settings import settings
+from mneme.models.ollama.catalogue import absent, locked, refused
+
+T = TypeVar("T")
+
+PASSING = {429, 499, 500, 502, 503, -1}
+LONGEST_WAIT = 20.0
+
+
+class BrokenStreamError(Exception):
+    """The stream ended without saying that it is complete."""
+
+
+class BadVectorsError(Exception):
+    """An embedding is missing, of the wrong size, or not of finite numbers."""
+
+
+async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
+    """Return what a call returns, repeated while its failures look passing; then a typed error."""
+    now = settings()
+    attempts = AsyncRetrying(
+        retry=retry_if_exception(passing),
+        stop=stop_after_attempt(now.retries + 1) | stop_after_delay(now.first_token_seconds),
+        wait=wait_exponential_jitter(
+            max=LONGEST_WAIT, jitter=now.retry_seconds, multiplier=now.retry_seconds
+        ),
+        reraise=True,
+    )
+
+    async def attempt() -> T:
+        return await call()
+
+    try:
+        return await attempts(attempt)
+    except (
+        ResponseError,
+        BrokenStreamError,
+        BadVectorsError,
+        ValueError,
+        OSError,
+        httpx.TransportError,
+    ) as error:
+        raise _meaning(error, url, model) from error
+
+
+def passing(error: BaseException) -> bool:
+    """Tell whether a failure is of the kind that goes away by itself."""
+    if isinstance(error, ResponseError):
+        return error.status_code in PASSING
+    if isinstance(
+        error, json.JSONDecodeError | BrokenStreamError | BadVectorsError | httpx.TransportError | OSError
+    ):
+        return True
+    return isinstance(error, ValueError) and _empty_stream(error)
+
+
+def _empty_stream(error: ValueError) -> bool:
+    return "No data received" in str(error) or "No generation" in str(error)
+
+
+def _meaning(error: Exception, url: str, model: str) -> Exception:
+    """Translate what langchain-ollama raises into what the user can do about it."""
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | ConnectionError):
+        return refused(url)
+    if isinstance(error, ResponseError):
+        return _meaning_of_status(error, url, model)
+    if passing(error):
+        return ModelUnavailable(
+            f"Ollama's answers do not arrive whole: {str(error) or type(error).__name__}", "See Ollama's log."
+        )
+    return error
+
+
+def _meaning_of_status(error: ResponseError, url: str, model: str) -> MnemeError:
+    said = error.error
+    if "exceed_context_size" in said or "exceeds the context length" in said:
+        return PromptTooLong(f"The prompt does not fit the context of {model}.", "Raise MNEME_NUM_CTX.")
+    if "does not support tools" in said:
+        return toolless(model)
+    if error.status_code == 404:
+        return absent(model)
+    if error.status_code in {401, 403}:
+        return locked(url)
+    if error.status_code == 400:
+        return BadInput(f"Ollama refuses the request: {said}")
+    return ModelUnavailable(f"Ollama fails ({error.status_code}): {said}", "See its log, or `mneme doctor`.")
+
+
+def toolless(model: str) -> ModelUnavailable:
+    hint = "Choose a model with tools, such as llama3.1:8b, or version 3 of the memory agent."
+    return ModelUnavailable(f"{model} does not support tools.", hint)

@@ -1,0 +1,24 @@
+"""Open the side of the retriever that learns, by what it learns."""
+
+from mneme.core.errors import BadInput
+from mneme.models.embedding import minilm
+from mneme.models.retriever.projection import Projection
+from mneme.models.retriever.query_encoder import QueryEncoder
+from mneme.models.retriever.retriever import Learning, QuestionSide, Weights
+
+
+def question_side(
+    learning: Learning, embedder: str, dimension: int, weights: Weights | None = None
+) -> QuestionSide:
+    """Open a question side that has learned this much; without weights it does as the embedder does.
+
+    Raises BadInput where the embedder is not in this process and so cannot be fine-tuned whole.
+    """
+    if learning == "projection":
+        return Projection.of(weights) if weights else Projection.untrained(dimension)
+    if embedder != f"bundled:{minilm.NAME}":
+        raise BadInput(
+            f"{embedder} cannot be fine-tuned whole: its weights are not here.",
+            'Learn with "projection", or use the bundled embedder.',
+        )
+    return QueryEncoder(minilm.weights(), weights)

@@ -1,0 +1,105 @@
+"""The retriever's question side as a whole encoder, fine-tuned from the bundled embedder.
+
+Needs PyTorch and transformers, for training and for serving. On a GPU it trains in mixed precision. It trains
+without dropout, which draws from the one source of chance of the process: two trainings at the same time
+would not be the same by seed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mneme.core.errors import needs
+from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device
+
+if TYPE_CHECKING:
+    import torch
+
+EPOCHS = 3
+LEARNING_RATE = 3e-5
+BATCH = 32
+LONGEST = 256
+"""Tokens of a question, as the embedder reads them."""
+CLIP = 1.0
+
+
+class QueryEncoder:
+    """A transformer with mean pooling; `start` holds what an earlier version learned."""
+
+    def __init__(self, folder: Path, start: Weights | None = None) -> None:
+        with needs("A retriever that is a whole encoder", "train"):
+            import torch  # noqa: PLC0415  (an extra, and slow)
+            from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
+            from transformers.utils import logging  # noqa: PLC0415
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        self.device = device()
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+        self._model: Any = AutoModel.from_pretrained(str(folder)).to(self.device).eval()
+        logit = np.array([SCALE, 0.0], dtype=np.float32)
+        if start is not None:
+            logit = start["logit"]
+            tensors = {name: torch.from_numpy(value) for name, value in start.items() if name != "logit"}
+            self._model.load_state_dict(tensors)
+        self._logit = torch.tensor(logit, device=self.device, requires_grad=True)
+
+    def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        with torch.inference_mode():
+            batches = [self._encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+            found: Matrix = torch.cat(batches).float().cpu().numpy()
+        return found
+
+    def logits(self, vectors: Matrix, memories: Matrix) -> Matrix:
+        scale, bias = self._logit.detach().cpu().numpy()
+        found: Matrix = scale * (vectors * memories).sum(axis=1) + bias
+        return found
+
+    def weights(self) -> Weights:
+        learned = {name: value.cpu().numpy() for name, value in self._model.state_dict().items()}
+        return {**learned, "logit": self._logit.detach().cpu().numpy()}
+
+    def train(self, examples: Examples, seed: int) -> list[float]:
+        """Take EPOCHS rounds of AdamW through the pairs, in an order of the seed's."""
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        order = torch.Generator().manual_seed(seed)
+        optimiser = torch.optim.AdamW([*self._model.parameters(), self._logit], lr=LEARNING_RATE)
+        return [self._epoch(examples, optimiser, order) for _ in range(EPOCHS)]
+
+    def _epoch(
+        self, examples: Examples, optimiser: "torch.optim.Optimizer", order: "torch.Generator"
+    ) -> float:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        rows = torch.randperm(len(examples.texts), generator=order).tolist()
+        batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+        return float(np.mean([self._step(examples, batch, optimiser) for batch in batches]))
+
+    def _step(self, examples: Examples, rows: list[int], optimiser: "torch.optim.Optimizer") -> float:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        memories = torch.tensor(examples.memories[rows], device=self.device)
+        labels = torch.tensor(examples.labels[rows], device=self.device)
+        optimiser.zero_grad()
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+            vectors = self._encode([examples.texts[row] for row in rows])
+        logits = self._logit[0] * (vectors.float() * memories).sum(dim=1) + self._logit[1]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP)
+        optimiser.step()
+        return float(loss.detach())
+
+    def _encode(self, texts: Sequence[str]) -> "torch.Tensor":
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        read = self._tokenizer(
+            list(texts), padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
+        ).to(self.device)
+        hidden = self._model(**read).last_hidden_state
+        mask = read["attention_mask"].unsqueeze(-1).to(hidden.dtype)
+        return torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)

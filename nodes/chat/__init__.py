@@ -1,0 +1,1 @@
+"""Steps of the chatbot and of its memory agent."""

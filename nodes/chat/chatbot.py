@@ -1,0 +1,95 @@
+"""The chatbot (§2.2, Figure 1): recall, hand the message to the memory agent, reply, wake the agent.
+
+The reply never waits for memory: handing over is one small write, and the memory agent works in the
+background, after the reply. Only the user's messages are handed over (§2.2 assumes that the assistant's words
+repeat what the user said), so neither recalled memories nor replies are stored back.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
+
+from mneme.core.errors import BadInput
+from mneme.models.asking.asking import ask
+from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
+from mneme.nodes.context import user_of
+from mneme.prompts.chat.chatbot import Turn, reply
+from mneme.stores.users.inbox import Message
+
+PRECEDING = 6
+"""How many earlier messages the memory agent sees, to resolve what a message refers to."""
+
+
+class Conversation(TypedDict):
+    """The conversation so far; the last message is the user's."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class State(Conversation, total=False):
+    """The conversation and what was recalled for its last message."""
+
+    recalled: list[str]
+
+
+Update = dict[str, Any]
+
+
+async def recall(state: State, runtime: ChatRuntime) -> Update:
+    """Recall the memories most similar to the user's message."""
+    message = state["messages"][-1] if state["messages"] else None
+    if not isinstance(message, HumanMessage) or not message.text.strip():
+        raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
+    context = runtime.context
+    must_fit(message.text, context.window)
+    if context.recall == 0:
+        return {"recalled": []}
+    found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
+    return {"recalled": [each.memory.content for each in found]}
+
+
+def must_fit(message: str, window: int) -> None:
+    """Raise BadInput for a message that is longer than the window."""
+    tokens = count_tokens_approximately([HumanMessage(message)])
+    if tokens > window:
+        raise BadInput(
+            f"The message has about {tokens} tokens; the window holds {window}.",
+            "Send it in parts.",
+        )
+
+
+async def hand_over(state: State, runtime: ChatRuntime) -> Update:
+    """Put the user's message into the inbox, where it is safe even if the reply fails."""
+    thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
+    await inbox_of(runtime).add(user_of(runtime), last_of(state["messages"], thread))
+    return {}
+
+
+def last_of(messages: Sequence[BaseMessage], thread: str) -> Message:
+    """Return the last message of a conversation as the memory agent reads it, with those before it."""
+    *before, last = messages[-1 - PRECEDING :]
+    return Message(
+        message=last.text,
+        message_id=str(last.id or ""),
+        preceding=[f"{'user' if each.type == 'human' else 'assistant'}: {each.text}" for each in before],
+        thread=thread,
+    )
+
+
+async def respond(state: State, runtime: ChatRuntime) -> Update:
+    """Answer at once, token by token, from the latest whole turns in the window (§2.2) and the memories."""
+    history = trim_messages(
+        state["messages"],
+        max_tokens=runtime.context.window,
+        token_counter=count_tokens_approximately,
+        strategy="last",
+        start_on="human",
+        include_system=True,
+    )
+    turn = Turn(message=state["messages"][-1].text, memories=state["recalled"])
+    answered = await ask(reply, turn, runtime.context.chatbot, history=history[:-1])
+    return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

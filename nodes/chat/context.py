@@ -1,0 +1,53 @@
+"""Whose memories the chatbot and the memory agent work on, which models answer, how much is recalled."""
+
+from typing import Literal, TypeVar
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from mneme.nodes.context import RESPONDER, OwnedByUser, ledger_of, user_of
+from mneme.stores.users.inbox import Inbox
+from mneme.stores.users.memories import UserMemories
+
+
+class MemoryContext(OwnedByUser):
+    """Whose memories the memory agent keeps, and who decides what is remembered."""
+
+    memory_agent: str = Field("auto", description=f"The memory agent's model. {RESPONDER}")
+    similar: int = Field(
+        10, ge=1, le=100, description="How many similar memories the conflict router checks, each by itself."
+    )
+    min_similarity: float = Field(
+        0.0, ge=-1, le=1, description="Cosine below which a memory does not count as similar."
+    )
+    window: int = Field(
+        8192,
+        ge=256,
+        description="Tokens of the latest whole turns that the chatbot sees (§2.2); the longest message.",
+    )
+
+
+class ChatContext(MemoryContext):
+    """What a conversation adds: the chatbot's model and what it is shown."""
+
+    chatbot: str = Field("auto", description=f"The chatbot's model. {RESPONDER}")
+    recall: int = Field(10, ge=0, le=100, description="How many memories the chatbot is shown.")
+    search: Literal["dense", "hybrid"] = Field(
+        "dense", description="Recall by cosine, as the paper does, or fused with BM25."
+    )
+    debounce: int = Field(2, ge=0, description="Seconds of silence before the server's memory agent starts.")
+
+
+MemoryRuntime = Runtime[MemoryContext]
+ChatRuntime = Runtime[ChatContext]
+UserMemory = TypeVar("UserMemory", bound=MemoryContext)
+
+
+def memories_of(runtime: Runtime[UserMemory]) -> UserMemories:
+    """Return the memories of this run's user, in the ledger behind the graph's store."""
+    return UserMemories(ledger_of(runtime), user_of(runtime))
+
+
+def inbox_of(runtime: Runtime[UserMemory]) -> Inbox:
+    """Return the messages that wait to be remembered."""
+    return Inbox(ledger_of(runtime))

@@ -1,0 +1,147 @@
+"""The memory operations: insert, update, discard (§2.2, §3.1); each is safe to replay."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from mneme.core.errors import Conflict
+from mneme.models.asking.asking import ask
+from mneme.nodes.chat.context import MemoryRuntime, memories_of
+from mneme.prompts.chat.memory_agent import Pair, rewrite_memory
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.users.memories import Memory, MemoryRecord
+
+REWRITES = 3
+"""How often an update is written anew when another writer changed the memory meanwhile."""
+
+
+class Similar(TypedDict):
+    """A memory that the search found."""
+
+    key: str
+    version: int
+    content: str
+
+
+class Origin(TypedDict):
+    """The message that an operation was decided from, and the model that decided."""
+
+    message: str
+    message_id: str
+    time: str
+    thread: str
+    model: str
+
+
+class Task(TypedDict):
+    """One operation to carry out: on which candidates it rests, which memory it touches, and why."""
+
+    origin: Origin
+    candidates: list[dict[str, Any]]
+    memories: list[Similar]
+    rationale: str
+
+
+class Operation(TypedDict):
+    """What happened to the memory, and why; `before` is the content that an update replaced."""
+
+    operation: Literal["insert", "update", "discard"]
+    rationale: str
+    content: str
+    before: str
+    key: str
+    version: int
+
+
+Update = dict[str, Any]
+
+
+async def insert_memory(state: Task, runtime: MemoryRuntime) -> Update:
+    """Remember a candidate as a new memory, once, however often this node is replayed."""
+    candidate = state["candidates"][0]
+    made = await memories_of(runtime).insert(
+        _memory(candidate, state["origin"]),
+        change=_change(state),
+        idempotency_key=_write_id(state, candidate["content"]),
+    )
+    return _done("insert", state, made)
+
+
+async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
+    """Rewrite a memory with what contradicts or extends it; again where another writer was first."""
+    for _ in range(REWRITES - 1):
+        try:
+            return await _rewrite(state, runtime)
+        except Conflict:
+            now = await memories_of(runtime).show(state["memories"][0]["key"])
+            similar = Similar(key=now.key, version=now.version, content=now.memory.content)
+            state = state | {"memories": [similar]}
+    return await _rewrite(state, runtime)
+
+
+async def _rewrite(task: Task, runtime: MemoryRuntime) -> Update:
+    """Work each candidate into the memory, one after the other, and write the result."""
+    memory = (await memories_of(runtime).show(task["memories"][0]["key"])).memory
+    origin = task["origin"]
+    for candidate in task["candidates"]:
+        pair = Pair(
+            fact=candidate["content"], message=origin["message"], memory=memory.content, time=origin["time"]
+        )
+        answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
+        memory = _memory({**candidate, "kind": memory.kind, **dict(answered.value)}, origin)
+    return await _replace(task, memory, runtime)
+
+
+async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:
+    """Replace a memory by what the agent with tools wrote (version 1)."""
+    return await _replace(state, _memory(state["candidates"][-1], state["origin"]), runtime)
+
+
+async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Update:
+    before = task["memories"][0]
+    if renewed.content == before["content"]:
+        return discard(task)
+    made = await memories_of(runtime).update(
+        before["key"],
+        renewed,
+        change=_change(task),
+        expected_version=before["version"],
+        idempotency_key=_write_id(task, before["key"]),
+    )
+    return _done("update", task, made)
+
+
+def discard(state: Task) -> Update:
+    """Say that a candidate adds nothing to a memory, and which."""
+    known = state["memories"][0]
+    done: Operation = {"operation": "discard", "rationale": state["rationale"], "before": "", **known}
+    return {"operations": [done]}
+
+
+def _memory(candidate: Mapping[str, Any], origin: Origin) -> Memory:
+    return Memory(**candidate, message_id=origin["message_id"], thread=origin["thread"], time=origin["time"])
+
+
+def _change(task: Task) -> Change:
+    origin = task["origin"]
+    source = Source(thread=origin["thread"], messages=[origin["message_id"]])
+    return Change(reason=task["rationale"], actor="memory_agent", source=source, model=origin["model"])
+
+
+def _write_id(task: Task, subject: str) -> str:
+    """Identify a write by its message and its subject, so that a replay does not write twice."""
+    return f"{task['origin']['message_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
+
+
+def _done(operation: Literal["insert", "update"], task: Task, made: MemoryRecord) -> Update:
+    done = Operation(
+        operation=operation,
+        rationale=task["rationale"],
+        content=made.memory.content,
+        before=task["memories"][0]["content"] if operation == "update" else "",
+        key=made.key,
+        version=made.version,
+    )
+    return {"operations": [done]}

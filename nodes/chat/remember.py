@@ -1,0 +1,99 @@
+"""Remember the messages that wait, oldest first, one by one: the memory agent in batches.
+
+A message waits in the inbox until its outcome is in the ledger, so a process that dies loses none,
+and a message that no model could make sense of is kept for another attempt.
+"""
+
+from operator import add
+from typing import Annotated, Any, Literal, cast
+
+from langchain_core.messages import convert_to_messages
+from langgraph.errors import NodeError
+from langgraph.types import Command, Overwrite
+from typing_extensions import TypedDict
+
+from mneme.core.errors import MnemeError
+from mneme.nodes.chat.chatbot import last_of
+from mneme.nodes.chat.context import MemoryRuntime, inbox_of
+from mneme.nodes.chat.memory_operations import Operation
+from mneme.nodes.context import user_of
+from mneme.stores.users.inbox import Message
+
+
+class Batch(TypedDict, total=False):
+    """Messages to remember beside those that wait already; may be empty.
+
+    Each is a `Message`, or a chat message (`{"role": "user", "content": …}`), of which the user's are
+    remembered and the others only say what went before.
+    """
+
+    messages: list[Message | dict[str, Any]]
+
+
+class Failure(TypedDict):
+    """A message that is kept for another attempt, and why."""
+
+    message_id: str
+    error: str
+
+
+class Report(TypedDict, total=False):
+    """How many messages were remembered, and which are kept for another attempt."""
+
+    remembered: int
+    failed: Annotated[list[Failure], add]
+
+
+class State(Batch, Report, total=False):
+    """The batch, the message in hand with its outcome, and the report."""
+
+    message: str
+    message_id: str
+    preceding: list[str]
+    time: str
+    thread: str
+    route: str
+    rationale: str
+    model: str
+    operations: list[Operation]
+
+
+Next = Command[Literal["memory_agent", "__end__"]]
+
+
+async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
+    """Put the batch into the inbox, where it is safe."""
+    for message in _messages(state.get("messages", [])):
+        await inbox_of(runtime).add(user_of(runtime), message)
+    return {"messages": [], "remembered": 0, "failed": Overwrite([])}
+
+
+def _messages(batch: list[Message | dict[str, Any]]) -> list[Message]:
+    """Return what is to be remembered of a batch in which chat messages may stand."""
+    given = [cast(Message, each) for each in batch if "content" not in each]
+    chat = convert_to_messages([dict(each) for each in batch if "content" in each])
+    users = [number for number, each in enumerate(chat) if each.type == "human"]
+    return given + [last_of(chat[: number + 1], thread="") for number in users]
+
+
+async def take(state: State, runtime: MemoryRuntime) -> Next:
+    """Take the oldest message that waits and has not failed in this run; end where there is none."""
+    failed = {failure["message_id"] for failure in state["failed"]}
+    waiting = await inbox_of(runtime).pending(user_of(runtime))
+    oldest = next((each for each in waiting if each["message_id"] not in failed), None)
+    if oldest is None:
+        return Command(goto="__end__")
+    return Command(goto="memory_agent", update=oldest)
+
+
+def count(state: State) -> dict[str, int]:
+    """Count a message whose outcome is in the ledger."""
+    return {"remembered": state["remembered"] + 1}
+
+
+def keep(state: State, error: NodeError) -> Command[Literal["take"]]:
+    """Keep a message whose memory agent failed for another attempt, with the reason; never drop it."""
+    if not isinstance(error.error, MnemeError):
+        raise error.error
+    failure = Failure(message_id=state["message_id"], error=str(error.error))
+    return Command(goto="take", update={"failed": [failure]})

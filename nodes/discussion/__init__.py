@@ -1,0 +1,1 @@
+"""Steps of a discussion in which each agent has a memory of its own."""

@@ -1,0 +1,175 @@
+"""What a step of a discussion works with: the team, the conversation, and what the speaker is shown of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from mneme.core.errors import BadInput
+from mneme.library.teams.selection import part_of
+from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
+from mneme.models.asking.asking import resolve
+from mneme.models.ollama.tokenizers import Count, counter_of
+from mneme.nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
+from mneme.nodes.task_memories.f_context import Window, f_context
+from mneme.nodes.task_memories.interface import Held, Means, TaskMemory
+from mneme.nodes.task_memories.interface import Role as MemoryRole
+from mneme.nodes.task_memories.interface import Task as MemoryTask
+from mneme.nodes.task_memories.interface import Turn as MemoryTurn
+from mneme.nodes.task_memories.kinds import MemoryName, open_memory
+from mneme.prompts.discussion.memory_template import Slots
+from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn
+from mneme.stores.task_memories.trials import Trials
+
+OWN = ("intrinsic", "none")
+"""Memories that need no more of a conversation than its newest turns."""
+SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
+"""What a turn may take of the tokens that task and memory leave to turns."""
+LARGEST_TURN = 4000
+SMALLEST_TURN = 400
+
+
+class DiscussionContext(OwnedByTeam):
+    """Who answers, with which memory, where a person joins in; `team` is whose discussions these are."""
+
+    agents: str = Field("auto", description=f"Who answers for every role that names no model. {RESPONDER}")
+    memory: MemoryName = Field(
+        "intrinsic", description="The agents' memory; `none` is the paper's baseline: the newest turns alone."
+    )
+    context_tokens: int = Field(
+        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it."
+    )
+    max_turns: int = Field(
+        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it."
+    )
+    person: str = Field("", description="The role that a person speaks for; the run waits at its turns.")
+    approve: bool = Field(False, description="Whether a person approves the document before it is final.")
+
+
+DiscussionRuntime = Runtime[DiscussionContext]
+
+
+def team_given(given: Any) -> Team:
+    """Return the team that an input names or holds; a path is never opened for a client. Raises BadInput."""
+    if not isinstance(given, str):
+        return read_team(given)
+    if given not in shipped():
+        raise BadInput(
+            f"team: there is no team {given!r}.", f"One of {', '.join(shipped())}, or a whole team."
+        )
+    return load_team(given)
+
+
+def discussions_of(runtime: DiscussionRuntime) -> Discussions:
+    """Return the discussions of this run's owner."""
+    return Discussions(ledger_of(runtime), team_of(runtime))
+
+
+def who_answers(role: Role, context: DiscussionContext) -> str:
+    return role.model or context.agents
+
+
+@dataclass
+class Table:
+    """One discussion as a step works with it: the team, its turns, and whose run it is."""
+
+    about: Discussion
+    team: Team
+    discussions: Discussions
+    conversation: Conversation
+    context: DiscussionContext
+    runtime: DiscussionRuntime
+
+    @classmethod
+    async def of(cls, discussion_id: str, runtime: DiscussionRuntime) -> "Table":
+        """Return the discussion of that id, which was opened before. Raises NotFound."""
+        discussions = discussions_of(runtime)
+        about = await discussions.get(discussion_id)
+        conversation = discussions.conversation(discussion_id)
+        return cls(about, read_team(about.team), discussions, conversation, runtime.context, runtime)
+
+    @property
+    def budget(self) -> int:
+        return self.about.context_tokens
+
+    @property
+    def memory_tokens(self) -> int:
+        """Return the bound of a memory: the team's, or the same share of a smaller context."""
+        return self.team.memory_within(self.budget)
+
+    @property
+    def is_intrinsic(self) -> bool:
+        return self.about.memory == "intrinsic"
+
+    def room(self, role: Role, count: Count) -> int:
+        """Return the characters of a turn, so that others see it whole: a share of what they have left."""
+        left = self.budget - count(self.about.task) - self.memory_tokens
+        share = SHARES[part_of(self.team, role.name)]
+        return max(SMALLEST_TURN, min(LARGEST_TURN, round(CHARACTERS_PER_TOKEN * left * share)))
+
+    async def shown_to(self, role: Role, upto: int, held: Held) -> Window:
+        """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
+        count = await counter_of(await resolve(who_answers(role, self.context)))
+        if self.about.memory not in OWN:
+            return await self._recalled(role, upto, held, count)
+        memory = await self.memory_text(role)
+        turns = await self._newest(upto, self.budget, count)
+        return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
+
+    async def memory_text(self, role: Role) -> str:
+        """Return M_{n,m} as its agent is shown it; nothing where the memory is switched off."""
+        if not self.is_intrinsic:
+            return ""
+        known = await self.discussions.memory(self.about.id, role.name).now()
+        return str(Slots(known.memory))
+
+    async def _newest(self, upto: int, enough: int, count: Count) -> Sequence[Turn]:
+        """Read back turns, newest first, until they fill the context; return them oldest first."""
+        turns: list[Turn] = []
+        async for turn in self.conversation.newest_first(upto):
+            turns.append(turn)
+            enough -= count(str(turn))
+            if enough < 0:
+                break
+        return turns[::-1]
+
+    # Baseline memories (nodes/task_memories)
+
+    def baseline(self) -> TaskMemory:
+        """Return the baseline memory that this discussion uses."""
+        ledger, owner = ledger_of(self.runtime), self.discussions.owner
+        return open_memory(
+            self.about.memory,
+            Means(
+                ledger=ledger,
+                trials=Trials(ledger, owner, self.about.memory),
+                who=self.context.agents,
+                trial=self.about.id,
+                window=self.budget,
+                team=owner,
+                roles={role.name: MemoryRole(role.specification, role.memory) for role in self.team.roles},
+            ),
+        )
+
+    @property
+    def task(self) -> MemoryTask:
+        task = self.about.task
+        return MemoryTask(id=self.about.id, goal=task[:GOAL], text=task, domain=self.team.name)
+
+    async def _recalled(self, role: Role, upto: int, held: Held, count: Count) -> Window:
+        turns = await self.conversation.all(upto)
+        shown = self.baseline().context(self.task, held, [as_output(turn) for turn in turns], role.name)
+        still = {turn.number for turn in shown.turns}
+        texts = [str(turn) for turn in turns if turn.number in still]
+        return f_context(self.about.task, shown.memory, texts, self.budget, count)
+
+
+GOAL = 600
+"""Characters of a task by which baseline memories find it again."""
+
+
+def as_output(turn: Turn) -> MemoryTurn:
+    """Return a turn as baseline memories take it in."""
+    return MemoryTurn(number=turn.number, agent=turn.speaker, output=turn.message)

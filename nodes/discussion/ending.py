@@ -1,0 +1,116 @@
+"""How a discussion ends: the document, a person's approval where it is asked for, the record of its end."""
+
+from typing import Any, Literal
+
+from mneme.library.teams.document import check, filed, lacking
+from mneme.library.teams.selection import round_of
+from mneme.models.asking.asking import ask
+from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
+from mneme.nodes.discussion.person import Approval, action, read_answer
+from mneme.nodes.discussion.state import State, Update, heard, tokens_of
+from mneme.nodes.task_memories.interface import FinishedTask
+from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
+from mneme.stores.discussions.discussions import Turn
+
+PERSON = "a_person"
+
+
+async def document(state: State, runtime: DiscussionRuntime) -> Update:
+    """Let the document be written from its writer's context, and hold it against its schema."""
+    table = await Table.of(state["discussion_id"], runtime)
+    role, outlined = table.team.role(table.team.document.by), table.team.document
+    window = await table.shown_to(role, state["turn"], state["held"])
+    outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
+    given = Documenting(
+        role=role.title,
+        duties=role.description,
+        task=window.task,
+        memory=window.memory,
+        turns=window.turns,
+        item=outlined.item,
+        fields=", ".join(outlined.item_fields),
+        outline=outline,
+        ended=state["ended"],
+    )
+    question = write_document_as(outline)
+    answered = await ask(question, given, who_answers(role, table.context), lane="user")
+    parts = answered.value.parts
+    file = filed(outlined, parts)
+    lacks = lacking(outlined, parts)
+    if lacks:
+        file = {}
+    else:
+        check(outlined, file)
+    runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"], "lacks": lacks})
+    return {
+        "lacks": lacks,
+        "document": file,
+        "report": parts["report"],
+        "tokens": state["tokens"] + tokens_of(question, given, answered),
+        "answered_by": {**state["answered_by"], role.name: answered.responder},
+    }
+
+
+def approval(state: State) -> Literal["ask_approval", "close"]:
+    """Ask a person where the discussion was begun so."""
+    return "ask_approval" if state["approve"] else "close"
+
+
+async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
+    """Wait for a person's approval; remarks become a turn, and at least one more round discusses them."""
+    table = await Table.of(state["discussion_id"], runtime)
+    said = await table.conversation.get(state["turn"] + 1)
+    if said is None:
+        about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
+        shown: dict[str, Any] = {
+            "document": state["document"],
+            "report": state["report"],
+            "ended": state["ended"],
+        }
+        shown["lacks"] = state["lacks"]
+        approved = read_answer(shown | action("finalise", about, Approval(approve=True)), Approval)
+        if approved.approve:
+            return {"approved": True}
+        said = await table.conversation.add(_remarks(approved, state["turn"] + 1))
+    update = heard(said, state, runtime)
+    bound = max(state["bound"], said.number + round_of(table.team))
+    return update | {"accepted": {}, "finalize": False, "ended": "", "speaker": "", "bound": bound}
+
+
+def _remarks(approval: Approval, number: int) -> Turn:
+    message = approval.remarks or "I do not approve the document as it is."
+    return Turn(
+        number=number, speaker=PERSON, title="Client", message=message, person=True, answered_by="a person"
+    )
+
+
+def verdict(state: State) -> Literal["close", "select"]:
+    """Close what was approved; else discuss on."""
+    return "close" if state["approved"] else "select"
+
+
+async def close(state: State, runtime: DiscussionRuntime) -> Update:
+    """Keep in the ledger how the discussion ended, once; let a baseline memory learn from it."""
+    table = await Table.of(state["discussion_id"], runtime)
+    ended = table.about.model_copy(
+        update={
+            "ended": state["ended"],
+            "lacks": state["lacks"],
+            "turns": state["turn"],
+            "tokens": state["tokens"],
+            "document": state["document"],
+            "report": state["report"],
+            "answered_by": state["answered_by"],
+        }
+    )
+    await table.discussions.close(ended)
+    if table.about.memory not in OWN:
+        await table.baseline().remember(await _trial(state, table), state["held"])
+    runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
+    return {}
+
+
+async def _trial(state: State, table: Table) -> FinishedTask:
+    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+    agreed = state["ended"] == "consensus"
+    return FinishedTask(id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed)

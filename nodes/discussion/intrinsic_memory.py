@@ -1,0 +1,329 @@
+"""A discussion with intrinsic memory (§3, §5): open, select, speak or hear, update; again and again.
+
+What the paper leaves open, and deviations:
+
+- The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
+  or until somebody proposes something new or objects: what all accept, they accept in one state.
+- The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
+- A person's turn updates the memory of the role that the person speaks for, like any output of that role.
+- Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
+  grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to
+  go another way, begin another discussion.
+"""
+
+import asyncio
+from typing import Any, Literal
+from uuid import uuid4
+
+from mneme.core.errors import BadInput
+from mneme.library.teams.selection import Floor, Part, part_of, sigma, speakers_of
+from mneme.library.teams.team import Delegated, Role, Team
+from mneme.models.asking.asking import ask, resolve
+from mneme.models.ollama.tokenizers import counter_of
+from mneme.nodes.discussion.context import (
+    OWN,
+    DiscussionContext,
+    DiscussionRuntime,
+    Table,
+    as_output,
+    discussions_of,
+    team_given,
+    who_answers,
+)
+from mneme.nodes.discussion.person import PersonTurn, action, read_answer
+from mneme.nodes.discussion.state import Prepared, State, Update, heard, tokens_of
+from mneme.nodes.task_memories.f_context import Window
+from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
+from mneme.nodes.task_memories.interface import TaskMemory
+from mneme.prompts.discussion.intrinsic_memory import (
+    Contribution,
+    Delegating,
+    Delegation,
+    Speaking,
+    contribute,
+    delegate,
+    evaluate,
+    integrate,
+)
+from mneme.prompts.discussion.memory_template import empty
+from mneme.prompts.prompt import Prompt
+from mneme.stores.discussions.discussions import Discussion, Ending, Turn, check_id
+from mneme.stores.ledger.records import Change
+
+QUESTIONS: dict[str, Prompt[Any, Any]] = {
+    "contribute": contribute,
+    "integrate": integrate,
+    "evaluate": evaluate,
+}
+
+
+async def open(state: State, runtime: DiscussionRuntime) -> Update:
+    """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
+    team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
+    task = str(state.get("task") or "").strip()
+    discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
+    await _check(task, team, runtime)
+    given = _begun(discussion_id, task, team, runtime.context)
+    about = await discussions_of(runtime).open(given)
+    table = await Table.of(about.id, runtime)
+    held = await _begin(table)
+    runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
+    return {
+        "discussion_id": about.id,
+        "ended": "",
+        "turn": 0,
+        "document": {},
+        "report": {},
+        "tokens": 0,
+        "answered_by": {},
+        "speaker": "",
+        "worker_counter": 0,
+        "accepted": {},
+        "finalize": False,
+        "held": held,
+        "approved": False,
+        "lacks": "",
+        "bound": about.max_turns,
+        "person": about.person,
+        "approve": about.approve,
+    }
+
+
+def _begun(discussion_id: str, task: str, team: Team, context: DiscussionContext) -> Discussion:
+    """Return a discussion with all that it keeps to until its end, however often it is resumed."""
+    return Discussion(
+        id=discussion_id,
+        task=task,
+        team=team.model_dump(mode="json"),
+        memory=context.memory,
+        context_tokens=context.context_tokens or team.context_tokens,
+        max_turns=context.max_turns or team.max_turns,
+        person=context.person,
+        approve=context.approve,
+    )
+
+
+async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
+    """Raise BadInput, naming the field, for what could only fail later, in the middle of a discussion."""
+    context = runtime.context
+    if not task:
+        raise BadInput("task: it is empty.", "Say what the team is to discuss.")
+    if context.person:
+        _check_person(context.person, team)
+    budget = context.context_tokens or team.context_tokens
+    memory = team.memory_within(budget) if context.memory != "none" else 0
+    if context.memory == "intrinsic" and (cramped := team.cramped(budget)):
+        raise BadInput(
+            f"context_tokens: {budget} leave {memory} to a memory, too few for the slots of {cramped}.",
+            "Raise context_tokens, or the team's memory_tokens.",
+        )
+    for role in team.roles:
+        count = await counter_of(await resolve(who_answers(role, context)))
+        if (needed := count(task) + memory) >= budget:
+            raise BadInput(
+                f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
+                "Shorten the task, raise context_tokens, or lower the team's memory_tokens.",
+            )
+
+
+def _check_person(name: str, team: Team) -> None:
+    role = team.role(name)
+    if name not in (spoken := speakers_of(team)):
+        raise BadInput(
+            f"person: the {role.title} never has the floor: {name} only writes the document.",
+            f"Speak as one of {', '.join(spoken)}.",
+        )
+
+
+async def _begin(table: Table) -> dict[str, Any]:
+    if table.about.memory == "none":
+        return {}
+    if not table.is_intrinsic:
+        return await table.baseline().recall(table.task)
+    change = Change(reason="the discussion begins", actor="intrinsic_memory")
+    for role in table.team.roles:
+        memory = table.discussions.memory(table.about.id, role.name)
+        await memory.begin(empty(role.memory), change=change)
+    return {}
+
+
+async def select(state: State, runtime: DiscussionRuntime) -> Update:
+    """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
+    table = await Table.of(state["discussion_id"], runtime)
+    if ended := _ended(state, table):
+        return {"ended": ended, "speaker": table.team.document.by}
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
+    return {"speaker": following.speaker, "worker_counter": following.worker_counter}
+
+
+def _ended(state: State, table: Table) -> Ending:
+    if state["finalize"] or (
+        not isinstance(table.team.speakers, Delegated) and not _outstanding(state, table)
+    ):
+        return "consensus"
+    return "turn limit" if state["turn"] >= state["bound"] else ""
+
+
+def _outstanding(state: State, table: Table) -> list[str]:
+    return [name for name in table.team.deciders if not state["accepted"].get(name)]
+
+
+def floor(state: State) -> Literal["speak", "hear", "document"]:
+    """Let the one with the floor speak: an agent, or the person who has taken that role."""
+    if state["ended"]:
+        return "document"
+    return "hear" if state["speaker"] == state["person"] else "speak"
+
+
+async def speak(state: State, runtime: DiscussionRuntime) -> Update:
+    """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
+    table = await Table.of(state["discussion_id"], runtime)
+    number = state["turn"] + 1
+    prepared = await _prepared(state, table)
+    said = await table.conversation.get(number)  # kept already where this step was killed after it
+    known: State = {**state, **prepared}
+    turn = said or await table.conversation.add(await _spoken(number, known, table))
+    return heard(turn, known, runtime) | {"held": prepared["held"]}
+
+
+async def _spoken(number: int, state: State, table: Table) -> Turn:
+    role = table.team.role(state["speaker"])
+    window = await table.shown_to(role, state["turn"], state["held"])
+    who = await resolve(who_answers(role, table.context))
+    given = Speaking(
+        role=role.title,
+        duties=role.description,
+        task=window.task,
+        memory=window.memory,
+        turns=window.turns,
+        item=table.team.document.item,
+        fields=", ".join(table.team.document.item_fields),
+        room=table.room(role, await counter_of(who)),
+    )
+    question, asked = _asked(given, state, table)
+    answered = await ask(question, asked, who, lane="user")
+    value = answered.value
+    return Turn(
+        number=number,
+        speaker=role.name,
+        title=role.title,
+        message=value.message,
+        reasoning=value.reasoning,
+        changes=isinstance(value, Contribution) and value.changes,
+        accept=isinstance(value, Contribution) and value.accept,
+        finalize=isinstance(value, Delegation) and value.finalize,
+        context_tokens=window.tokens,
+        turns_shown=len(window.turns),
+        tokens=tokens_of(question, asked, answered),
+        answered_by=answered.responder,
+    )
+
+
+async def _prepared(state: State, table: Table) -> Prepared:
+    """Let a baseline memory get ready for one more context; return what it holds then, and all tokens."""
+    memory, held = table.baseline(), state["held"]
+    if table.about.memory not in OWN:
+        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+        held = await memory.prepare(table.task, held, turns)
+    return Prepared(held=held, tokens=state["tokens"] + _spent(memory))
+
+
+def _spent(memory: TaskMemory) -> int:
+    cost = memory.means.tally.cost()
+    return cost["prompt_tokens"] + cost["reply_tokens"]
+
+
+def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
+    """Return the question for the speaker's part in the discussion."""
+    part = part_of(table.team, state["speaker"])
+    if part != "delegate":
+        return QUESTIONS[part], given
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"])).speaker
+    titles = {role.name: role.title for role in table.team.roles}
+    outstanding = [titles[name] for name in _outstanding(state, table)]
+    return delegate, Delegating(**dict(given), outstanding=outstanding, following=titles[following])
+
+
+async def hear(state: State, runtime: DiscussionRuntime) -> Update:
+    """Wait for the person who speaks for this role, and keep what is said."""
+    table = await Table.of(state["discussion_id"], runtime)
+    role = table.team.role(state["speaker"])
+    said = await table.conversation.get(state["turn"] + 1)
+    if said is None:
+        window = await table.shown_to(role, state["turn"], state["held"])
+        spoken = _wait_for_words(role, window, state, table)
+        said = await table.conversation.add(_by_person(spoken, role, window, state, table))
+    return heard(said, state, runtime)
+
+
+def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> PersonTurn:
+    question = {
+        "role": role.title,
+        "task": window.task,
+        "memory": window.memory,
+        "turns": window.turns,
+        "outstanding": _outstanding(state, table),
+        "may_finalize": _may_end(role, state, table),
+        **action("speak", f"Speak as the {role.title}.", PersonTurn()),
+    }
+    return read_answer(question, PersonTurn)
+
+
+def _may_end(role: Role, state: State, table: Table) -> bool:
+    return part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
+
+
+def _by_person(spoken: PersonTurn, role: Role, window: Window, state: State, table: Table) -> Turn:
+    return Turn(
+        number=state["turn"] + 1,
+        speaker=role.name,
+        title=role.title,
+        message=spoken.message,
+        changes=_brings_new(spoken, part_of(table.team, role.name)),
+        accept=spoken.accept,
+        finalize=spoken.finalize and _may_end(role, state, table),
+        person=True,
+        context_tokens=window.tokens,
+        turns_shown=len(window.turns),
+        answered_by="a person",
+    )
+
+
+def _brings_new(spoken: PersonTurn, part: Part) -> bool:
+    """Say whether a person changes the solution: as the person says, else by the part and the acceptance."""
+    if spoken.changes is not None:
+        return spoken.changes
+    return part in {"contribute", "evaluate"} and not spoken.accept
+
+
+async def update(state: State, runtime: DiscussionRuntime) -> Update:
+    """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
+    table = await Table.of(state["discussion_id"], runtime)
+    turn = await table.conversation.get(state["turn"])
+    if turn is None or table.about.memory == "none":
+        return {}
+    if not table.is_intrinsic:
+        return await _observe(state, table)
+    return await _updated(turn, state, table)
+
+
+async def _observe(state: State, table: Table) -> Update:
+    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+    memory = table.baseline()
+    held = await memory.observe(table.task, state["held"], turns)
+    return {"held": held, "tokens": state["tokens"] + _spent(memory)}
+
+
+async def _updated(turn: Turn, state: State, table: Table) -> Update:
+    memory = table.discussions.memory(table.about.id, turn.speaker)
+    known = await memory.now()
+    if known.turn >= turn.number:  # kept already where this step was killed after it
+        return {}
+    role = table.team.role(turn.speaker)
+    who = who_answers(role, table.context)
+    agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user")
+    done = await f_memory_update(agent, known.memory, turn.message)
+    value, responder = done.answered.value, done.answered.responder
+    change = Change(reason=value.reason, actor=turn.speaker, model=responder)
+    await memory.update(value.slots, turn=turn.number, change=change, expected_version=known.version)
+    return {"tokens": state["tokens"] + tokens_of(done.question, done.given, done.answered)}

@@ -1,0 +1,75 @@
+"""What a discussion's graph keeps between its steps: names and numbers, no words of the conversation."""
+
+from typing import Annotated, Any
+
+from langgraph.channels import EphemeralValue
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from mneme.models.asking.asking import Answered
+from mneme.nodes.costs import cost_of
+from mneme.nodes.discussion.context import DiscussionRuntime
+from mneme.prompts.prompt import Prompt
+from mneme.stores.discussions.discussions import Ending, Turn
+
+Update = dict[str, Any]
+
+
+class Given(TypedDict, total=False):
+    """The task, the team (a shipped one's name, or a whole team), and an id for one that may be resumed."""
+
+    task: Annotated[str, EphemeralValue]
+    team: Annotated[Any, EphemeralValue]
+    discussion_id: str
+
+
+class Result(TypedDict, total=False):
+    """How a discussion ended, and what it produced. Turns and memories are in the ledger, by its id."""
+
+    discussion_id: str
+    ended: Ending
+    lacks: str
+    turn: int
+    document: dict[str, Any]
+    report: dict[str, str]
+    tokens: int
+    answered_by: dict[str, str]
+
+
+class Prepared(TypedDict):
+    """What a baseline memory knows of this discussion, and the tokens that all questions have cost."""
+
+    held: dict[str, Any]
+    tokens: int
+
+
+class State(Given, Result, total=False):
+    """Names and numbers: who has the floor, who has accepted, how far the discussion is."""
+
+    speaker: str
+    worker_counter: int
+    accepted: dict[str, bool]
+    finalize: bool
+    held: dict[str, Any]
+    approved: bool
+    bound: int
+    person: str
+    approve: bool
+
+
+def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:
+    """Return the tokens that a question and its answer took."""
+    cost = cost_of(question, given, answered)
+    return cost["prompt_tokens"] + cost["reply_tokens"]
+
+
+def heard(turn: Turn, state: State, runtime: DiscussionRuntime) -> Update:
+    """Count a turn with its acceptance; one that changes the solution ends the acceptances of all others."""
+    runtime.stream_writer({"step": "turn", **turn.model_dump()})
+    return {
+        "turn": turn.number,
+        "accepted": {**({} if turn.changes else state["accepted"]), turn.speaker: turn.accept},
+        "finalize": turn.finalize,
+        "tokens": state["tokens"] + turn.tokens,
+        "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},
+    }

@@ -1,0 +1,1 @@
+"""Steps of household tasks: MiTa and the methods it is compared with."""

@@ -1,0 +1,166 @@
+"""What the decentralised methods share: each member decides for itself, from nothing but its own beliefs.
+
+A member decides when its plan is over, when it was told something, and when it sees a thing of the task that
+it did not know; else it goes on. Where only one action is possible (both hands full: put) nobody is asked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from mneme.core.errors import BadAnswer
+from mneme.environments.household.beliefs import Beliefs
+from mneme.environments.household.scene import NAMES
+from mneme.environments.household.world import World
+from mneme.models.asking.asking import Answered, ask
+from mneme.nodes.household.household import (
+    Counters,
+    HouseholdState,
+    Update,
+    added,
+    answered,
+    beliefs_of,
+    plans_of,
+    unusable,
+    world_of,
+)
+from mneme.nodes.household.views import knowledge_of, macro_of, options_of, view_of, worker_of
+from mneme.prompts.household.household import Option, View, Worker
+from mneme.prompts.prompt import Prompt
+
+
+class AloneState(HouseholdState, total=False):
+    """The household's state, and what each member knew of when it last decided."""
+
+    known: list[list[int]]
+
+
+class Minds:
+    """The members of a state as they are about to decide: their beliefs, plans and views."""
+
+    def __init__(self, state: AloneState, window: int) -> None:
+        self.members, self.window = state["members"], window
+        self.world: World = world_of(state)
+        self.beliefs: list[Beliefs] = beliefs_of(state["members"])
+        self.plans = plans_of(state)
+        self._known = state.get("known") or [[] for _ in self.members]
+
+    @property
+    def known(self) -> list[list[int]]:
+        """Return the things of the task that each member knows of."""
+        return [sorted(thing.id for thing in each.objects()) for each in self.beliefs]
+
+    def deciding(self) -> list[int]:
+        """Return the members that decide now."""
+        news = [set(now) - set(before) for now, before in zip(self.known, self._known, strict=True)]
+        return [
+            number
+            for number, member in enumerate(self.members)
+            if self.plans[number] is None or member["heard"] or news[number]
+        ]
+
+    def view(self, number: int) -> View:
+        """Return what one member knows and may do."""
+        beliefs, plan, episode = self.beliefs[number], self.plans[number], self.world.episode
+        workers = [worker_of(number, beliefs, plan), *self._met(beliefs)]
+        knowledge = knowledge_of(episode, beliefs, sorted(workers, key=lambda each: each.number))
+        observation = self.world.observe(number)
+        options = options_of(observation, beliefs, knowledge, episode.goals, plan)
+        history = self.members[number]["history"][-self.window :]
+        return view_of(knowledge, number, options, history=history)
+
+    def team(self, number: int) -> str:
+        """Say in words where a member last saw its teammates, and with what in their hands."""
+        beliefs, things = self.beliefs[number], self.world.things
+        lines = [
+            f"{NAMES[other]} in the {beliefs.rooms[met.room]} at step {met.step}, holding "
+            + (" and ".join(f"<{things[held].name}> ({held})" for held in met.hands) or "nothing")
+            for other, met in beliefs.others.items()
+        ]
+        return "\n".join(lines) or "Nobody was seen yet."
+
+    def may_send(self, number: int) -> bool:
+        """Say whether a member may send a message: it has not just sent one."""
+        return self.world.observe(number).may_send
+
+    def decided(self, choices: dict[int, Option]) -> list[dict[str, Any]]:
+        """Return what everybody does: those who chose, that; the others go on."""
+        going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
+        macros = going | {number: macro_of(option) for number, option in choices.items()}
+        return [macros[number].model_dump(mode="json") for number in range(len(self.members))]
+
+    def _met(self, beliefs: Beliefs) -> list[Worker]:
+        """Return the teammates as they were last seen, in the middle of that room."""
+        centers = self.world.layout.centers
+        return [
+            Worker(
+                number=number,
+                name=NAMES[number],
+                room=met.room,
+                x=centers[met.room][0],
+                z=centers[met.room][1],
+                hands=met.hands,
+            )
+            for number, met in beliefs.others.items()
+        ]
+
+
+Given = TypeVar("Given", bound=BaseModel)
+Value = TypeVar("Value", bound=BaseModel)
+
+
+@dataclass
+class Answers:
+    """What the members answered in one step of the graph, and what of it stayed unusable."""
+
+    usable: list[Answered[Any]] = field(default_factory=list)
+    lost: list[BadAnswer] = field(default_factory=list)
+
+    async def ask(self, question: Prompt[Given, Value], given: Given, who: str) -> Value | None:
+        """Ask, and keep account; nothing, where the answer stayed unusable after every repair."""
+        try:
+            got = await ask(question, given, who)
+        except BadAnswer as bad:
+            self.lost.append(bad)
+            return None
+        self.usable.append(got)
+        return got.value
+
+    @property
+    def counters(self) -> Counters:
+        """Count calls, tokens, repairs, and one fallback for each answer that stayed unusable."""
+        counted = answered(*self.usable)
+        for _ in self.lost:
+            counted = added(counted, unusable())
+        return counted
+
+    @property
+    def update(self) -> Update:
+        """Return the counters and who answered, for the state."""
+        return {"counters": self.counters, "answered_by": [each.responder for each in self.usable]}
+
+    @property
+    def told(self) -> dict[str, list[str]]:
+        """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
+        return {"fallback": [str(bad) for bad in self.lost]} if self.lost else {}
+
+
+def fallback(options: Sequence[Option]) -> int:
+    """Choose without an answer: go on with what is under way, else do what is nearest."""
+    return min(range(len(options)), key=lambda number: _reluctance(options[number]))
+
+
+def _reluctance(option: Option) -> tuple[bool, bool, int]:
+    return not option.under_way, option.kind in ("wait", "send_message"), option.steps
+
+
+def teammates(number: int, members: Sequence[Any]) -> list[int]:
+    """Return the numbers of a member's teammates."""
+    return [other for other in range(len(members)) if other != number]
+
+
+def is_over(state: HouseholdState) -> bool:
+    """Say whether the episode has ended, by success or by the limit of steps."""
+    return state["over"]

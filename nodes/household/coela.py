@@ -1,0 +1,141 @@
+"""CoELA's steps (Zhang et al., ICLR 2024): remember, communicate, plan; perceiving and execution are shared.
+
+Each agent is by itself: memory (the semantic map and the progress are its beliefs; the dialogue is here),
+a communication module that drafts a message before every decision, and a planner that chooses among the
+possible actions, of which sending that message is one. A message costs its sender's step.
+
+Two deviations, both in its favour: an agent also decides anew when it is told something or comes to see a
+thing of the task (the published one goes on with its plan), as MiTa's members may; and it is shown the
+latest `DIALOGUE` messages of each teammate, where the published prompt holds 3 in all, of two agents.
+
+An answer that stays unusable costs no episode: without a usable draft the agent says nothing, without a
+usable choice it goes on with what is under way or does what is nearest; both are counted as fallbacks.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from mneme.environments.household.scene import NAMES
+from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.household import Update, lapse
+from mneme.prompts.household.coela import Choice, Planning, Situation, choose_action, draft_message, news_in
+from mneme.prompts.household.household import Option
+
+DIALOGUE = 3
+"""Messages of each teammate that a member is shown."""
+
+
+class State(AloneState, total=False):
+    """What each member was told and said, what it has spoken of, and the message it may send now."""
+
+    dialogues: list[list[str]]
+    told: list[list[int]]
+    drafts: dict[str, str]
+    deciding: list[int]
+
+
+async def remember(state: State, runtime: HouseholdRuntime) -> Update:
+    """Take what was heard into each member's dialogue, and see who is to decide."""
+    minds = Minds(state, runtime.context.window)
+    dialogues = state.get("dialogues") or [[] for _ in minds.members]
+    heard = [[_line(who, text, minds.world.steps) for who, text in each["heard"]] for each in minds.members]
+    told = state.get("told") or [[] for _ in minds.members]
+    news = [[number for line in lines for number in news_in(line)] for lines in heard]
+    return {
+        "dialogues": [before + now for before, now in zip(dialogues, heard, strict=True)],
+        "told": [sorted({*before, *now}) for before, now in zip(told, news, strict=True)],
+        "deciding": minds.deciding(),
+    }
+
+
+async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let each that decides draft a message, if it may send one and has a real choice."""
+    minds, answers = Minds(state, runtime.context.window), Answers()
+    drafting = [number for number in state["deciding"] if _may_speak(minds, number)]
+    asked = [
+        answers.ask(draft_message, _situation(state, minds, number), runtime.context.member)
+        for number in drafting
+    ]
+    drafts = zip(drafting, await asyncio.gather(*asked), strict=True)
+    if answers.lost:
+        runtime.stream_writer({"step": "communicate", **answers.told})
+    return {
+        "drafts": {str(number): each.message.strip() for number, each in drafts if each is not None},
+        **answers.update,
+    }
+
+
+async def plan(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let each that decides choose its next action, sending its message included."""
+    minds, answers = Minds(state, runtime.context.window), Answers()
+    given = {number: _planning(state, minds, number) for number in state["deciding"]}
+    open_ones = {number: each for number, each in given.items() if len(each.options) > 1}
+    asked = [answers.ask(choose_action, each, runtime.context.member) for each in open_ones.values()]
+    numbers = dict.fromkeys(given, 0) | {
+        number: _chosen(runtime.context, minds, number, each.options, choice)
+        for (number, each), choice in zip(open_ones.items(), await asyncio.gather(*asked), strict=True)
+    }
+    choices = {number: given[number].options[option] for number, option in numbers.items()}
+    shown = {NAMES[n]: str(each) for n, each in choices.items()}
+    runtime.stream_writer({"step": "plan", "choices": shown, **answers.told})
+    return {
+        "decided": minds.decided(choices),
+        "known": minds.known,
+        **_spoken(state, minds, choices),
+        **answers.update,
+    }
+
+
+def _line(who: int, text: str, step: int) -> str:
+    return f"{NAMES[who]} at step {step}: {text}"
+
+
+def _may_speak(minds: Minds, number: int) -> bool:
+    return len(minds.members) > 1 and minds.may_send(number) and len(minds.view(number).options) > 1
+
+
+def _situation(state: State, minds: Minds, number: int) -> Situation:
+    others = teammates(number, minds.members)
+    latest = [line for name in NAMES for line in _latest(state["dialogues"][number], name)]
+    return Situation(
+        **dict(minds.view(number)),
+        name=NAMES[number],
+        teammates=[NAMES[other] for other in others],
+        belief=minds.beliefs[number].words(),
+        team=minds.team(number),
+        dialogue=[line for line in state["dialogues"][number] if line in latest],
+        told=state["told"][number],
+    )
+
+
+def _latest(dialogue: list[str], name: str) -> list[str]:
+    return [line for line in dialogue if line.startswith(f"{name} at ")][-DIALOGUE:]
+
+
+def _planning(state: State, minds: Minds, number: int) -> Planning:
+    """Offer to send the draft beside what else is possible."""
+    situation = _situation(state, minds, number)
+    message = state["drafts"].get(str(number), "")
+    sending = [Option(kind="send_message", text=message, steps=1)] if message else []
+    options = [*situation.options, *sending]
+    return Planning(**dict(situation) | {"options": options}, message=message)
+
+
+def _chosen(
+    context: HouseholdContext, minds: Minds, number: int, options: Sequence[Option], choice: Choice | None
+) -> int:
+    if choice is None:
+        return fallback(options)
+    at_random = lapse(context.member_lapses, len(options), context.seed, minds.world.steps, number, "member")
+    return choice.option if at_random is None else at_random
+
+
+def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:
+    """Note of what was sent what it spoke of."""
+    told, dialogues = list(state["told"]), list(state["dialogues"])
+    for number, option in choices.items():
+        if option.kind == "send_message":
+            told[number] = sorted({*told[number], *news_in(option.text)})
+            dialogues[number] = [*dialogues[number], _line(number, option.text, minds.world.steps)]
+    return {"told": told, "dialogues": dialogues}

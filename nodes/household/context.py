@@ -1,0 +1,38 @@
+"""Which models play a household, and what of the architecture is switched on."""
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from mneme.nodes.context import RESPONDER, OwnedByTeam
+
+
+class HouseholdContext(OwnedByTeam):
+    """Who plays, who answers, and what of the architecture is switched on."""
+
+    member: str = Field("auto", description=f"The members' model. {RESPONDER}")
+    manager: str = Field("auto", description=f"The manager's model. {RESPONDER}")
+    allocation: bool = Field(
+        True, description="Whether the manager allocates; else each does as it proposed."
+    )
+    summary: bool = Field(True, description="Whether the manager keeps synopses of what happened.")
+    window: int = Field(
+        10,
+        ge=1,
+        description="Latest steps whose observations a member reports, and latest entries it is shown.",
+    )
+    remember: bool = Field(
+        False, description="Start from what the team learned in this apartment, and keep what it learns."
+    )
+    member_lapses: float = Field(
+        0.0, ge=0, le=1, description="Share of the members' decisions that go to a possible action at random."
+    )
+    manager_lapses: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of the manager's decisions that go to a possible action at random.",
+    )
+    seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.")
+
+
+HouseholdRuntime = Runtime[HouseholdContext]

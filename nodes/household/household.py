@@ -1,0 +1,354 @@
+"""The household that every method plays in: who is asked, what a member sees, and what its choice leads to.
+
+A round is: everybody perceives, decides, and acts until somebody needs a new plan or sees a thing of the task
+that nobody in its room knew of. Decisions and what is said while deciding cost no step of the world; only
+`send_message` does.
+
+The apartment does not change, so the state holds it once, as given; what does change is small (`World.state`
+and each member's beliefs).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from random import Random
+from typing import Annotated, Any
+
+from langgraph.types import Overwrite
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from mneme.environments.household.beliefs import Beliefs, Known
+from mneme.environments.household.episode import Episode, parse_episode, read_fields
+from mneme.environments.household.generator import generate
+from mneme.environments.household.macro import Macro, Plan
+from mneme.environments.household.play import Event, Frame, advance
+from mneme.environments.household.world import World
+from mneme.models.asking.asking import Answered
+from mneme.models.asking.attempts import REPAIRS
+from mneme.nodes.household.context import HouseholdRuntime
+
+CLAIMING = ("goexplore", "gocheck", "gograb")
+"""What nobody else should do with the same target at the same time."""
+WAITING = Macro(kind="wait")
+HISTORY = 40
+"""Entries of its history that a member keeps; a view shows the latest of them."""
+
+
+class Counters(TypedDict, total=False):
+    """What a run cost and how it went, counted alike for every method."""
+
+    rounds: int
+    conflicts: int
+    redundant: int
+    lost_steps: int
+    forestalled: int
+    messages: int
+    calls: int
+    prompt_tokens: int
+    reply_tokens: int
+    repaired: int
+    fallbacks: int
+
+
+def added(before: Counters, more: Counters) -> Counters:
+    """Add counters up."""
+    total: Any = dict(before)
+    for name, count in more.items():
+        total[name] = total.get(name, 0) + count
+    return total  # type: ignore[no-any-return]
+
+
+def joined(before: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Keep each name once."""
+    return sorted({*before, *more})
+
+
+class Task(TypedDict, total=False):
+    """An episode to play: given whole, or made from a category, a number of agents and a seed."""
+
+    episode: dict[str, Any]
+    category: str
+    agents: int
+    seed: int
+
+
+class Member(TypedDict):
+    """What one member knows, is doing, did, and was told last."""
+
+    beliefs: dict[str, Any]
+    plan: dict[str, Any] | None
+    history: list[str]
+    heard: list[list[Any]]
+
+
+class Ending(TypedDict, total=False):
+    """How an episode ended."""
+
+    success: bool
+    steps: int
+    progress: dict[str, int]
+    counters: Annotated[Counters, added]
+    answered_by: Annotated[list[str], joined]
+
+
+class HouseholdState(Task, Ending, total=False):
+    """The episode and its digest, the world, the members, and what they decided last."""
+
+    digest: str
+    world: dict[str, Any]
+    members: list[Member]
+    finds: dict[str, str]
+    found_before: dict[str, list[str]]
+    decided: list[dict[str, Any]]
+    round: int
+    over: bool
+
+
+Update = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """An episode as the state holds it, known by its digest."""
+
+    digest: str
+    episode: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _parsed(given: _Given) -> Episode:
+    return parse_episode(given.episode)
+
+
+def episode_of(state: HouseholdState) -> Episode:
+    """Return the episode, read once in a process however often a node needs it."""
+    return _parsed(_Given(state["digest"], state["episode"]))
+
+
+def world_of(state: HouseholdState) -> World:
+    """Return the world as the state has it."""
+    return World(episode_of(state), state["world"])
+
+
+def beliefs_of(members: Sequence[Member]) -> list[Beliefs]:
+    """Return what each member believes."""
+    return [Beliefs.model_validate(member["beliefs"]) for member in members]
+
+
+def plans_of(state: HouseholdState) -> list[Plan | None]:
+    """Return what each member is doing; None where it has no plan."""
+    return [Plan.model_validate(member["plan"]) if member["plan"] else None for member in state["members"]]
+
+
+def with_beliefs(members: Sequence[Member], beliefs: Sequence[Beliefs]) -> list[Member]:
+    """Return the members with what they believe now."""
+    return [{**member, "beliefs": as_json(known)} for member, known in zip(members, beliefs, strict=True)]
+
+
+def as_json(model: BaseModel) -> dict[str, Any]:
+    """Return a model as the state holds it."""
+    return model.model_dump(mode="json")
+
+
+async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
+    """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
+    seed = runtime.context.seed
+    episode = await asyncio.to_thread(_episode, state)
+    given = as_json(episode)
+    world = World(episode, seed=seed)
+    beliefs = [Beliefs(agent=number) for number in range(len(episode.starts))]
+    runtime.stream_writer({"step": "begin", "episode": given})
+    return {
+        "episode": given,
+        "digest": sha256(episode.model_dump_json().encode()).hexdigest(),
+        "world": world.state(),
+        "members": [Member(beliefs=as_json(each), plan=None, history=[], heard=[]) for each in beliefs],
+        "finds": {},
+        "found_before": {},
+        "decided": [],
+        "round": 0,
+        "over": False,
+        "success": False,
+        "steps": 0,
+        "progress": world.progress,
+        "counters": Overwrite({}),
+        "answered_by": Overwrite([]),
+    }
+
+
+class _Asked(BaseModel):
+    """What an episode is made from, checked: a graph's input may hold anything."""
+
+    model_config = ConfigDict(strict=True)
+
+    episode: dict[str, Any] | None = None
+    category: str | None = None
+    agents: int = 2
+    seed: int = Field(0, ge=0)
+
+
+def _episode(state: HouseholdState) -> Episode:
+    asked = read_fields(_Asked, state, "input")
+    if asked.episode:
+        return parse_episode(asked.episode)
+    return generate(asked.seed, asked.category or None, asked.agents)
+
+
+async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
+    """Let each member take in what it sees, and note what of the task turned up where."""
+    world, beliefs = world_of(state), beliefs_of(state["members"])
+    finds = dict(state["finds"])
+    for number, known in enumerate(beliefs):
+        known.update(world.observe(number))
+        finds |= {key: place for key, place in _finds(known).items() if key not in finds}
+    words = [known.words() for known in beliefs]
+    runtime.stream_writer({"step": "perceive", "time": world.steps, "beliefs": words})
+    return {
+        "members": with_beliefs(state["members"], beliefs),
+        "finds": finds,
+        "round": state["round"] + 1,
+        "over": world.done or world.steps >= World.LIMIT,
+        "success": world.done,
+        "steps": world.steps,
+        "progress": world.progress,
+        "counters": Counters(rounds=1),
+    }
+
+
+def _finds(known: Beliefs) -> dict[str, str]:
+    """Say for each thing of the task in which class of container, or room, it lies."""
+    return {str(each.id): _place(known, each) for each in known.objects() if each.relation != "held by"}
+
+
+def _place(known: Beliefs, thing: Known) -> str:
+    holder = known.things.get(thing.holder) if thing.holder is not None else None
+    if holder is not None and holder.category == "container":
+        return holder.name
+    return known.rooms.get(thing.room, "")
+
+
+async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
+    """Turn what was decided into low-level steps until somebody needs a new plan."""
+    world, beliefs = world_of(state), beliefs_of(state["members"])
+    plans = _plans(state, world)
+    counted = _duplication(state, plans, beliefs, world)
+    events, frames = await asyncio.to_thread(_run, world, plans, beliefs)
+    counted = added(counted, _measured(events, frames))
+    runtime.stream_writer(
+        {
+            "step": "execute",
+            "frames": [as_json(frame) for frame in frames],
+            "events": [as_json(event) for event in events],
+        }
+    )
+    return {
+        "world": world.state(),
+        "members": [
+            _after(member, plan, known, events, world)
+            for member, plan, known in zip(state["members"], plans, beliefs, strict=True)
+        ],
+        "counters": counted,
+    }
+
+
+def _plans(state: HouseholdState, world: World) -> list[Plan]:
+    """Go on with a plan that was decided again; begin the others."""
+    goals = world.episode.goals
+    plans = []
+    for current, decided in zip(plans_of(state), state["decided"], strict=True):
+        macro = Macro.model_validate(decided)
+        plans.append(current if current and current.macro == macro else Plan.of(macro, goals))
+    return plans
+
+
+def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[list[Event], list[Frame]]:
+    """Advance until a plan is over or a thing of the task is seen for the first time.
+
+    A plan that cannot even begin costs its member a step, so that no round stands still.
+    """
+    known = {thing.id for each in beliefs for thing in each.objects()}
+
+    def something_new(_: World) -> bool:
+        return any(thing.id not in known for each in beliefs for thing in each.objects())
+
+    events, frames = advance(world, plans, beliefs, stop=something_new)
+    if frames or world.done or world.steps >= World.LIMIT:
+        return events, frames
+    idle = {event.agent for event in events}
+    able = [Plan.of(WAITING, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
+    return events, advance(world, able, beliefs, most=1)[1]
+
+
+def _after(member: Member, plan: Plan, known: Beliefs, events: Sequence[Event], world: World) -> Member:
+    """Keep what a member knows now, and note in its history what became of its plan."""
+    ended = next((e for e in events if e.agent == known.agent and e.kind in ("finished", "failed")), None)
+    history = list(member["history"])
+    if ended is not None:
+        how = "done" if ended.kind == "finished" else f"failed: {ended.why}"
+        history.append(f"until step {world.steps}: {plan.macro}: {how}")
+    elif plan.steps and (not history or str(plan.macro) not in history[-1]):
+        history.append(f"from step {world.steps - 1}: {plan.macro}")
+    return Member(
+        beliefs=as_json(known),
+        plan=None if ended else as_json(plan),
+        history=history[-HISTORY:],
+        heard=[list(message) for message in world.observe(known.agent).messages],
+    )
+
+
+def _measured(events: Sequence[Event], frames: Sequence[Frame]) -> Counters:
+    """Count what the world saw: messages, steps that another agent's haste cost, plans for what was gone."""
+    return Counters(
+        messages=sum(action.kind == "send" for frame in frames for action in frame.actions),
+        lost_steps=sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
+        forestalled=sum(event.forestalled for event in events),
+    )
+
+
+def _duplication(
+    state: HouseholdState, plans: Sequence[Plan], beliefs: Sequence[Beliefs], world: World
+) -> Counters:
+    """Count new plans that go for what another goes for, or look where some member has looked."""
+    counted = Counters(conflicts=0, redundant=0)
+    for number, (old, plan) in enumerate(zip(plans_of(state), plans, strict=True)):
+        if old is not None and old.macro == plan.macro:
+            continue
+        claim = _claim(plan.macro)
+        others = [_claim(other.macro) for n, other in enumerate(plans) if n != number]
+        counted["conflicts"] += claim is not None and claim in others
+        counted["redundant"] += _is_redundant(plan.macro, beliefs, world)
+    return counted
+
+
+def _claim(macro: Macro) -> int | None:
+    return macro.target if macro.kind in CLAIMING else None
+
+
+def _is_redundant(macro: Macro, beliefs: Sequence[Beliefs], world: World) -> bool:
+    if macro.kind == "gocheck":
+        return macro.target in world.open
+    return macro.kind == "goexplore" and any(macro.target in each.room_seen for each in beliefs)
+
+
+def answered(*each: Answered[Any]) -> Counters:
+    """Count the calls, tokens and repairs of some answers."""
+    return Counters(
+        calls=sum(one.attempts for one in each),
+        prompt_tokens=sum(one.prompt_tokens for one in each),
+        reply_tokens=sum(one.reply_tokens for one in each),
+        repaired=sum(one.attempts - 1 for one in each),
+    )
+
+
+def unusable(decisions: int = 1) -> Counters:
+    """Count an answer that stayed unusable after every repair; its tokens are not known any more."""
+    return Counters(calls=REPAIRS + 1, repaired=REPAIRS, fallbacks=decisions)
+
+
+def lapse(share: float, options: int, *marks: Any) -> int | None:
+    """Return a possible choice at random in this share of the cases, decided by the marks; else nothing."""
+    chance = Random(":".join(str(mark) for mark in marks))  # noqa: S311
+    return chance.randrange(options) if options and chance.random() < share else None

@@ -1,0 +1,145 @@
+"""MHP's steps (Puig et al., ICLR 2021): update the belief, search over subgoals, walk on; no language model.
+
+The belief has a place for every wanted thing that was not seen: one of the containers that are not open or
+of the rooms that were not entered, drawn uniformly and kept until it is contradicted, then drawn anew (one
+particle, as in the published runs). On that sample the search (`mhp_search.py`) chooses a subgoal,
+which stays until it is done or no longer open; its first low-level plan is a macro action here.
+
+An agent pays no heed to its teammates beyond what it sees them hold and what they have put: MHP alone has
+no model of them in C-WAH's runs, where both plan for the same goal.
+
+Simplified: the published belief knows of every container from the start; here one that nobody has seen is
+part of its unentered room.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import cache
+from random import Random
+
+from mneme.environments.household.scene import NAMES
+from mneme.nodes.household.alone import AloneState, Minds
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.household import Update
+from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, Subgoal, search, subgoals
+from mneme.prompts.household.household import Corner, Option, View, spots_of, steps_to_visit
+
+HERE = 0
+"""The spot where the agent stands; no thing of the world has this id."""
+MOST_OF_A_CLASS = 100
+
+
+class State(AloneState, total=False):
+    """Each member's particle (imagined thing to its place) and the subgoal that it pursues."""
+
+    particles: list[dict[str, int]]
+    pursued: list[list[int]]
+
+
+async def search_subgoals(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let every member bring its belief up to date, and go on with its subgoal or search for another."""
+    minds = Minds(state, runtime.context.window)
+    count = len(minds.members)
+    particles = state.get("particles") or [{} for _ in range(count)]
+    pursued = state.get("pursued") or [[] for _ in range(count)]
+    plans = await asyncio.to_thread(
+        lambda: [
+            _plan(minds.view(n), particles[n], pursued[n], Random(_mark(runtime.context, state, n)))  # noqa: S311
+            for n in range(count)
+        ]
+    )
+    choices = {number: option for number, (option, _, _) in enumerate(plans)}
+    runtime.stream_writer({"step": "plan", "choices": {NAMES[n]: str(each) for n, each in choices.items()}})
+    return {
+        "decided": minds.decided(choices),
+        "known": minds.known,
+        "particles": [particle for _, particle, _ in plans],
+        "pursued": [subgoal for _, _, subgoal in plans],
+    }
+
+
+def _mark(context: HouseholdContext, state: State, number: int) -> str:
+    return f"mhp:{context.seed}:{state['digest']}:{state['round']}:{number}"
+
+
+def _plan(
+    view: View, particle: Mapping[str, int], pursued: list[int], random: Random
+) -> tuple[Option, dict[str, int], list[int]]:
+    """Return what to do, the particle that it rests on, and the subgoal that it serves."""
+    sample = resample(view, particle, random)
+    situation = situation_of(view, sample)
+    kept = next((each for each in subgoals(situation) if [each.item.id, each.target] == pursued), None)
+    plan = [kept] if kept else search(situation, _steps_of(view), random)
+    if not plan:
+        return view.options[-1], sample, []
+    return _first_action(view, plan[0]), sample, [plan[0].item.id, plan[0].target]
+
+
+def resample(view: View, particle: Mapping[str, int], random: Random) -> dict[str, int]:
+    """Return a place for every wanted thing not seen: the old one while it may be there, else another."""
+    places = [each.id for each in view.containers if not each.is_open]
+    places += [room.id for room in view.rooms if room.seen is None]
+    if not places:
+        return {}
+    return {
+        slot: particle[slot] if particle.get(slot) in places else random.choice(places)
+        for slot in _unseen(view)
+    }
+
+
+def _unseen(view: View) -> Iterator[str]:
+    """Name the wanted things of which too few are known, `wine/1` and so on."""
+    loose = [item.name for item in view.items if item.held_by is None and not item.placed]
+    for name, missing in view.missing().items():
+        for number in range(missing - loose.count(name)):
+            yield f"{name}/{number}"
+
+
+def situation_of(view: View, sample: Mapping[str, int]) -> Situation:
+    """Return what the search starts from: needs that no other hands meet, and the things of the sample."""
+    hands = set(view.myself.hands)
+    loose = [each for each in view.items if each.held_by is None and not each.placed and each.id not in hands]
+    items = [Item(each.id, each.name, HERE, False, True, True) for each in view.items if each.id in hands]
+    items += [
+        Item(each.id, each.name, each.id, False, False, each.room == view.myself.room) for each in loose
+    ]
+    return Situation(HERE, tuple(_needs(view)), (*items, *_imagined(view, sample)))
+
+
+def _needs(view: View) -> Iterator[Need]:
+    hands = set(view.myself.hands)
+    elsewhere = [item.name for item in view.items if item.held_by is not None and item.id not in hands]
+    for need in view.needs:
+        left = max(0, need.wanted - need.placed - elsewhere.count(need.thing))
+        yield Need(need.thing, need.id, left, need.is_closed)
+
+
+def _imagined(view: View, sample: Mapping[str, int]) -> Iterator[Item]:
+    rooms = {room.id for room in view.rooms}
+    names = [need.thing for need in view.needs]
+    for slot, place in sample.items():
+        name, _, number = slot.partition("/")
+        imagined = -1 - names.index(name) * MOST_OF_A_CLASS - int(number)
+        yield Item(imagined, name, place, place not in rooms, False, False)
+
+
+def _steps_of(view: View) -> Steps:
+    """Return how far it is from spot to spot, acting there once included."""
+    spots = spots_of(view)
+
+    def corner(spot: int) -> Corner:
+        return view.myself.corner if spot == HERE else spots[spot].corner
+
+    @cache
+    def steps(start: int, end: int) -> int:
+        return steps_to_visit(view, corner(start), spots[end])
+
+    return steps
+
+
+def _first_action(view: View, subgoal: Subgoal) -> Option:
+    """Return the macro action with which a subgoal begins, by regression from what it needs."""
+    item, target = subgoal
+    wanted = ("goput", target) if item.held else ("gograb", item.id) if item.id > 0 else ("", item.spot)
+    fitting = [each for each in view.options if each.target == wanted[1] and wanted[0] in ("", each.kind)]
+    return fitting[0] if fitting else view.options[-1]

@@ -1,0 +1,239 @@
+"""MiTa: perceive, summarise where progress changed, negotiate, allocate, execute (§3, algorithm 1).
+
+Negotiation and allocation cost no step of the world, as in the paper: what is said there is not
+`send_message`. Where the paper leaves open what is meant:
+
+- Progress `p` is evaluated from the joint belief (algorithm 1, line 9): how many things of each predicate are
+  placed, held and found ("found and put", figure 2). Finding one is therefore a change of progress too.
+- `H_i` and what a member reports of its belief are a truncated window: what it saw in its latest `window`
+  steps, and its latest `window` actions. What fell out of it the manager knows only from a synopsis.
+- What a member may do, and so its own proposal, comes from all that it believes, not from the window alone:
+  its body knows where it was. A proposal tells the manager where its target is, however old that sight is.
+- The manager is told both: by fields that a rule reads (what the window and the proposals tell, and what the
+  synopses say was checked, explored and found), and a model by words (the reports and the narratives) and by
+  the options, which follow from those fields.
+- An allocation tells the member where its target is, so that it can carry it out; nothing else of the
+  manager's knowledge reaches a member.
+- Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import uuid4
+
+from langgraph.types import Overwrite, Send
+
+from mneme.core.errors import BadAnswer
+from mneme.environments.household.beliefs import Beliefs
+from mneme.environments.household.scene import NAMES
+from mneme.models.asking.asking import ask
+from mneme.nodes.household import household
+from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.household import Update, answered, beliefs_of, episode_of, lapse, unusable
+from mneme.nodes.household.mita_memory import memory_of, named_in, passage_of, remembered, taught_by
+from mneme.nodes.household.mita_state import (
+    Asked,
+    Progress,
+    Proposed,
+    State,
+    Told,
+    assess,
+    in_order,
+    option_of,
+    since,
+    together,
+)
+from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, situation_of
+from mneme.nodes.household.views import macro_of
+from mneme.prompts.household.household import Option
+from mneme.prompts.household.mita import (
+    Report,
+    Situation,
+    Synopsis,
+    allocate_actions,
+    propose_action,
+    summarise_passage,
+)
+from mneme.stores.ledger.records import Change, Source
+
+
+async def begin(state: State, runtime: HouseholdRuntime) -> Update:
+    """Set the episode up; the collaborative summary is empty (algorithm 1, line 3)."""
+    update = await household.begin(state, runtime)
+    nothing = Progress(placed=update["progress"], held={}, found={})
+    started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
+    if runtime.context.remember:
+        started |= await remembered(update, runtime)
+    return started | {"run": uuid4().hex}
+
+
+async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let each member perceive, and evaluate the progress from what they believe together."""
+    update = await household.perceive(state, runtime)
+    beliefs = beliefs_of(update["members"])
+    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([])}
+
+
+def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summarise", "finish"] | list[Send]:
+    """Summarise where progress changed (algorithm 1, line 10); else negotiate, or end."""
+    if runtime.context.summary and state["assessed"] != state["last"]:
+        return "summarise"
+    return negotiations(state, runtime)
+
+
+def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] | list[Send]:
+    """Ask every member for its proposal, all at once; nobody, where the episode is over."""
+    if state["over"]:
+        return "finish"
+    beliefs = beliefs_of(state["members"])
+    return [
+        Send(
+            "negotiate", Asked(round=state["round"], situation=situation_of(state, runtime, beliefs, number))
+        )
+        for number in range(len(beliefs))
+    ]
+
+
+async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
+    """Ask one member which action it would take next (eq. 2)."""
+    situation = Situation.model_validate(state["situation"])
+    marks = (runtime.context.seed, "member", situation.me, state["round"])
+    at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
+    try:
+        asked = await ask(propose_action, situation, runtime.context.member)
+    except BadAnswer as bad:
+        return _fallen_back(situation, bad)
+    choice = asked.value.choice if at_random is None else at_random
+    proposal = _proposed(situation, situation.options[choice], asked.value.reason)
+    return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
+
+
+def _proposed(situation: Situation, option: Option, reason: str) -> Update:
+    return {"proposals": [Proposed(member=situation.me, reason=reason, option=option.model_dump())]}
+
+
+def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
+    """Go on with what is under way, else do what is nearest, where a member's answer stayed unusable."""
+    option = min(
+        situation.options,
+        key=lambda each: (not each.under_way, each.kind == "wait", each.steps),
+    )
+    return _proposed(situation, option, f"fallback: {bad}") | {"counters": unusable()}
+
+
+def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
+    """Let the manager decide; without allocation everybody does as it proposed."""
+    return "allocate" if runtime.context.allocation else "follow_proposals"
+
+
+async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
+    """Carry out what each member proposed (the paper's ablation: without allocation)."""
+    runtime.stream_writer({"step": "follow_proposals", "proposals": _streamed(state)})
+    return _decided(state, runtime, [option_of(each) for each in in_order(state)], "")
+
+
+def _streamed(state: State) -> list[dict[str, Any]]:
+    return [
+        {"member": NAMES[each["member"]], "reason": each["reason"], "action": str(option_of(each))}
+        for each in in_order(state)
+    ]
+
+
+def _decided(state: State, runtime: HouseholdRuntime, options: Sequence[Option], reason: str) -> Update:
+    """Note the joint action; for the next synopsis too, where there will be one."""
+    macros = [macro_of(option) for option in options]
+    update: Update = {"decided": [macro.model_dump(mode="json") for macro in macros], "reason": reason}
+    if not runtime.context.summary:
+        return update
+    actions = [f"step {state['steps']}: {NAMES[n]}: {macro}" for n, macro in enumerate(macros)]
+    return update | {"actions": [*state["actions"], *actions]}
+
+
+async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
+    beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
+    given = cross_context_of(state, runtime, beliefs, team)
+    try:
+        asked = await ask(allocate_actions, given, runtime.context.manager)
+    except BadAnswer as bad:
+        return _left_to_the_members(state, runtime, bad)
+    chosen = [_chosen(state, runtime, report, asked.value.of(n)) for n, report in enumerate(given.members)]
+    _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
+    return _decided(state, runtime, chosen, asked.value.reason) | {
+        "members": _informed(state, beliefs, team, chosen),
+        "counters": answered(asked),
+        "answered_by": [f"manager: {asked.responder}"],
+    }
+
+
+def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
+    runtime.stream_writer({"step": "allocate", "proposals": _streamed(state), **outcome})
+
+
+def _left_to_the_members(state: State, runtime: HouseholdRuntime, bad: BadAnswer) -> Update:
+    """Let each do as it proposed, where the manager's answer stayed unusable."""
+    _tell(state, runtime, fallback=str(bad))
+    proposed = [option_of(each) for each in in_order(state)]
+    return _decided(state, runtime, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
+
+
+def _chosen(state: State, runtime: HouseholdRuntime, report: Report, choice: int) -> Option:
+    marks = (runtime.context.seed, "manager", report.worker.number, state["round"])
+    at_random = lapse(runtime.context.manager_lapses, len(report.options), *marks)
+    return report.options[choice if at_random is None else at_random]
+
+
+def _informed(
+    state: State, beliefs: Sequence[Beliefs], team: Beliefs, chosen: Sequence[Option]
+) -> list[household.Member]:
+    """Tell each member where the target of its action is, where the manager knows more of it."""
+    for known, option in zip(beliefs, chosen, strict=True):
+        target = team.things.get(option.target) if option.target is not None else None
+        if target is not None:
+            known.merge(Beliefs(agent=-1, things={target.id: target}))
+    return household.with_beliefs(state["members"], beliefs)
+
+
+async def execute(state: State, runtime: HouseholdRuntime) -> Update:
+    """Translate the joint action into low-level steps."""
+    return await household.execute(state, runtime)
+
+
+async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
+    """Condense what happened since the last change into one synopsis (algorithm 1, lines 11 to 16)."""
+    beliefs = beliefs_of(state["members"])
+    team = together([since(known, state["last_step"] + 1) for known in beliefs])
+    given = passage_of(state, beliefs, team)
+    try:
+        asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
+    except BadAnswer as bad:
+        runtime.stream_writer({"step": "summarise", "fallback": str(bad)})
+        return {"counters": unusable()}  # the record stays, and the next synopsis covers it
+    runtime.stream_writer({"step": "summarise", "synopsis": asked.value.narrative})
+    return _appended(state, asked.value, given.change, team) | {
+        "counters": answered(asked),
+        "answered_by": [f"manager: {asked.responder}"],
+    }
+
+
+def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
+    """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
+    step, named = state["steps"], named_in(synopsis, team)
+    told = Told(step=step, change=change, synopsis=synopsis.model_dump(), named=named)
+    return {
+        "last": state["assessed"],
+        "last_step": step,
+        "actions": [],
+        "synopses": [*state["synopses"], told],
+    }
+
+
+async def finish(state: State, runtime: HouseholdRuntime) -> Update:
+    """Say how the episode ended; where that is wanted, keep what it taught for the next in this apartment."""
+    if runtime.context.remember:
+        remembered = taught_by(state)
+        source = Source(tasks=[remembered.episode])
+        change = Change(reason=f"played in {state['steps']} steps", actor="manager", source=source)
+        await memory_of(state["episode"], runtime).keep(remembered, change=change)
+    runtime.stream_writer({"step": "finish", "success": state["success"], "steps": state["steps"]})
+    return {}

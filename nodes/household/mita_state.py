@@ -1,0 +1,136 @@
+"""What a MiTa team holds between its steps, and what that comes to: progress, joint belief, windows."""
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import add
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict
+
+from mneme.environments.household.beliefs import Beliefs
+from mneme.environments.household.episode import Episode
+from mneme.nodes.household.household import Counters, HouseholdState
+from mneme.prompts.household.household import Option
+
+
+class Progress(TypedDict):
+    """How far the team is by its joint belief: placed by predicate, held and found by class."""
+
+    placed: dict[str, int]
+    held: dict[str, int]
+    found: dict[str, int]
+
+
+class Told(TypedDict):
+    """A synopsis, when it was made, why, and the things and places that it names, as they then were."""
+
+    step: int
+    change: str
+    synopsis: dict[str, Any]
+    named: list[dict[str, Any]]
+
+
+class Proposed(TypedDict):
+    """What one member proposed."""
+
+    member: int
+    reason: str
+    option: dict[str, Any]
+
+
+class Asked(TypedDict):
+    """What one member is given to propose from."""
+
+    round: int
+    situation: dict[str, Any]
+
+
+class State(HouseholdState, total=False):
+    """What MiTa adds: progress as it was, synopses, the joint actions since, and this round's proposals."""
+
+    assessed: Progress
+    last: Progress
+    run: str
+    last_step: int
+    actions: list[str]
+    synopses: list[Told]
+    proposals: Annotated[list[Proposed], add]
+    reason: str
+
+
+class Result(TypedDict, total=False):
+    """How the episode ended, and what was remembered of it."""
+
+    success: bool
+    steps: int
+    progress: dict[str, int]
+    counters: Counters
+    synopses: list[Told]
+    answered_by: list[str]
+
+
+def in_order(state: State) -> list[Proposed]:
+    """Return the proposals in the order of the members."""
+    return sorted(state["proposals"], key=lambda proposed: proposed["member"])
+
+
+def option_of(proposed: Proposed) -> Option:
+    """Return the action that a member proposed."""
+    return Option.model_validate(proposed["option"])
+
+
+def together(beliefs: Sequence[Beliefs]) -> Beliefs:
+    """Merge what several members believe, the latest sight of each thing counting."""
+    team = Beliefs(agent=-1, step=max(each.step for each in beliefs), rooms=beliefs[0].rooms)
+    for each in beliefs:
+        team.merge(each)
+    return team
+
+
+def since(beliefs: Beliefs, step: int) -> Beliefs:
+    """Return what was seen at a step or later; the rest is out of the window."""
+    return beliefs.model_copy(
+        update={
+            "things": {key: known for key, known in beliefs.things.items() if known.step >= step},
+            "checked": {key: at for key, at in beliefs.checked.items() if at >= step},
+            "room_seen": {key: at for key, at in beliefs.room_seen.items() if at >= step},
+            "lost": {key: at for key, at in beliefs.lost.items() if at >= step},
+        }
+    )
+
+
+def assess(episode: Episode, beliefs: Sequence[Beliefs]) -> Progress:
+    """Evaluate progress from the joint belief (algorithm 1, line 9)."""
+    team = together(beliefs)
+    names = episode.goal_names()
+    held = [
+        known.name for known in team.things.values() if known.relation == "held by" and known.name in names
+    ]
+    known = Counter(each.name for each in team.objects())
+    wanted: Counter[str] = Counter()
+    for goal in episode.goals:
+        wanted[goal.name] += goal.count
+    return Progress(
+        placed=team.placed(episode.goals),
+        held=dict(Counter(held)),
+        found={name: min(known[name], count) for name, count in wanted.items() if known[name]},
+    )
+
+
+def change_of(before: Progress, now: Progress) -> str:
+    """Say what Δp is, in words."""
+    parts = [
+        f"{what}: {', '.join(changed)}"
+        for what, changed in (
+            ("placed", _differences(before["placed"], now["placed"])),
+            ("in hands", _differences(before["held"], now["held"])),
+            ("found", _differences(before["found"], now["found"])),
+        )
+        if changed
+    ]
+    return "; ".join(parts) or "nothing"
+
+
+def _differences(before: dict[str, int], now: dict[str, int]) -> list[str]:
+    changes = {name: now.get(name, 0) - before.get(name, 0) for name in {**before, **now}}
+    return [f"{change:+d} {name}" for name, change in changes.items() if change]

@@ -1,0 +1,158 @@
+"""What MiTa's members and its manager are given: the view of eq. 2, the cross-agent context of eq. 3."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mneme.environments.household.beliefs import Beliefs, Known
+from mneme.environments.household.scene import NAMES
+from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.household import CLAIMING, beliefs_of, episode_of, plans_of, world_of
+from mneme.nodes.household.mita_state import Progress, Proposed, State, Told, in_order, option_of, since
+from mneme.nodes.household.views import Announced, knowledge_of, options_of, view_of, worker_of
+from mneme.prompts.household.household import Knowledge, Option, Worker
+from mneme.prompts.household.mita import CrossContext, Report, Situation
+
+
+def situation_of(
+    state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], number: int
+) -> dict[str, Any]:
+    """Show a member what it sees, believes, did, heard; its options by its own belief."""
+    plans, known = plans_of(state), beliefs[number]
+    knowledge = _with_progress(state, known, [worker_of(number, known, plans[number])])
+    others = {n: plan.macro for n, plan in enumerate(plans) if n != number and plan is not None}
+    view = view_of(
+        knowledge,
+        number,
+        _options_of(state, known, knowledge, number),
+        taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
+    )
+    return Situation(
+        **dict(view),
+        name=NAMES[number],
+        task=task_of(knowledge),
+        progress=progress_in_words(state["assessed"]),
+        observation=seen_since(known, known.step),
+        belief=known.words(),
+        done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
+        dialogue="\n".join(f"{NAMES[n]}: {each}" for n, each in others.items()),
+    ).model_dump(mode="json")
+
+
+def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
+    """Say what beliefs come to, with the progress that the whole team is told."""
+    placed, held = state["assessed"]["placed"], state["assessed"]["held"]
+    announced = Announced(placed, held, state["finds"], state["found_before"])
+    return knowledge_of(episode_of(state), beliefs, workers, announced)
+
+
+def _options_of(state: State, beliefs: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+    observation = world_of(state).observe(number)
+    return options_of(observation, beliefs, knowledge, episode_of(state).goals, plans_of(state)[number])
+
+
+def task_of(knowledge: Knowledge) -> str:
+    return "; ".join(
+        f"put {need.wanted} {need.thing} {need.relation} {need.label}" for need in knowledge.needs
+    )
+
+
+def progress_in_words(progress: Progress) -> str:
+    placed = ", ".join(f"{name}: {count}" for name, count in progress["placed"].items())
+    held = ", ".join(f"{count} {name}" for name, count in progress["held"].items()) or "nothing"
+    found = ", ".join(f"{count} {name}" for name, count in progress["found"].items()) or "nothing"
+    return f"Placed: {placed}. In hands: {held}. Found so far: {found}."
+
+
+def seen_since(beliefs: Beliefs, step: int) -> str:
+    return since(beliefs, step).words()
+
+
+def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
+    """Put together what the manager knows: the synopses, and what the members report of late.
+
+    A proposal tells where its target is, however long ago the member saw it.
+    """
+    team = Beliefs(agent=-1, step=state["steps"])
+    for told in state["synopses"]:
+        _recall(team, told)
+    oldest = state["steps"] - runtime.context.window
+    for known in beliefs_of(state["members"]):
+        team.rooms = known.rooms
+        team.merge(since(known, oldest))
+        team.merge(_named_by(state["proposals"], known))
+    return team
+
+
+def _named_by(proposals: Sequence[Proposed], known: Beliefs) -> Beliefs:
+    """Return what a member knows of the target of its proposal."""
+    targets = [each["option"]["target"] for each in proposals if each["member"] == known.agent]
+    things = {target: known.things[target] for target in targets if target in known.things}
+    return Beliefs(agent=known.agent, things=things)
+
+
+def _recall(team: Beliefs, told: Told) -> None:
+    """Know again what a synopsis says, about what it names."""
+    synopsis = told["synopsis"]
+    recalled = Beliefs(agent=-1, step=told["step"], things=things_of(told["named"]))
+    recalled.checked = dict.fromkeys(synopsis["checked"], told["step"])
+    recalled.room_seen = dict.fromkeys(synopsis["explored"], told["step"])
+    team.merge(recalled)
+
+
+def things_of(pieces: Iterable[Mapping[str, Any]]) -> dict[int, Known]:
+    """Return things and furniture that were kept as JSON, by their ids."""
+    return {each["id"]: Known.model_validate(each) for each in pieces}
+
+
+def cross_context_of(
+    state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], team: Beliefs
+) -> CrossContext:
+    """Collect each member's proposal, belief and observation (eq. 3), with C, p and T."""
+    workers = [
+        worker_of(number, known, plan)
+        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
+    ]
+    knowledge = _with_progress(state, team, workers)
+    oldest = state["steps"] - runtime.context.window
+    return CrossContext(
+        **dict(knowledge),
+        task=task_of(knowledge),
+        progress=progress_in_words(state["assessed"]),
+        synopses="\n".join(told["synopsis"]["narrative"] for told in state["synopses"]),
+        members=[
+            _report(worker, beliefs[worker.number], proposed, options, oldest)
+            for worker, proposed in zip(workers, in_order(state), strict=True)
+            for options in [_offered(state, team, knowledge, worker.number)]
+        ],
+    )
+
+
+def _offered(state: State, team: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+    """List what a member may do by what it and the manager know together.
+
+    A member says so where something is not as the manager believes. What it proposed is among it.
+    """
+    told = beliefs_of(state["members"])[number]
+    told.merge(team)
+    options = _options_of(state, told, knowledge, number)
+    wish = option_of(in_order(state)[number])
+    return options if any(_same(option, wish) for option in options) else [*options, wish]
+
+
+def _same(one: Option, other: Option) -> bool:
+    return (one.kind, one.target) == (other.kind, other.target)
+
+
+def _report(
+    worker: Worker, own: Beliefs, proposed: Proposed, options: Sequence[Option], oldest: int
+) -> Report:
+    """Say of one member what it sees, believes of late and proposes, and what it may do."""
+    wish = option_of(proposed)
+    return Report(
+        worker=worker,
+        proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
+        reason=proposed["reason"],
+        observation=seen_since(own, own.step),
+        belief=seen_since(own, oldest),
+        options=list(options),
+    )

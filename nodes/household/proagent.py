@@ -1,0 +1,215 @@
+"""ProAgent's steps (Zhang et al., AAAI 2024): watch, plan, verify; perceiving and execution are shared.
+
+Each agent watches its teammates while they are in its room, keeps what it thought that they intend beside
+what it saw them do, and corrects the belief that is contradicted (belief correction). The planner analyses,
+infers intentions and chooses a skill; the verificator checks the skill's preconditions by what is known by
+now, and a refused plan is shown with the reason, at most `ATTEMPTS` times in all. No messages.
+
+Simplified: the verificator's explanation is the world's own words for the unmet precondition; the published
+one asks a language model to put it in words. In the agent's favour, it also decides anew when it comes to see
+a thing of the task, as MiTa's members may.
+
+An answer that stays unusable costs no episode: the agent goes on with what is under way or does what is
+nearest, and that is counted as a fallback.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mneme.environments.household.beliefs import Met
+from mneme.environments.household.scene import NAMES
+from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.household import Counters, Update, added, lapse
+from mneme.prompts.household.household import Item, Option, Spot, View
+from mneme.prompts.household.proagent import (
+    UNKNOWN,
+    Observed,
+    Plan,
+    Scene,
+    is_done,
+    plan_skill,
+    steps_if_known,
+)
+
+ATTEMPTS = 3
+"""Plans that one decision may make before the agent waits, as published."""
+BEHAVIOURS = 5
+"""Latest behaviours of a teammate that are kept."""
+GRACE = 3
+"""Steps beyond what its way takes after which a teammate should have done what it was thought to intend."""
+
+
+class State(AloneState, total=False):
+    """What each member has observed of each teammate, and thinks that it intends."""
+
+    minds: list[dict[str, dict[str, Any]]]
+    deciding: list[int]
+
+
+async def watch(state: State, runtime: HouseholdRuntime) -> Update:
+    """Note what each member sees its teammates do, and correct the beliefs that it contradicts."""
+    minds = Minds(state, runtime.context.window)
+    before = state.get("minds") or [{} for _ in minds.members]
+    return {
+        "minds": [_watched(minds, number, before[number]) for number in range(len(minds.members))],
+        "deciding": minds.deciding(),
+    }
+
+
+def _watched(minds: Minds, number: int, before: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    view = minds.view(number)
+    watched = {}
+    for other in teammates(number, minds.members):
+        old = Observed.model_validate(before.get(str(other)) or {"teammate": other, "name": NAMES[other]})
+        met = minds.beliefs[number].others.get(other)
+        new = _corrected(view, _seen(view, old, met) if met else old)
+        watched[str(other)] = new.model_dump(mode="json")
+    return watched
+
+
+def _seen(view: View, old: Observed, met: Met) -> Observed:
+    """Note a teammate's behaviour, where it is in sight now."""
+    if met.step != view.step:
+        return old
+    did = _behaviour(view, old, met)
+    news = [] if old.did and old.did[-1].endswith(did) else [f"step {met.step}: {did}"]
+    return old.model_copy(
+        update={
+            "seen": met.step,
+            "room": met.room,
+            "hands": met.hands,
+            "did": [*old.did, *news][-BEHAVIOURS:],
+        }
+    )
+
+
+def _behaviour(view: View, old: Observed, met: Met) -> str:
+    names = {item.id: item.name for item in view.items}
+    room = next(room.label for room in view.rooms if room.id == met.room)
+    held = ", ".join(f"<{names.get(thing, 'thing')}> ({thing})" for thing in met.hands) or "nothing"
+    put = [thing for thing in old.hands if thing not in met.hands]
+    done = f", has put down {', '.join(str(thing) for thing in put)}" if put else ""
+    return f"in {room}, holds {held}{done}"
+
+
+def _corrected(view: View, observed: Observed) -> Observed:
+    """Give an intention up that is done, or that the teammate's behaviour contradicts."""
+    if observed.intended == UNKNOWN:
+        return observed
+    if is_done(view, observed.intended):
+        return observed.model_copy(update={"intended": UNKNOWN})
+    if not _is_contradicted(view, observed):
+        return observed
+    wrong = [*observed.contradicted, observed.intended]
+    return observed.model_copy(update={"intended": UNKNOWN, "contradicted": wrong[-BEHAVIOURS:]})
+
+
+def _is_contradicted(view: View, observed: Observed) -> bool:
+    """Say whether a teammate in sight has had the time to do what it was thought to intend, and did not."""
+    return observed.seen == view.step and view.step > observed.due
+
+
+async def plan(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let each that decides analyse, infer intentions and choose a skill that the verificator accepts."""
+    minds = Minds(state, runtime.context.window)
+    scenes = {number: _scene(state, minds, number) for number in state["deciding"]}
+    answers = Answers()
+    planned = await asyncio.gather(*(_verified(scene, runtime.context, answers) for scene in scenes.values()))
+    choices = {number: option for number, (option, _) in zip(scenes, planned, strict=True)}
+    shown = {NAMES[n]: str(each) for n, each in choices.items()}
+    runtime.stream_writer({"step": "plan", "choices": shown, **answers.told})
+    return {
+        "decided": minds.decided(choices),
+        "known": minds.known,
+        "minds": _thought(state, scenes, {n: each for n, (_, each) in zip(scenes, planned, strict=True)}),
+        **answers.update,
+        "counters": _counted(answers, [plans for _, plans in planned]),
+    }
+
+
+def _scene(state: State, minds: Minds, number: int) -> Scene:
+    observed = [Observed.model_validate(each) for each in state["minds"][number].values()]
+    words = minds.beliefs[number].words()
+    return Scene(**dict(minds.view(number)), name=NAMES[number], belief=words, observed=observed)
+
+
+async def _verified(scene: Scene, context: HouseholdContext, answers: Answers) -> tuple[Option, list[Plan]]:
+    """Ask until the verificator accepts the plan; after `ATTEMPTS` refusals wait, or put what is held."""
+    plans: list[Plan] = []
+    for attempt in range(ATTEMPTS if len(scene.options) > 1 else 0):
+        plan = await answers.ask(plan_skill, scene, context.member)
+        if plan is None:
+            return scene.options[fallback(scene.options)], plans
+        plans.append(plan)
+        at_random = lapse(
+            context.member_lapses, len(scene.options), context.seed, scene.step, scene.me, attempt
+        )
+        option = scene.options[plan.option if at_random is None else at_random]
+        refusal = unmet(scene, option)
+        if not refusal:
+            return option, plans
+        scene = _refused(scene, option, refusal)
+    return scene.options[-1], plans
+
+
+def unmet(view: View, option: Option) -> str:
+    """Return the precondition of a skill that does not hold by what its agent knows; nothing if all do."""
+    if option.kind in ("gograb", "gocheck") and len(view.myself.hands) > 1:
+        return "no hand is free"
+    if option.kind == "gograb":
+        return _unmet_by_thing(next((each for each in view.items if each.id == option.target), None))
+    opened = [each.id for each in view.containers if each.is_open]
+    if option.kind == "gocheck" and option.target in opened:
+        return "it is open already"
+    return "nothing is in hand" if option.kind == "goput" and not view.myself.hands else ""
+
+
+def _unmet_by_thing(item: Item | None) -> str:
+    if item is None:
+        return "it is gone"
+    if item.held_by is not None:
+        return "somebody holds it"
+    return "it is where it belongs" if item.placed else ""
+
+
+def _refused(scene: Scene, option: Option, why: str) -> Scene:
+    """Show the refusal, and offer the refused skill no more."""
+    left = [each for each in scene.options if each != option]
+    return scene.model_copy(
+        update={"options": left or scene.options, "refused": [*scene.refused, f"{option}: {why}"]}
+    )
+
+
+def _thought(
+    state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Sequence[Plan]]
+) -> list[dict[str, dict[str, Any]]]:
+    """Keep what each now thinks that its teammates intend, and by when that should be done."""
+    minds = [dict(each) for each in state["minds"]]
+    for number, scene in scenes.items():
+        for intention in plans[number][-1].intentions if plans[number] else []:
+            old = Observed.model_validate(minds[number][str(intention.teammate)])
+            if old.intended != intention.target:
+                new = _intending(scene, old, intention.target)
+                minds[number][str(intention.teammate)] = new.model_dump(mode="json")
+    return minds
+
+
+def _intending(scene: Scene, observed: Observed, target: int) -> Observed:
+    worker = next((each for each in scene.workers if each.number == observed.teammate), None)
+    spot = _spot(scene, target)
+    way = 0 if worker is None or spot is None else steps_if_known(scene, worker, spot)
+    return observed.model_copy(
+        update={"intended": target, "since": scene.step, "due": (observed.seen or scene.step) + way + GRACE}
+    )
+
+
+def _spot(view: View, target: int) -> Spot | None:
+    spots: list[Spot] = [*view.rooms, *view.needs, *view.containers, *view.items]
+    return next((each for each in spots if each.id == target), None)
+
+
+def _counted(answers: Answers, planned: Sequence[Sequence[Plan]]) -> Counters:
+    """Count the calls, and each plan that the verificator refused as repaired."""
+    return added(answers.counters, Counters(repaired=sum(max(0, len(each) - 1) for each in planned)))

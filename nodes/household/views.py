@@ -1,0 +1,194 @@
+"""What the members of a household team are shown: beliefs of the world, made into views and options."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mneme.environments.household.beliefs import Beliefs, Known, satisfies
+from mneme.environments.household.episode import Episode, Goal, Thing
+from mneme.environments.household.macro import Macro, Plan, possible
+from mneme.environments.household.scene import NAMES
+from mneme.environments.household.world import Observation
+from mneme.prompts.household.household import (
+    Container,
+    Corner,
+    Door,
+    Item,
+    Knowledge,
+    Need,
+    Option,
+    Room,
+    Spot,
+    View,
+    Worker,
+    steps_into,
+    steps_to_act,
+)
+
+NOWHERE = -1
+
+
+def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
+    """Say where a member is, what it holds and what it is doing, by what it knows itself."""
+    return Worker(
+        number=number,
+        name=NAMES[number],
+        room=beliefs.room,
+        x=beliefs.position[0],
+        z=beliefs.position[1],
+        hands=beliefs.hands,
+        doing=str(plan.macro) if plan else "",
+        promised=plan.macro.target if plan else None,
+    )
+
+
+@dataclass(frozen=True)
+class Announced:
+    """What may be known beyond one's own beliefs.
+
+    `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
+    turned up, of which those are told that the beliefs know; `found_before` is of earlier episodes.
+    """
+
+    placed: Mapping[str, int] | None = None
+    in_hands: Mapping[str, int] = field(default_factory=dict)
+    finds: Mapping[str, str] = field(default_factory=dict)
+    found_before: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def knowledge_of(
+    episode: Episode, beliefs: Beliefs, workers: Sequence[Worker], announced: Announced | None = None
+) -> Knowledge:
+    """Say what beliefs come to, with what was announced to all."""
+    things, announced = episode.by_id(), announced or Announced()
+    done = beliefs.placed(episode.goals) if announced.placed is None else announced.placed
+    return Knowledge(
+        step=beliefs.step,
+        needs=[_need(goal, beliefs, things, done) for goal in episode.goals],
+        rooms=[_room(room, beliefs) for room in episode.rooms()],
+        doors=[Door(rooms=(first, second), x=at[0], z=at[1]) for first, second, at in episode.doors],
+        containers=[_container(each, beliefs, things) for each in beliefs.containers()],
+        items=[_item(each, beliefs, episode.goals) for each in beliefs.objects()],
+        workers=list(workers),
+        in_hands=dict(announced.in_hands),
+        found=_found(beliefs, announced.finds),
+        found_before=dict(announced.found_before),
+    )
+
+
+def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Mapping[str, int]) -> Need:
+    target, known = things[goal.target], beliefs.things.get(goal.target)
+    return Need(
+        id=goal.target,
+        name=target.name,
+        room=known.room if known else NOWHERE,
+        x=target.center[0] if known else 0.0,
+        z=target.center[2] if known else 0.0,
+        width=target.size[0],
+        depth=target.size[2],
+        relation=goal.relation,
+        thing=goal.name,
+        wanted=goal.count,
+        placed=placed.get(goal.key, 0),
+        is_closed=known is not None and known.is_open is False,
+    )
+
+
+def _room(room: Thing, beliefs: Beliefs) -> Room:
+    x, _, z = room.center
+    return Room(id=room.id, name=room.name, room=room.id, x=x, z=z, seen=beliefs.room_seen.get(room.id))
+
+
+def _container(known: Known, beliefs: Beliefs, things: Mapping[int, Thing]) -> Container:
+    x, _, z = known.center
+    width, _, depth = things[known.id].size
+    return Container(
+        id=known.id,
+        name=known.name,
+        room=known.room,
+        x=x,
+        z=z,
+        width=width,
+        depth=depth,
+        is_open=bool(known.is_open),
+        checked=beliefs.checked.get(known.id),
+    )
+
+
+def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
+    holder = beliefs.things.get(known.holder) if known.holder is not None else None
+    held = known.relation == "held by"
+    x, _, z = known.center
+    return Item(
+        id=known.id,
+        name=known.name,
+        room=known.room,
+        x=x,
+        z=z,
+        holder="" if held or holder is None else f"{known.relation} <{holder.name}> ({holder.id})",
+        held_by=known.holder if held else None,
+        placed=any(satisfies(known, goal) for goal in goals),
+        seen=known.step,
+    )
+
+
+def _found(beliefs: Beliefs, finds: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for thing, place in finds.items():
+        if int(thing) in beliefs.things:
+            found.setdefault(beliefs.things[int(thing)].name, []).append(place)
+    return found
+
+
+def options_of(
+    observation: Observation, beliefs: Beliefs, knowledge: Knowledge, goals: Sequence[Goal], plan: Plan | None
+) -> list[Option]:
+    """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
+    macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
+    here = (beliefs.room, *beliefs.position)
+    spots = {each.id: _spot(each) for each in beliefs.things.values()}
+    spots |= {spot.id: spot for spot in _spots(knowledge) if spot.room != NOWHERE}
+    options = [_option(macro, spots, here, knowledge) for macro in macros]
+    if plan is not None:
+        options = [_marked(option, plan.macro) for option in options]
+    return sorted(options, key=lambda option: not option.under_way)
+
+
+def _spots(knowledge: Knowledge) -> list[Spot]:
+    return [*knowledge.rooms, *knowledge.needs, *knowledge.containers, *knowledge.items]
+
+
+def _spot(known: Known) -> Spot:
+    x, _, z = known.center
+    return Spot(id=known.id, name=known.name, room=known.room, x=x, z=z)
+
+
+def _option(macro: Macro, spots: Mapping[int, Spot], here: Corner, knowledge: Knowledge) -> Option:
+    spot = None if macro.target is None else spots.get(macro.target)
+    option = Option(kind=macro.kind, target=macro.target, name=macro.name)
+    if spot is None:
+        return option
+    measure = steps_into if macro.kind == "goexplore" else steps_to_act
+    room = next((room.name for room in knowledge.rooms if room.id == spot.room), "")
+    return option.model_copy(update={"room": room, "steps": measure(knowledge, here, spot)})
+
+
+def _marked(option: Option, macro: Macro) -> Option:
+    """Mark the option that is under way already."""
+    return option.model_copy(update={"under_way": (option.kind, option.target) == (macro.kind, macro.target)})
+
+
+def macro_of(option: Option) -> Macro:
+    """Return the action that an option stands for."""
+    return Macro(kind=option.kind, target=option.target, name=option.name, text=option.text)
+
+
+def view_of(
+    knowledge: Knowledge,
+    number: int,
+    options: Sequence[Option],
+    *,
+    taken: Sequence[int] = (),
+    history: Sequence[str] = (),
+) -> View:
+    """Make the view of one member, from which it proposes or decides."""
+    return View(**dict(knowledge), me=number, taken=list(taken), options=list(options), history=list(history))

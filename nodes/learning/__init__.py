@@ -1,0 +1,1 @@
+"""Steps of compound learning: solve a task, keep knowledge cards, settle disputes."""

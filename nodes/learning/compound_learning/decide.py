@@ -1,0 +1,145 @@
+"""Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
+
+from collections.abc import Sequence
+
+from mneme.nodes.learning.compound_learning.state import (
+    Effort,
+    LoggedObjection,
+    Packet,
+    Recalled,
+    State,
+    TriedDraft,
+    Update,
+    ask_role,
+    database_of,
+    draft_of,
+    effort_of,
+    is_blocking,
+    knowns,
+    timed,
+    trial_of,
+    used_cards,
+    worded,
+)
+from mneme.nodes.learning.context import LearningRuntime
+from mneme.prompts.learning.compound_learning import (
+    Case,
+    Resolution,
+    resolve_task,
+)
+from mneme.prompts.learning.tuning import Measurement
+
+ABOUT_AS_GOOD = 0.75
+"""A quick trial tells speed-ups apart by no less than a quarter."""
+
+
+UNSOLVED = 1e6
+
+
+@timed
+async def verify(state: State, runtime: LearningRuntime) -> Update:
+    """Measure the best draft in full; without an environment there is nothing to measure."""
+    database = database_of(state, runtime)
+    final = _best([_worth(each) for each in state["drafts"]])
+    if database is None:
+        runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
+        return {"measured": None, "final": len(state["drafts"]) - 1}
+    draft = state["drafts"][final]["draft"]
+    trial = await database.attempt(draft["statements"], draft["query"])
+    runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
+    return {"measured": trial.model_dump(), "final": final}
+
+
+def _best(worths: Sequence[float]) -> int:
+    """Choose the latest draft that is about as good as the best: patches close objections."""
+    good = [number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths)]
+    return good[-1]
+
+
+def _worth(tried: TriedDraft) -> float:
+    """Return the speed-up of a draft that solves the task; what does not is worth little."""
+    trial = tried["trial"]
+    return (trial["speed_up"] if trial["solved"] else trial["speed_up"] / UNSOLVED) if trial else 0.0
+
+
+@timed
+async def decide(state: State, runtime: LearningRuntime) -> Update:
+    """Let the leader resolve the task: the packet of §3, step 4."""
+    draft, used = draft_of(state, state["final"]), used_cards(state)
+    trial = trial_of(state["measured"])
+    log = _settled(state)
+    given = Case(
+        task=state["task"],
+        draft=draft,
+        iterations=state["iterations"],
+        trial=trial,
+        resolved=worded([each for each in log if each["status"] == "closed"]),
+        unresolved=worded([each for each in log if each["status"] == "open"]),
+        open_blocking=sum(is_blocking(each) for each in log),
+        cards=knowns(used),
+        elsewhere=_served_before(state, used),
+    )
+    answered = await ask_role("leader", resolve_task, given, runtime)
+    effort = effort_of(answered)
+    packet = _packet(state, answered.value, log, trial, effort)
+    runtime.stream_writer({"step": "decide", "solved": packet["solved"], "confidence": packet["confidence"]})
+    return {
+        "packet": packet,
+        "log": log,
+        "effort": [effort],
+        "responders": [f"leader: {answered.responder}"],
+    }
+
+
+def _served_before(state: State, used: Sequence[Recalled]) -> list[int]:
+    """Return the numbers of the cards that the answer rests on and that other tasks rested on before."""
+    if state["final"] > 0:
+        return []
+    return [n for n, each in enumerate(used) if {*each["tasks"]} - {state["task_id"]}]
+
+
+def _settled(state: State) -> list[LoggedObjection]:
+    """Close what was objected to drafts that were not chosen; what the final one suffers from stays open."""
+    final = state["final"] + 1
+    return [
+        each | {"status": "closed", "closed_by": f"draft {final} was chosen"}
+        if each["status"] == "open" and each["round"] != final
+        else each
+        for each in state["log"]
+    ]
+
+
+def _packet(
+    state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, effort: Effort
+) -> Packet:
+    used = used_cards(state)
+    spent = [*state["effort"], effort]
+    blocking = sum(is_blocking(each) for each in log)
+    return Packet(
+        answer=made.answer,
+        rationale=made.rationale,
+        confidence=made.confidence,
+        solved=made.solved,
+        judged_by="environment" if trial else "leader",
+        sources={"cards": [each["id"] for each in used], "external": made.references},
+        metrics={
+            "latency_seconds": round(sum(each["seconds"] for each in spent), 3),
+            "accuracy": None if trial is None else float(trial.correct),
+            "speed_up": None if trial is None else round(trial.speed_up, 2),
+            "baseline_seconds": None if trial is None else trial.baseline,
+            "solution_seconds": None if trial is None else trial.seconds,
+            "index_share": None if trial is None else round(trial.index_share, 4),
+            "model_calls": sum(each["calls"] for each in spent),
+            "tokens": sum(each["tokens"] for each in spent),
+        },
+        uncertainties=made.uncertainties,
+        fallbacks=made.fallbacks,
+        objections=log,
+        rubric={
+            "solved": made.solved,
+            "faster_or_novel": made.faster_or_novel,
+            "no_new_failures": blocking == 0,
+            "reusable": made.reusable,
+        },
+        approved=[used[number]["id"] for number in made.promote],
+    )

@@ -1,0 +1,234 @@
+"""What compound learning keeps between its steps, and what all its steps share."""
+
+import time
+from collections.abc import Sequence
+from functools import wraps
+from operator import add
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
+
+from langgraph.types import Overwrite
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from mneme.models.asking.asking import Answered, ask
+from mneme.nodes.learning.context import LearningRuntime
+from mneme.nodes.learning.query_tuning import Problem, TaskDatabase, general
+from mneme.prompts.learning import tuning
+from mneme.prompts.learning.compound_learning import (
+    Draft,
+    Known,
+    Objection,
+)
+from mneme.prompts.learning.tuning import Advice, Measurement
+from mneme.prompts.prompt import Prompt
+from mneme.stores.cards.card import Card
+
+Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
+
+
+class Recalled(TypedDict):
+    """A retrieved card with its score's parts, and what its rules make of the task."""
+
+    id: str
+    score: float
+    parts: dict[str, float]
+    known: dict[str, Any]
+    tasks: list[str]
+
+
+class TriedDraft(TypedDict):
+    """A draft, and what its quick trial showed."""
+
+    draft: dict[str, Any]
+    trial: dict[str, Any] | None
+
+
+class LoggedObjection(TypedDict):
+    """An objection in the log, by round; `closed_by` says which patch closed it."""
+
+    round: int
+    objection: dict[str, Any]
+    status: Literal["open", "closed"]
+    closed_by: str
+
+
+class Effort(TypedDict):
+    """What one step cost."""
+
+    step: str
+    seconds: float
+    calls: int
+    tokens: int
+
+
+class Packet(TypedDict):
+    """The leader's resolution packet (§3, step 4)."""
+
+    answer: str
+    rationale: str
+    confidence: float
+    solved: bool
+    judged_by: Literal["environment", "leader"]
+    sources: dict[str, list[str]]
+    metrics: dict[str, Any]
+    uncertainties: list[str]
+    fallbacks: list[str]
+    objections: list[LoggedObjection]
+    rubric: dict[str, bool]
+    approved: list[str]
+
+
+class Learned(TypedDict):
+    """One change to the knowledge base: what happened to which card, and why."""
+
+    event: str
+    card: str
+    version: int
+    status: str
+    claim: str
+    why: str
+    dispute: str
+
+
+class Result(TypedDict, total=False):
+    """The answer to a task, and what the team learned from it."""
+
+    task_id: str
+    packet: Packet
+    learned: list[Learned]
+    iterations: int
+    answered_by: list[str]
+
+
+class State(Problem, Result, total=False):
+    """The task, what was recalled, every draft, the log of objections, and what it all cost."""
+
+    features: str
+    cards: list[Recalled]
+    verified: list[Recalled]
+    retrieval_ms: float
+    facts: list[str]
+    drafts: list[TriedDraft]
+    log: list[LoggedObjection]
+    measured: dict[str, Any] | None
+    final: int
+    findings: list[dict[str, Any]]
+    effort: Annotated[list[Effort], add]
+    responders: Annotated[list[str], add]
+
+
+Update = dict[str, Any]
+G = TypeVar("G", bound=BaseModel)
+A = TypeVar("A", bound=BaseModel)
+Drafted = TypeVar("Drafted", bound=Draft)
+
+
+class Node(Protocol):
+    """A step of the graph."""
+
+    __name__: str
+
+    async def __call__(self, state: State, runtime: LearningRuntime) -> Update: ...
+
+
+def timed(node: Node) -> Node:
+    """Add to a step's update how long it took; the time between a kill and the restart does not count."""
+
+    @wraps(node)
+    async def step(state: State, runtime: LearningRuntime) -> Update:
+        began = time.perf_counter()
+        update = await node(state, runtime)
+        asked: Sequence[Effort] = update.get("effort", ())
+        took = Effort(step=node.__name__, seconds=time.perf_counter() - began, calls=0, tokens=0)
+        for each in asked:
+            took["calls"] += each["calls"]
+            took["tokens"] += each["tokens"]
+        fresh = node.__name__ == "recall"
+        return {**update, "effort": Overwrite([took]) if fresh else [took]}
+
+    return cast(Node, step)
+
+
+async def ask_role(
+    role: Role,
+    question: Prompt[G, A],
+    given: G,
+    runtime: LearningRuntime,
+    lane: Literal["user", "background"] = "user",
+) -> Answered[A]:
+    """Ask the model that the context names for a role."""
+    who: str = getattr(runtime.context, role)
+    return await ask(question, given, who, lane=lane)
+
+
+def effort_of(answered: Answered[Any]) -> Effort:
+    """Return what one answer cost; `timed` fills in the step and its seconds."""
+    tokens = answered.prompt_tokens + answered.reply_tokens
+    return Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
+
+
+def database_of(state: Problem, runtime: LearningRuntime) -> TaskDatabase | None:
+    """Return the task on its database, where the context names an environment."""
+    return TaskDatabase.of(state, runtime.context) if runtime.context.environment else None
+
+
+def scope_of(runtime: LearningRuntime) -> str:
+    """Return what a lesson of this run is about; one scope's cards are not shown in another."""
+    return runtime.context.environment
+
+
+def as_shown(card: Card, database: TaskDatabase | None) -> Known:
+    """Return a card as agents are shown it, its rules made out for the task where there is a database."""
+    if database:
+        advice = [database.advice(rule.condition, rule.pattern) for rule in card.rules]
+    else:
+        advice = [Advice(condition=rule.condition, pattern=rule.pattern) for rule in card.rules]
+    return Known(
+        claim=card.claim,
+        status=card.status,
+        confidence=card.confidence,
+        successes=card.evidence.success_count,
+        advice=advice,
+    )
+
+
+def knowns(cards: Sequence[Recalled]) -> list[Known]:
+    """Return recalled cards as agents are shown them."""
+    return [Known.model_validate(each["known"]) for each in cards]
+
+
+def draft_of(state: State, number: int) -> Draft:
+    """Return the draft of that number, counted from 0; -1 is the latest."""
+    return Draft.model_validate(state["drafts"][number]["draft"])
+
+
+def trial_of(measured: dict[str, Any] | None) -> Measurement | None:
+    """Return what the environment measured; None where nothing was run."""
+    return Measurement.model_validate(measured) if measured else None
+
+
+def used_cards(state: State) -> list[Recalled]:
+    """Return the cards that the first draft rested on; patches may lead away from them."""
+    return [state["cards"][number] for number in state["drafts"][0]["draft"]["used"]]
+
+
+def worded(log: Sequence[LoggedObjection]) -> list[str]:
+    """Return objections in the words that agents are shown."""
+    return [str(Objection.model_validate(each["objection"])) for each in log]
+
+
+def is_blocking(entry: LoggedObjection) -> bool:
+    """Say whether an objection is open and blocks the draft."""
+    return entry["status"] == "open" and entry["objection"]["severity"] == "blocking"
+
+
+def search_text(state: State, database: TaskDatabase | None) -> str:
+    """Say what to search the cards by: what the query is made of, as cards say it; else the task's words."""
+    return tuning.about("; ".join(general(database.features))) if database else state["task"]
+
+
+def with_pattern(draft: Drafted, database: TaskDatabase | None) -> Drafted:
+    """Describe a draft's solution in the pattern language, where its author did not."""
+    if database is None or draft.pattern or not (draft.statements or draft.query):
+        return draft
+    return draft.model_copy(update={"pattern": database.describe(draft.statements, draft.query)})

@@ -1,0 +1,45 @@
+"""Which team learns, in which environment, and which models its agents are."""
+
+from typing import Literal, TypeVar
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from mneme.nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.settings import CardSettings
+
+
+class TeamContext(OwnedByTeam):
+    """In which environment a team learns, and who challenges its solutions."""
+
+    devils_advocate: str = Field("auto", description=f"The devil's advocate's model. {RESPONDER}")
+    environment: Literal["", "sql_tuning"] = Field(
+        "", description="Where solutions are run and measured; empty: nowhere, the leader judges."
+    )
+    schema_name: str = Field("events", description="sql_tuning: the schema of the database.")
+    database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.")
+    rows: int = Field(60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.")
+    successes_to_verify: int = Field(
+        2, ge=1, description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7)."
+    )
+
+
+class LearningContext(TeamContext):
+    """The other agents of compound learning, and what they are shown."""
+
+    researcher: str = Field("auto", description=f"The researcher's model. {RESPONDER}")
+    leader: str = Field("auto", description=f"The leader's model. {RESPONDER}")
+    monitor: str = Field("auto", description=f"The monitor's model. {RESPONDER}")
+    recall: int = Field(5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.")
+
+
+TeamRuntime = Runtime[TeamContext]
+LearningRuntime = Runtime[LearningContext]
+Learning = TypeVar("Learning", bound=TeamContext)
+
+
+def cards_of(runtime: Runtime[Learning]) -> KnowledgeCards:
+    """Return the knowledge cards of this run's team, in the ledger behind the graph's store."""
+    settings = CardSettings(successes_to_verify=runtime.context.successes_to_verify)
+    return KnowledgeCards(ledger_of(runtime), team_of(runtime), settings)

@@ -1,0 +1,401 @@
+"""Dispute resolution (§5): try both approaches on similar tasks, recommend, and ask a person at the end.
+
+The similar tasks are drawn by the environment's own generator: those to which both conditions apply.
+Where nothing can be tried, or two rounds do not decide, the dispute is escalated: it waits in the ledger
+and in the checkpoint, however long, for a person's decision.
+"""
+
+from typing import Any, Literal
+from zlib import crc32
+
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import TypedDict
+
+from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning import TuningTask, tasks
+from mneme.models.asking.asking import ask
+from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
+from mneme.nodes.learning.query_tuning import TaskDatabase, applies
+from mneme.prompts.learning.dispute_resolution import (
+    Contest,
+    Guideline,
+    Match,
+    Recommendation,
+    edge_cases,
+    guideline,
+    resolve_dispute,
+)
+from mneme.prompts.learning.tuning import Measurement
+from mneme.stores.cards import disputes
+from mneme.stores.cards.card import Card, Lesson, Outcome, Rule
+from mneme.stores.cards.disputes import DeprecateOld, Dispute, Escalate, KeepOld, Merge, Resolution, Round
+from mneme.stores.ledger.records import Change
+
+ROUNDS = 2
+SIMILAR = 5
+DRAWN = 160
+"""Tasks that are drawn to find similar ones among."""
+AS_FAST = 1.1
+"""An approach is better where it is at least a tenth faster; a closer race is nobody's."""
+Decision = Literal["deprecate_old", "keep_old", "merge"]
+DECISIONS = "Decide: deprecate_old, keep_old or merge."
+
+
+class Case(TypedDict):
+    """Which dispute to resolve."""
+
+    dispute_id: str
+
+
+class Ended(TypedDict, total=False):
+    """How a dispute ended, and on what evidence."""
+
+    dispute: dict[str, Any]
+    recommendation: dict[str, Any]
+    rounds: int
+
+
+class State(Case, Ended, total=False):
+    """The dispute, the similar tasks of this round, and every match so far."""
+
+    similar: list[dict[str, Any]]
+    matches: list[dict[str, Any]]
+    trials: list[dict[str, Any]]
+    responder: str
+    verdict: dict[str, Any]
+
+
+class Args(BaseModel):
+    """The arguments of the one action that a person reviews."""
+
+    decision: Decision
+    reason: str = ""
+    claim: str = ""
+    rules: list[Guideline] = []
+
+
+class EditedAction(BaseModel):
+    name: str = "resolve_dispute"
+    args: Args
+
+
+class Reviewed(BaseModel):
+    """One decision in the words of agent-chat-ui."""
+
+    type: Literal["approve", "edit", "reject"]
+    edited_action: EditedAction | None = None
+    message: str = ""
+
+
+class Verdict(BaseModel):
+    """A person's decision on a dispute: plainly, or as agent-chat-ui sends it (`decisions`)."""
+
+    decision: Decision | None = Field(None, description="deprecate_old, keep_old or merge.")
+    reason: str = Field("", description="Why; kept in the history.")
+    by: str = Field("a person", description="Who decides.")
+    claim: str = Field("", description="For merge: the claim of the merged card; empty: the proposed one.")
+    rules: list[Guideline] = Field([], description="For merge: its conditional rules; empty: the proposed.")
+    decisions: list[Reviewed] = []
+
+
+Update = dict[str, Any]
+
+
+async def choose(state: State, runtime: TeamRuntime) -> Update:
+    """Draw 3 to 5 similar tasks that no earlier round tried."""
+    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
+    rounds = len(dispute.rounds)
+    found = _similar(dispute, rounds, runtime.context) if rounds < ROUNDS else []
+    runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
+    return {
+        "dispute": _plain(dispute),
+        "similar": [each.model_dump(mode="json") for each in found],
+        "matches": state.get("matches") or [],
+        "rounds": rounds,
+    }
+
+
+def _plain(dispute: Dispute) -> dict[str, Any]:
+    return dispute.model_dump(mode="json")
+
+
+def _similar(dispute: Dispute, rounds: int, context: TeamContext) -> list[TuningTask]:
+    """Return the tasks of this round; none where there is no environment or an approach cannot be run."""
+    sides = _sides(dispute)
+    if not context.environment or sides is None:
+        return []
+    seed = crc32(f"{dispute.id} {rounds}".encode())
+    drawn = tasks(seed, DRAWN, database_seed=context.database_seed)
+    fitting = [task for task in drawn if all(_fits(side, task, context) for side in sides)]
+    first_of_schema = {task.schema_name: task for task in reversed(fitting)}.values()
+    others = [task for task in fitting if task not in first_of_schema]
+    return [*first_of_schema, *others][:SIMILAR]
+
+
+def _sides(dispute: Dispute) -> tuple[Guideline, Guideline] | None:
+    old, new = guideline(dispute.old.solution), guideline(dispute.new.solution)
+    return (old, new) if old and new else None
+
+
+def _fits(side: Guideline, task: TuningTask, context: TeamContext) -> bool:
+    return applies(side.condition, _database(task, context).features) is True
+
+
+def _database(task: TuningTask, context: TeamContext) -> TaskDatabase:
+    return TaskDatabase(task, context.rows)
+
+
+def can_test(state: State) -> Literal["test", "recommend"]:
+    """Test where there is something to test on."""
+    return "test" if state["similar"] else "recommend"
+
+
+async def test(state: State, runtime: TeamRuntime) -> Update:
+    """Run both approaches on each similar task, and compare accuracy, latency and edge cases."""
+    sides = _sides(await cards_of(runtime).disputes.get(state["dispute_id"]))
+    assert sides is not None
+    matches, trials = list(state["matches"]), []
+    for given in state["similar"]:
+        task = TuningTask.model_validate(given)
+        database = _database(task, runtime.context)
+        old, new = [await _attempt(database, side) for side in sides]
+        match = _match(database, old, new)
+        runtime.stream_writer({"step": "test", "task": task.description, "match": str(match)})
+        matches.append(match.model_dump())
+        trials.append(_trial(task, old, new, match).model_dump(mode="json"))
+    return {"matches": matches, "trials": trials}
+
+
+async def _attempt(database: TaskDatabase, side: Guideline) -> Measurement:
+    advice = database.advice(side.condition, side.pattern)
+    if advice.feasible:
+        return await database.attempt(advice.statements, advice.query)
+    wanted = database.task.wanted_speed_up
+    return Measurement(
+        correct=False, speed_up=0.0, wanted=wanted, summary=advice.why_not, problem=advice.why_not
+    )
+
+
+def _match(database: TaskDatabase, old: Measurement, new: Measurement) -> Match:
+    return Match(
+        features="; ".join(database.features),
+        old=old.summary,
+        new=new.summary,
+        edge_cases=edge_cases([("old", old), ("new", new)]),
+        winner=_winner(old, new),
+    )
+
+
+def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
+    """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
+    if old.solved != new.solved:
+        return "old" if old.solved else "new"
+    if not old.solved:
+        return "neither"
+    if new.speed_up > AS_FAST * old.speed_up:
+        return "new"
+    return "old" if old.speed_up > AS_FAST * new.speed_up else "neither"
+
+
+def _trial(task: TuningTask, old: Measurement, new: Measurement, match: Match) -> disputes.PairedTrial:
+    return disputes.PairedTrial(
+        task=task.id,
+        old_correct=old.correct,
+        new_correct=new.correct,
+        old_seconds=old.seconds if old.correct else None,
+        new_seconds=new.seconds if new.correct else None,
+        edge_cases=match.edge_cases,
+        winner=match.winner,
+    )
+
+
+async def recommend(state: State, runtime: TeamRuntime) -> Update:
+    """Let the devil's advocate recommend, and keep the round with its trials."""
+    cards = cards_of(runtime)
+    dispute = await cards.disputes.get(state["dispute_id"])
+    given = await _contest(dispute, state, runtime)
+    answered = await ask(resolve_dispute, given, runtime.context.devils_advocate, lane="background")
+    runtime.stream_writer({"step": "recommend", **answered.value.model_dump()})
+    if state["similar"]:
+        tested = Round(
+            trials=[disputes.PairedTrial.model_validate(each) for each in state["trials"]],
+            recommendation=answered.value.recommendation,
+            rationale=answered.value.rationale,
+            by=answered.responder,
+        )
+        change = Change(reason=answered.value.rationale, actor="devils_advocate", model=answered.responder)
+        once = f"round {state['rounds'] + 1}"
+        dispute = await cards.disputes.add_round(dispute.id, tested, change=change, idempotency_key=once)
+    return {
+        "dispute": _plain(dispute),
+        "recommendation": answered.value.model_dump(),
+        "rounds": len(dispute.rounds),
+        "responder": answered.responder,
+    }
+
+
+async def _contest(dispute: Dispute, state: State, runtime: TeamRuntime) -> Contest:
+    card = await cards_of(runtime).records.get(dispute.card_id)
+    old, new = _sides(dispute) or (_words(dispute.old.claim), _words(dispute.new.claim))
+    return Contest(
+        claim=card.claim,
+        old=old,
+        new=new,
+        conflict_type=dispute.conflict_type,
+        matches=[Match.model_validate(each) for each in state["matches"]],
+        old_tasks=card.evidence.success_count,
+    )
+
+
+def _words(claim: str) -> Guideline:
+    return Guideline(condition="", pattern=claim)
+
+
+def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
+    """Settle what is decided; try another round while one is left; then it is a person's."""
+    if state["recommendation"]["recommendation"] != "escalate":
+        return "settle"
+    return "choose" if state["similar"] and state["rounds"] < ROUNDS else "escalate"
+
+
+async def escalate(state: State, runtime: TeamRuntime) -> Update:
+    """Note in the ledger that a person is to decide."""
+    reason = state["recommendation"]["rationale"]
+    dispute = await cards_of(runtime).resolve(
+        state["dispute_id"], Escalate(reason=reason, by="devils_advocate")
+    )
+    return {"dispute": _plain(dispute)}
+
+
+async def ask_person(state: State, runtime: TeamRuntime) -> Update:
+    """Wait for a person's decision; the dispute is safe in ledger and checkpoint meanwhile."""
+    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
+    if not dispute.unresolved:  # decided elsewhere while this run waited
+        return {"dispute": _plain(dispute), "verdict": {}}
+    wrong = ""
+    while True:
+        answer = interrupt(_question(dispute, state, wrong), response_schema=Verdict)
+        try:
+            return {"verdict": plainly(answer, dispute).model_dump()}
+        except BadInput as unusable:  # asked again, with the reason
+            wrong = f"{unusable} {unusable.hint}"
+
+
+def _question(dispute: Dispute, state: State, wrong: str) -> dict[str, Any]:
+    """Ask so that Studio, the command line and agent-chat-ui can each show it."""
+    proposed = _proposed(dispute)
+    about = f"{dispute.old.claim}\nagainst\n{dispute.new.claim}\n\n{state['recommendation']['rationale']}"
+    return {
+        "dispute": state["dispute"],
+        "matches": state["matches"],
+        "wrong": wrong,
+        "action_requests": [{"name": "resolve_dispute", "args": proposed.model_dump(), "description": about}],
+        "review_configs": [
+            {
+                "action_name": "resolve_dispute",
+                "allowed_decisions": ["approve", "edit", "reject"],
+                "args_schema": Args.model_json_schema(),
+            }
+        ],
+    }
+
+
+def _proposed(dispute: Dispute) -> Args:
+    """Propose what a person would approve: to merge both approaches where both can be rules, else to keep."""
+    sides = _sides(dispute)
+    if sides is None or sides[0].condition == sides[1].condition:
+        return Args(decision="keep_old", reason="The trials do not speak against it.")
+    return Args(
+        decision="merge",
+        reason="The trials do not decide: each under its own condition.",
+        claim=dispute.old.claim,
+        rules=list(sides),
+    )
+
+
+def plainly(answer: object, dispute: Dispute) -> Verdict:
+    """Read a person's answer. Raises BadInput for one that decides nothing."""
+    try:
+        verdict = Verdict.model_validate(answer)
+    except ValidationError as error:
+        raise BadInput(f"This decides nothing: {error}", DECISIONS) from error
+    if verdict.decisions:
+        args, reason = _reviewed(verdict.decisions[0], _proposed(dispute))
+        verdict = Verdict(**{**dict(args), "reason": reason, "by": verdict.by})
+    if verdict.decision is None:
+        raise BadInput("This decides nothing.", DECISIONS)
+    return _with_rules(verdict, dispute) if verdict.decision == "merge" else verdict
+
+
+def _reviewed(given: Reviewed, proposed: Args) -> tuple[Args, str]:
+    if given.type == "edit" and given.edited_action:
+        return given.edited_action.args, given.message or given.edited_action.args.reason
+    if given.type == "reject":
+        return Args(decision="keep_old"), given.message or "rejected"
+    return proposed, given.message or proposed.reason
+
+
+def _with_rules(verdict: Verdict, dispute: Dispute) -> Verdict:
+    sides = _sides(dispute)
+    if verdict.rules:
+        return verdict.model_copy(update={"claim": verdict.claim or dispute.old.claim})
+    if sides is None:
+        raise BadInput(
+            f"{dispute.id} has no rules that could be merged.",
+            "Decide keep_old or deprecate_old, or give the rules in Studio.",
+        )
+    return verdict.model_copy(update={"rules": list(sides), "claim": verdict.claim or dispute.old.claim})
+
+
+async def settle(state: State, runtime: TeamRuntime) -> Update:
+    """Change the card as recommended or decided; asked again, nothing happens twice."""
+    cards = cards_of(runtime)
+    dispute = await cards.disputes.get(state["dispute_id"])
+    if dispute.unresolved:
+        dispute = await cards.resolve(dispute.id, await _resolution(state, dispute, runtime))
+    runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
+    return {"dispute": _plain(dispute)}
+
+
+async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> Resolution:
+    card = await cards_of(runtime).records.get(dispute.card_id)
+    if state.get("verdict"):
+        return decided(Verdict.model_validate(state["verdict"]), dispute, card)
+    made = Recommendation.model_validate(state["recommendation"])
+    return carried_out(made, "devils_advocate", dispute, card)
+
+
+def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
+    """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
+    whole = plainly(verdict, dispute)
+    made = Recommendation(
+        rationale=whole.reason or "decided by a person",
+        claim=whole.claim or dispute.new.claim,
+        rules=whole.rules,
+        recommendation=whole.decision or "keep_old",
+    )
+    return carried_out(made, whole.by, dispute, card)
+
+
+def carried_out(made: Recommendation, by: str, dispute: Dispute, card: Card) -> Resolution:
+    """Say a recommendation as what the store carries out, with the trials that the winner won as evidence."""
+    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
+    if made.recommendation == "keep_old":
+        return KeepOld(reason=made.rationale, by=by, outcomes=_outcomes(dispute, "old", card))
+    outcomes = _outcomes(dispute, "new", card)
+    if made.recommendation == "merge":
+        conditions = {rule.condition for rule in rules}
+        kept = [rule for rule in card.rules if rule.condition not in conditions]
+        return Merge(reason=made.rationale, by=by, claim=made.claim, rules=[*kept, *rules], outcomes=outcomes)
+    new = guideline(dispute.new.solution)
+    if not rules and new:
+        rules = [Rule(condition=new.condition, pattern=new.pattern)]
+    lesson = Lesson(claim=made.claim, rationale=made.rationale, rules=rules, tags=card.tags, scope=card.scope)
+    return DeprecateOld(reason=made.rationale, by=by, lesson=lesson, outcomes=outcomes)
+
+
+def _outcomes(dispute: Dispute, side: str, card: Card) -> list[Outcome]:
+    """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
+    won = [trial.task for tested in dispute.rounds for trial in tested.trials if trial.winner == side]
+    return [Outcome(task=task, success=True, confidence=card.confidence) for task in won]

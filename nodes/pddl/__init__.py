@@ -1,0 +1,1 @@
+"""Steps of a team that solves planning problems."""

@@ -1,0 +1,299 @@
+"""A team in a PDDL world, in the harness of G-Memory: recall, solve, act, observe, …, remember.
+
+One action a step, 30 steps. The solver chooses; where its action equals the two before, a second agent is
+asked instead. A reply that stays unusable after its repairs is handed to the world as it is, which costs a
+step like any other words that name no action; a memory's question that stays unanswered leaves the memory as
+it was. Both are told in the result's `complaints`.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import add
+from typing import Annotated, Any, NotRequired, TypeVar
+from uuid import uuid4
+
+from pydantic import ValidationError
+from typing_extensions import TypedDict
+
+from mneme.core.errors import BadAnswer, BadInput
+from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem
+from mneme.library.teams.team import load_team
+from mneme.models.asking.asking import ask, resolve
+from mneme.models.ollama.tokenizers import Count, counter_of
+from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.costs import Cost, total
+from mneme.nodes.pddl.context import PddlContext, PddlRuntime
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.kinds import open_memory
+from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
+from mneme.prompts.prompt import Prompt
+from mneme.stores.task_memories.trials import Trials
+
+SOLVER, SECOND = "solver", "second_agent"
+TEAM = "pddl"
+REPEATED = 2
+UNSAID = "(nothing)"
+HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
+T = TypeVar("T")
+
+
+class Given(TypedDict):
+    """A problem of `environments.pddl` as plain JSON; the same `task_id` is the same trial."""
+
+    problem: dict[str, Any]
+    task_id: NotRequired[str]
+
+
+class Step(TypedDict):
+    """One step of a task."""
+
+    number: int
+    agent: str
+    action: str
+    observation: str
+    valid: bool
+    parsed: bool
+    progress: float
+
+
+class Chosen(TypedDict):
+    """An action that is to be taken."""
+
+    agent: str
+    action: str
+
+
+class Result(TypedDict):
+    """How a task went. `progress` is its reward."""
+
+    task_id: str
+    progress: float
+    success: bool
+    steps: int
+    valid_steps: int
+    cost: Annotated[Cost, total]
+    answered_by: str
+    transcript: Annotated[list[Step], add]
+    complaints: Annotated[list[str], add]
+
+
+class State(Result):
+    """A task under way."""
+
+    problem: dict[str, Any]
+    world: dict[str, Any]
+    held: Held
+    chosen: Chosen
+
+
+Update = dict[str, Any]
+
+
+async def recall(state: Given, runtime: PddlRuntime) -> Update:
+    """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
+    problem = await asyncio.to_thread(_problem, state.get("problem"))
+    world = await asyncio.to_thread(PddlWorld, problem)
+    task = await asyncio.to_thread(task_of, problem)
+    trial = state.get("task_id") or uuid4().hex
+    memory = await _memory(runtime, trial)
+    _check_room(task, memory)
+    held, complaints = await _kept(memory.recall(task), {})
+    begun = {"task_id": trial, "held": held, "valid_steps": 0}
+    return begun | _standing(world) | _told(memory, complaints)
+
+
+async def solve(state: State, runtime: PddlRuntime) -> Update:
+    """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
+    memory, task, turns = await _at_work(state, runtime)
+    held, complaints = await _kept(memory.prepare(task, state["held"], turns), state["held"])
+    asking = _Asking(memory, task, held, turns, complaints)
+    chosen = await _chosen(asking, runtime.context)
+    told = _told(memory, complaints)
+    return told | {
+        "held": held,
+        "chosen": chosen,
+        "answered_by": asking.responder or state.get("answered_by", ""),
+    }
+
+
+async def act(state: State, runtime: PddlRuntime) -> Update:
+    """Take the action that was chosen, and see what comes of it."""
+    world = await asyncio.to_thread(PddlWorld, _problem(state["problem"]), state["world"])
+    observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
+    step = _step(state["chosen"], observed)
+    told = {name: value for name, value in step.items() if name in TOLD}
+    runtime.stream_writer({"step": step["number"], **told})
+    valid = {"valid_steps": state["valid_steps"] + observed.valid}
+    return {"transcript": [step]} | _standing(world) | valid
+
+
+TOLD = ("agent", "action", "observation", "progress")
+
+
+async def observe(state: State, runtime: PddlRuntime) -> Update:
+    """Let the memory take in the step."""
+    memory, task, turns = await _at_work(state, runtime)
+    held, complaints = await _kept(memory.observe(task, state["held"], turns), state["held"])
+    return {"held": held} | _told(memory, complaints)
+
+
+def is_over(state: State) -> str:
+    """Go on until the goal is reached or the steps are used up."""
+    return "remember" if state["success"] or state["steps"] >= STEPS else "solve"
+
+
+async def remember(state: State, runtime: PddlRuntime) -> Update:
+    """Let the memory keep what the task has to teach."""
+    memory, task, turns = await _at_work(state, runtime)
+    trial = FinishedTask(
+        id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
+    )
+    _, complaints = await _kept(memory.remember(trial, state["held"]), None)
+    return _told(memory, complaints)
+
+
+def _standing(world: PddlWorld) -> Update:
+    """Say how a world stands."""
+    return {
+        "world": world.state(),
+        "progress": world.progress,
+        "success": world.success,
+        "steps": world.steps,
+    }
+
+
+def _told(memory: TaskMemory, complaints: list[str]) -> Update:
+    """Say what a node's questions cost, and which got no usable answer."""
+    return {"cost": memory.means.tally.cost(), "complaints": complaints}
+
+
+def _step(chosen: Chosen, observed: Observed) -> Step:
+    return Step(
+        number=observed.steps,
+        agent=chosen["agent"],
+        action=chosen["action"],
+        observation=observed.text,
+        valid=observed.valid,
+        parsed=observed.parsed,
+        progress=observed.progress,
+    )
+
+
+async def _chosen(asking: "_Asking", context: PddlContext) -> Chosen:
+    """Return the solver's action; where it equals the two before, the second agent's."""
+    action = await asking.action(choose_action, asking.situation(SOLVER), context.solver)
+    if [turn.output for turn in asking.turns[-REPEATED:]] != [action] * REPEATED:
+        return Chosen(agent=SOLVER, action=action)
+    given = Repetition(**dict(asking.situation(SECOND)), repeated=action)
+    return Chosen(agent=SECOND, action=await asking.action(choose_otherwise, given, context.second_agent))
+
+
+@dataclass
+class _Asking:
+    """Ask agents for actions, counting what it costs and noting what could not be used."""
+
+    memory: TaskMemory
+    task: Task
+    held: Held
+    turns: list[Turn]
+    complaints: list[str]
+    responder: str = ""
+
+    def situation(self, agent: str) -> Situation:
+        """Return what an agent is shown."""
+        shown = self.memory.context(self.task, self.held, self.turns, agent)
+        return Situation(task=self.task.text, memory=shown.memory, turns="\n".join(map(str, shown.turns)))
+
+    async def action(self, question: Prompt[Any, Move], given: Situation, who: str) -> str:
+        """Return the action that is answered, on one line; else the words that stayed unusable."""
+        tally = self.memory.means.tally
+        try:
+            answered = await ask(question, given, who)
+        except BadAnswer as bad:
+            self.complaints.append(str(bad))
+            tally.failed(question, given, bad)
+            return _on_one_line(bad.raw)
+        self.responder = answered.responder
+        return _on_one_line(tally.add(question, given, answered).action)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())[:300] or UNSAID
+
+
+async def _kept(work: Awaitable[T], otherwise: T) -> tuple[T, list[str]]:
+    """Return what a memory did; where it got no usable answer, what was before, and the complaint."""
+    try:
+        return await work, []
+    except BadAnswer as bad:
+        return otherwise, [str(bad)]
+
+
+async def _at_work(state: State, runtime: PddlRuntime) -> tuple[TaskMemory, Task, list[Turn]]:
+    task = await asyncio.to_thread(task_of, _problem(state["problem"]))
+    turns = [
+        Turn(number=each["number"], agent=each["agent"], output=each["action"], outcome=each["observation"])
+        for each in state.get("transcript", [])
+    ]
+    return await _memory(runtime, state["task_id"]), task, turns
+
+
+async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
+    context, ledger, team = runtime.context, ledger_of(runtime), team_of(runtime)
+    means = Means(
+        ledger=ledger,
+        trials=Trials(ledger, team, context.memory),
+        who=context.memory_model,
+        trial=trial,
+        window=context.window,
+        memory_tokens=context.memory_tokens,
+        count=await _counter(context),
+        team=team,
+        roles=await asyncio.to_thread(_roles),
+    )
+    return open_memory(context.memory, means)
+
+
+async def _counter(context: PddlContext) -> Count:
+    """Return what counts the tokens of a context; where the two agents' models differ, the larger count."""
+    responders = {await resolve(who) for who in (context.solver, context.second_agent)}
+    counters = [await counter_of(responder) for responder in responders]
+    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
+
+
+@lru_cache(maxsize=1)
+def _roles() -> dict[str, Role]:
+    team = load_team(TEAM)
+    known = [team.role(name) for name in (SOLVER, SECOND)]
+    return {role.name: Role(role.specification, role.memory) for role in known}
+
+
+def _problem(given: Any) -> Problem:
+    if not given:
+        raise BadInput("problem: none is given.", HINT)
+    try:
+        return Problem.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "problem"
+        raise BadInput(f"The problem cannot be used: {where}: {first['msg']}.", HINT) from error
+
+
+def task_of(problem: Problem) -> Task:
+    """Return a problem as agents and memories are told it."""
+    seen = PddlWorld(problem).first_observation
+    text = f"{problem.goal}\n{problem.manual}\nAt the start: {seen}"
+    return Task(id=problem.name, goal=problem.goal, text=text, domain=problem.domain)
+
+
+def _check_room(task: Task, memory: TaskMemory) -> None:
+    """Refuse a window that task and memory fill already, before any model is asked."""
+    means = memory.means
+    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
+    if needed >= means.window:
+        raise BadInput(
+            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
+            "Raise `window`, or lower `memory_tokens`.",
+        )

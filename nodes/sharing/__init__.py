@@ -1,0 +1,1 @@
+"""Steps of Memory Sharing: answer, score, store, and train the retriever."""

@@ -1,0 +1,76 @@
+"""Which pools a run of Memory Sharing works on, which models answer and score, how retrievers learn."""
+
+from typing import Literal, TypeVar
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from mneme.library.agents.agent import AGENTS
+from mneme.nodes.context import RESPONDER, OwnedByTeam
+
+
+class PoolContext(OwnedByTeam):
+    """Which pools are worked on, and how their retrievers learn."""
+
+    pools: Literal["domain", "single"] = Field(
+        "domain", description="A pool for each domain, or one for all (§4.1)."
+    )
+    grader: str = Field("auto", description=f"Who grades candidates for the retriever (eq. 1). {RESPONDER}")
+    candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes for grading.")
+    labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.")
+    learning: Literal["projection", "encoder"] = Field(
+        "projection", description="What learns: a matrix on the embedder, or a whole encoder of questions."
+    )
+    seed: int = Field(0, ge=0, description="Seed of every training.")
+
+
+class ScoredContext(PoolContext):
+    """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
+
+    shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
+    threshold: int = Field(
+        70, ge=0, le=100, description="A pair is stored where its score, of 100, is above this (§3.1)."
+    )
+    answerer: str = Field("auto", description=f"Who answers the questions. {RESPONDER}")
+    scorer: str = Field("auto", description=f"Who scores the pairs. {RESPONDER}")
+
+
+class SharingContext(ScoredContext):
+    """Which agent is asked."""
+
+    agent: str = Field(
+        "sonnet",
+        description=f"Who is asked: {', '.join(AGENTS)}; or the YAML text that describes another agent.",
+    )
+
+
+class GrowthContext(ScoredContext):
+    """How a pool grows by itself (§3.3)."""
+
+    agent: str = Field("", description="The YAML text of an agent that takes part beside the shipped ones.")
+    budget: int = Field(
+        100,
+        ge=1,
+        le=100_000,
+        description="Calls to models that ask, answer and score; what a round repairs may go beyond it. The "
+        "grading of examples when the retriever trains on what is stored is not in it.",
+    )
+    asked: Literal["own", "domain"] = Field(
+        "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."
+    )
+    at_once: int = Field(8, ge=1, le=64, description="Standard answers that are worked on together.")
+    laps: int = Field(2, ge=1, le=100, description="Times that each memory may serve as a standard answer.")
+
+
+class DesignContext(OwnedByTeam):
+    """Who drafts rubrics."""
+
+    designer: str = Field("auto", description=f"Who drafts the rubric. {RESPONDER}")
+
+
+PoolRuntime = Runtime[PoolContext]
+SharingRuntime = Runtime[SharingContext]
+GrowthRuntime = Runtime[GrowthContext]
+DesignRuntime = Runtime[DesignContext]
+Pools = TypeVar("Pools", bound=PoolContext)
+Sharing = TypeVar("Sharing", bound=ScoredContext)

@@ -1,0 +1,221 @@
+"""One exchange of Memory Sharing (§3.1, §3.2): find examples, answer, score the pair, keep it if it is good.
+
+The agents that are asked one by one and those that learn from one another do the same here.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpx
+from langgraph.runtime import Runtime
+from langgraph_sdk.errors import LangGraphError
+
+from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
+from mneme.library.agents.agent import DOMAINS, Agent
+from mneme.library.agents.forms import check_form
+from mneme.models.asking.asking import Answered, Lane, ask
+from mneme.models.asking.attempts import REPAIRS
+from mneme.nodes.sharing.context import Sharing
+from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.rubrics import FrozenRubric
+from mneme.nodes.sharing.training_wake import wake_training
+from mneme.prompts.sharing.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
+from mneme.prompts.sharing.memory_sharing import answer as answer_question
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
+
+SPARE = 5
+"""Memories that are looked at beyond those shown, in case some give one answer twice."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A question to an agent, after the turns that led up to it."""
+
+    agent: Agent
+    question: str
+    leading: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """By what pairs are scored, and who does it."""
+
+    rubric: FrozenRubric
+    who: str
+    lane: Lane = "user"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a pair is worth: its points by criterion; none where it could not be scored, and why."""
+
+    points: dict[str, int]
+    rationale: str
+    faults: Sequence[str]
+    by: str
+    calls: int = 0
+
+    @property
+    def score(self) -> int | None:
+        return sum(self.points.values()) if self.points else None
+
+
+def check_question(question: object, leading: object = ()) -> None:
+    """Refuse a question that cannot be asked, whatever a client sent. Raises BadInput naming the field."""
+    if not isinstance(question, str):
+        raise BadInput(f"`question` is no text but {question!r}.", "Say what the agent is to write.")
+    turns = texts("leading", leading)
+    if not question.strip():
+        raise BadInput("The question is empty.", "Say what you want the agent to write.")
+    if len(question) > LONGEST:
+        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {LONGEST}.")
+    if len(turns) > DEEPEST:
+        raise BadInput(f"`leading` has {len(turns)} turns.", f"Give the last {DEEPEST}.")
+    for at, turn in enumerate(turns):
+        if len(turn) > LONGEST:
+            raise BadInput(f"`leading[{at}]` has {len(turn)} characters.", f"Give at most {LONGEST}.")
+
+
+def texts(field: str, given: object) -> list[str]:
+    """Return a field that is a list of texts; a text alone is no list. Raises BadInput naming it."""
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise BadInput(f"`{field}` is no list of texts.", f'Give `{field}` like ["…", "…"].')
+    return list(given)
+
+
+def domain_named(given: object) -> str:
+    """Return the domain that a client named. Raises BadInput where none is named."""
+    if not isinstance(given, str) or not given.strip():
+        raise BadInput("`domain` is missing.", f"Name one, such as {next(iter(DOMAINS))}.")
+    return given
+
+
+async def examples_for(
+    pool: MemoryPool, exchange: Exchange, shots: int, without: str = ""
+) -> tuple[int, list[Pooled]]:
+    """Return the retriever's number and the memories that it finds, the most similar first (§3.2).
+
+    No answer is shown twice, and the answer `without` not at all.
+    """
+    if shots == 0:
+        return 0, []
+    wanted = asked(exchange.question, exchange.leading)
+    number, vector = await question_vector(pool, wanted)
+    found = await pool.retrieve(wanted, shots + SPARE, vector=vector)
+    distinct = {each.pair.answer: each for each in reversed(found) if each.pair.answer != without}
+    return number, sorted(distinct.values(), key=lambda each: -(each.similarity or 0.0))[:shots]
+
+
+async def answer(
+    exchange: Exchange, examples: Sequence[Pooled], who: str, lane: Lane = "user"
+) -> tuple[Answered[str], list[Pooled]]:
+    """Answer a question after its examples; return those that were shown, fewer where not all fit."""
+    shown = list(examples)
+    while True:
+        try:
+            return await ask(answer_question, _asked(exchange, shown), who, lane=lane), shown
+        except PromptTooLong:
+            if not shown:
+                raise
+            shown.pop()
+
+
+def _asked(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
+    return Asked(
+        does=exchange.agent.does,
+        examples=[example_of(each.pair) for each in examples],
+        leading=list(exchange.leading),
+        question=exchange.question,
+        kind=exchange.agent.name,
+    )
+
+
+def example_of(pair: Pair) -> Example:
+    """Return a memory as it is shown to an agent."""
+    return Example(question=pair.prompt, answer=pair.answer, leading=pair.leading, kind=pair.agent)
+
+
+async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: Scorer) -> Scored:
+    """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
+    if len(text) > LONGEST:
+        told = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
+        return Scored({}, told, (), "")
+    form, found = await _form_of(exchange, text)
+    faults = [str(each) for each in found]
+    criteria = [Criterion(**dict(each)) for each in scorer.rubric.rubric.criteria]
+    given = Judgeable(
+        question="\n".join([*exchange.leading, exchange.question]),
+        answer=text,
+        criteria=criteria,
+        examples=list(examples),
+        faults=found,
+        form=form,
+    )
+    try:
+        answered = await ask(score_pair, given, scorer.who, lane=scorer.lane)
+    except (BadAnswer, PromptTooLong) as unusable:
+        spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
+        return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
+    points = {each.name: given for each, given in zip(criteria, answered.value.points, strict=True)}
+    return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts)
+
+
+async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
+    """Return the form that was checked and what is wrong with it; no form where it cannot be checked here."""
+    if exchange.agent.form is None:
+        return "", []
+    try:
+        found = await asyncio.to_thread(check_form, exchange.agent.form, exchange.question, text)
+    except BadInput:
+        raise
+    except MnemeError as missing:  # the library is an extra
+        return "", [Fault(where="not checked", what=str(missing))]
+    return exchange.agent.form, [Fault(**dict(fault)) for fault in found.faults]
+
+
+def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubric: int) -> Pair:
+    """Return what is kept of an exchange; `rubric` is the version that scored it."""
+    return Pair(
+        prompt=exchange.question,
+        answer=text,
+        leading=list(exchange.leading),
+        agent=exchange.agent.name,
+        domain=exchange.agent.domain,
+        score=scored.score or 0,
+        retriever=retriever,
+        rubric=rubric,
+    )
+
+
+async def keep(
+    pool: MemoryPool, pairs: Sequence[Pair], *, change: Change, once: str | None = None
+) -> list[bool]:
+    """Store pairs with what the retriever is to learn from them; return which are new.
+
+    Done again after a kill, it stores nothing twice, and opens the lessons that were missing; with the same
+    `once` it also says again that they are new.
+    """
+    are_new = await pool.add_all(pairs, change=change, once=once)
+    held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
+    await Lessons(pool).open_all(held, change=change)
+    return are_new
+
+
+async def wake(runtime: Runtime[Sharing], pool: str) -> str:
+    """Wake the retriever's training; say why where that fails: no answer is lost over what can wait."""
+    try:
+        await wake_training(runtime, pool)
+    except (httpx.HTTPError, LangGraphError, MnemeError, OSError) as error:
+        return f"Its training could not be woken, and waits for the next one: {error}"
+    return ""
+
+
+def change_of(runtime: Runtime[Sharing], exchange: Exchange, scored: Scored, model: str) -> Change:
+    """Say why a pair is stored, and where it came from."""
+    info = runtime.execution_info
+    source = Source(thread=info.thread_id or "" if info else "")
+    reason = f"Scored {scored.score} of 100 by {scored.by}: {scored.rationale}"
+    return Change(reason=reason, actor=exchange.agent.name, source=source, model=model)

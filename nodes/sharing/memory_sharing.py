@@ -1,0 +1,148 @@
+"""Memory Sharing (§3, figure 2): an agent answers after what others remember, and what is good is remembered.
+
+- retrieve: the k memories whose vectors are most like the question's, by the retriever that serves (§3.2).
+- answer: the examples, then the question; the answer streams.
+- score: by the rubric of the agent's domain, 0 to 100 (§3.1).
+- store: above the threshold the pair goes into the pool, and the retriever is woken to learn from it. It
+  trains beside: nobody waits for it.
+
+Beyond the paper, whose limitation it is, a memory holds the turns that led up to its question: on a thread
+those of the same conversation, or those that are given with the question.
+"""
+
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from mneme.nodes.sharing import exchange
+from mneme.nodes.sharing.context import SharingRuntime
+from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
+from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
+from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
+
+
+class Question(TypedDict):
+    """A question to an agent, and the turns that led up to it, oldest first; else those of the thread."""
+
+    question: str
+    leading: NotRequired[list[str]]
+
+
+class Shown(TypedDict):
+    """A memory that was shown as an example."""
+
+    key: str
+    agent: str
+    prompt: str
+    similarity: float
+
+
+class Result(TypedDict, total=False):
+    """The answer, what the pair is worth, and whether it is remembered."""
+
+    answer: str
+    score: int | None
+    points: dict[str, int]
+    rationale: str
+    faults: list[str]
+    stored: bool
+    why: str
+    key: str
+    pool: str
+    shown: list[Shown]
+    retriever: int
+    answered_by: str
+    scored_by: str
+
+
+class State(Question, Result, total=False):
+    """The question with the turns before it, the examples found, and the rubric's version that scored."""
+
+    turns: list[str]
+    examples: list[dict[str, Any]]
+    rubric: int
+
+
+Update = dict[str, Any]
+
+
+async def retrieve(state: State, runtime: SharingRuntime) -> Update:
+    """Find the memories that are most similar to the question (§3.2)."""
+    agent = agent_of(runtime.context.agent)
+    exchange.check_question(state.get("question", ""), state.get("leading") or [])
+    turns = list(state.get("leading") or [each[:LONGEST] for each in state.get("turns") or []])
+    pool = pool_of(runtime, agent.domain)
+    asked = Exchange(agent, state["question"], turns)
+    number, found = await exchange.examples_for(pool, asked, runtime.context.shots)
+    runtime.stream_writer(
+        {"step": "retrieve", "pool": pool.pool, "retriever": number, "shown": _shown(found)}
+    )
+    return {
+        "turns": turns,
+        "leading": [],
+        "examples": [each.model_dump() for each in found],
+        "pool": pool.pool,
+        "retriever": number,
+        "stored": False,
+        "score": None,
+        "key": "",
+    }
+
+
+def _shown(found: list[Pooled]) -> list[Shown]:
+    return [
+        Shown(key=each.key, agent=each.pair.agent, prompt=each.pair.prompt, similarity=each.similarity or 0.0)
+        for each in found
+    ]
+
+
+async def answer(state: State, runtime: SharingRuntime) -> Update:
+    """Answer the question after the examples."""
+    found = [Pooled.model_validate(each) for each in state["examples"]]
+    answered, shown = await exchange.answer(_asked(state, runtime), found, runtime.context.answerer)
+    return {"answer": answered.value, "answered_by": answered.responder, "shown": _shown(shown)}
+
+
+def _asked(state: State, runtime: SharingRuntime) -> Exchange:
+    return Exchange(agent_of(runtime.context.agent), state["question"], state["turns"])
+
+
+async def score(state: State, runtime: SharingRuntime) -> Update:
+    """Score the pair by the rubric of its domain (§3.1)."""
+    asked = _asked(state, runtime)
+    rubric = await rubric_of(runtime, asked.agent.domain)
+    seen = [each["pair"]["answer"] for each in state["examples"]]
+    scorer = Scorer(rubric, runtime.context.scorer)
+    found = await exchange.score(asked, state["answer"], seen, scorer)
+    runtime.stream_writer({"step": "score", "score": found.score, "why": found.rationale})
+    return {
+        "score": found.score,
+        "points": found.points,
+        "rationale": found.rationale,
+        "faults": list(found.faults),
+        "scored_by": found.by,
+        "rubric": rubric.version,
+    }
+
+
+async def store(state: State, runtime: SharingRuntime) -> Update:
+    """Remember a pair above the threshold, and wake the retriever to learn from it."""
+    asked, pool = _asked(state, runtime), pool_of(runtime, state["pool"])
+    outcome: Update = {"turns": _turns_after(state), "stored": False, "key": ""}
+    if state["score"] is None:
+        return outcome | {"why": f"Not stored: {state['rationale']}"}
+    if state["score"] <= runtime.context.threshold:
+        return outcome | {"why": f"Not stored: {state['score']} is not above {runtime.context.threshold}."}
+    scored = Scored(state["points"], state["rationale"], state["faults"], state["scored_by"])
+    pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], state["rubric"])
+    change = exchange.change_of(runtime, asked, scored, state["answered_by"])
+    (is_new,) = await exchange.keep(pool, [pair], change=change)
+    why = "Stored." if is_new else "The pool has it already."
+    unwoken = await exchange.wake(runtime, pool.pool)
+    return outcome | {"stored": is_new, "key": pair.key, "why": f"{why} {unwoken}".strip()}
+
+
+def _turns_after(state: State) -> list[str]:
+    """Return the last turns of the conversation, each as long as a later memory may hold it."""
+    turns = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
+    return [each[:LONGEST] for each in turns[-DEEPEST:]]

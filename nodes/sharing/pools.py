@@ -1,0 +1,111 @@
+"""Which pool a run of Memory Sharing works on, and which retriever asks it."""
+
+import asyncio
+from collections import OrderedDict
+from threading import Lock
+
+import numpy as np
+from langgraph.runtime import Runtime
+
+from mneme.core.errors import BadInput, LedgerMismatch
+from mneme.core.settings import read_settings
+from mneme.library.agents.agent import AGENTS, Agent, load_agent
+from mneme.library.agents.reading import read_yaml
+from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.models.retriever.opening import question_side
+from mneme.models.retriever.retriever import QuestionSide
+from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.sharing.context import Pools
+from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
+from mneme.stores.pools.memory_pool import MemoryPool
+from mneme.stores.pools.retrievers import UNTRAINED, Retrievers
+
+HELD = 4
+"""Question sides of trained retrievers that a process keeps ready."""
+
+
+def agent_of(named: str) -> Agent:
+    """Return a shipped agent, or the one that a YAML text describes; never a file of this machine.
+
+    Raises BadInput for an unknown name, and for a text that describes no agent.
+    """
+    is_text = "\n" in named.strip() or ":" in named
+    return read_yaml(named, Agent, "The agent") if is_text else load_shipped(named.strip())
+
+
+def load_shipped(name: str) -> Agent:
+    """Return a shipped agent by its name. Raises BadInput."""
+    if name not in AGENTS:
+        raise BadInput(
+            f'There is no agent "{name}".', f"Agents: {', '.join(AGENTS)}; or give an agent's YAML text."
+        )
+    return load_agent(name)
+
+
+async def rubric_of(runtime: Runtime[Pools], domain: str) -> FrozenRubric:
+    """Return what a domain's pairs are scored by: the team's own rubric, else the one that is shipped.
+
+    Raises BadInput where there is neither.
+    """
+    name = domain if runtime.context.pools == "domain" else SINGLE_POOL
+    return await rubrics_of(ledger_of(runtime), team_of(runtime)).latest(name)
+
+
+def pool_of(runtime: Runtime[Pools], domain: str) -> MemoryPool:
+    """Return the pool of a domain, or the one pool of all, as the context has it."""
+    return pool_named(runtime, domain if runtime.context.pools == "domain" else SINGLE_POOL)
+
+
+def pool_named(runtime: Runtime[Pools], name: str) -> MemoryPool:
+    """Return a pool of the run's team."""
+    return MemoryPool(ledger_of(runtime), team_of(runtime), name)
+
+
+async def retrievers_of(pool: MemoryPool) -> Retrievers:
+    """Return a pool's retrievers; their files are in the home folder."""
+    return Retrievers(pool, (await read_settings()).home / "retrievers")
+
+
+async def question_vector(pool: MemoryPool, question: str) -> tuple[int, list[float] | None]:
+    """Return the number of the retriever that serves a pool, and the vector that it makes of a question.
+
+    Where the embedder is absent no retriever serves, and there is no vector. Raises StorageFailure where the
+    retriever's file is missing or damaged; the hint names the command that helps.
+    """
+    embedded = await pool.ledger.vector_of(question)
+    if embedded is None:
+        return UNTRAINED, None
+    retrievers = await retrievers_of(pool)
+    number = await retrievers.serving()
+    if number == UNTRAINED:
+        return number, list(embedded)
+    side = await opened(pool, retrievers, number)
+    given = np.array([embedded], dtype=np.float32)
+    found = await asyncio.to_thread(side.vectors, [question], given)
+    return number, [float(each) for each in found[0]]
+
+
+async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QuestionSide:
+    """Return the question side of a trained version, read once and kept while it is in use."""
+    version, info = await retrievers.get(number), await pool.ledger.info()
+    if version.embedder != info.embedder:
+        raise LedgerMismatch(
+            f"Retriever {number} of the pool {pool.pool} was trained on {version.embedder}, and the ledger "
+            f"is embedded by {info.embedder}.",
+            "`mneme share retriever rollback --to 0` returns to the untrained embedder; then train anew.",
+        )
+    with _holding:
+        if version.weights in _held:
+            _held.move_to_end(version.weights)
+            return _held[version.weights]
+    weights = await retrievers.weights(number)
+    side = await asyncio.to_thread(question_side, version.learning, info.embedder, info.dimension, weights)
+    with _holding:
+        _held[version.weights] = side
+        while len(_held) > HELD:
+            _held.popitem(last=False)
+    return side
+
+
+_held: OrderedDict[str, QuestionSide] = OrderedDict()
+_holding = Lock()

@@ -1,0 +1,260 @@
+"""Memory training (§3.2): what was stored lately teaches the retriever, while the last version serves.
+
+- grade: BM25 names candidates for each new memory; the grader says how far each, shown as the example, leads
+  to an answer that contradicts the memory's (eq. 1): the probability of its yes where its server tells
+  log-probabilities, else a grade. The lowest are positive, the highest negative.
+- train: from the version that serves onwards, on the graded memories (eq. 2) but those held out.
+- keep: a version that retrieves worse for the held-out memories is kept out, with the reason; another serves
+  from one write on.
+
+Nothing is indexed anew: only the question's side learns (models/retriever/retriever.py).
+
+Deviations from the paper: a training takes all memories that wait, not one alone, since by one nothing can be
+judged; and the latest lessons are repeated with the new ones, or these would push them out.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from langgraph.managed import RemainingSteps
+from langgraph.types import Send
+from typing_extensions import TypedDict
+
+from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
+from mneme.models.asking.asking import ask
+from mneme.models.asking.probability import ask_probability
+from mneme.models.retriever.opening import question_side
+from mneme.models.retriever.retriever import QuestionSide, device, load
+from mneme.nodes.sharing.context import PoolContext, PoolRuntime
+from mneme.nodes.sharing.exchange import example_of
+from mneme.nodes.sharing.pools import opened, pool_named, retrievers_of
+from mneme.nodes.sharing.retriever_judging import Material, better, judge, material_of
+from mneme.prompts.sharing.contradiction import contradicts
+from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
+from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import Graded, Lesson, Lessons, labelled
+from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
+
+AT_ONCE = 32
+"""Memories that one training grades anew; while more wait, another follows."""
+LAP = 5
+"""Steps from one training's beginning to the end of the graph."""
+REPLAYED = 256
+"""Latest lessons that a training goes through; so its time does not grow with the pool."""
+ENOUGH = 8
+"""Held-out memories below which no version can be judged."""
+
+
+class Wanted(TypedDict):
+    """Whose retriever learns."""
+
+    pool: str
+
+
+class Result(TypedDict, total=False):
+    """What became of the last training: the version that was made last, if any, and why it serves or not."""
+
+    retriever: dict[str, Any] | None
+    why: str
+
+
+class State(Wanted, Result, total=False):
+    """The memories that wait, how many were graded before, the version to be kept, and what still waits."""
+
+    lessons: list[dict[str, Any]]
+    left_over: int
+    fresh: dict[str, Any] | None
+    still: int
+    remaining_steps: RemainingSteps
+
+
+class Waiting(TypedDict):
+    """One memory to be graded."""
+
+    pool: str
+    lesson: dict[str, Any]
+
+
+Update = dict[str, Any]
+
+
+async def begin(state: State) -> Update:
+    """Forget the result of an earlier run on this thread."""
+    if not state.get("pool", "").strip():
+        raise BadInput("Which pool?", "Give the pool whose retriever is to learn.")
+    return {"retriever": None, "why": "No memory is new."}
+
+
+async def gather(state: State, runtime: PoolRuntime) -> Update:
+    """Take the memories that wait longest, and see what a killed training left graded."""
+    lessons = Lessons(pool_named(runtime, state["pool"]))
+    waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.graded(REPLAYED)
+    return {"lessons": [each.model_dump() for each in waiting], "left_over": len(left_over)}
+
+
+def each_lesson(state: State) -> list[Send] | str:
+    """Grade the memories by themselves, at the same time."""
+    if state["lessons"]:
+        return [Send("grade", Waiting(pool=state["pool"], lesson=each)) for each in state["lessons"]]
+    return "train" if state["left_over"] else "__end__"
+
+
+async def grade(state: Waiting, runtime: PoolRuntime) -> None:
+    """Grade the candidates of one memory (eq. 1) and label them."""
+    pool, lesson = pool_named(runtime, state["pool"]), Lesson.model_validate(state["lesson"])
+    who = runtime.context.grader
+    try:
+        memory = await pool.get(lesson.key)
+    except NotFound:  # it was removed while it waited
+        closed = lesson.model_copy(update={"status": "skipped"})
+    else:
+        found = await pool.candidates(memory, runtime.context.candidates)
+        grades = await asyncio.gather(*(_graded(memory, each, who) for each in found))
+        told = [grade for grade, _ in grades if isinstance(grade, Graded)]
+        failed = [grade for grade, _ in grades if isinstance(grade, str)]
+        who = grades[0][1] if grades else who
+        closed = labelled(lesson.model_copy(update={"ungraded": failed}), told, runtime.context.labels)
+    why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
+    await Lessons(pool).close(closed, change=why)
+
+
+async def _graded(memory: Pooled, candidate: Pooled, who: str) -> tuple[Graded | str, str]:
+    """Return how far a candidate leads away, and who says so; or why nobody can say it."""
+    given = _comparison(memory, candidate)
+    try:
+        weighed = await ask_probability(contradicts, given, who, lane="background")
+        if weighed is not None:
+            return Graded(key=candidate.key, contradiction=weighed.probability), weighed.responder
+        answered = await ask(grade_contradiction, given, who, lane="background")
+    except (BadAnswer, PromptTooLong) as failure:  # one example too long, or one bad reply, spoils no lesson
+        return f"{candidate.key}: {failure}", who
+    return Graded(key=candidate.key, contradiction=answered.value.percent / 100), answered.responder
+
+
+def _comparison(memory: Pooled, candidate: Pooled) -> Comparison:
+    """Show the candidate and ask the question as when an agent answers."""
+    pair = memory.pair
+    return Comparison(
+        example=example_of(candidate.pair), leading=pair.leading, question=pair.prompt, answer=pair.answer
+    )
+
+
+async def train(state: State, runtime: PoolRuntime) -> Update:
+    """Learn from the graded memories; judge the new version and the one that serves by those held out."""
+    pool = pool_named(runtime, state["pool"])
+    retrievers = await retrievers_of(pool)
+    new = [each.key for each in await Lessons(pool).graded(REPLAYED)]
+    if not new:
+        return _nothing(state, "No new memory has candidates that can be told apart.")
+    material = await _material(pool, retrievers, new)
+    if len(material.held_out) < ENOUGH:
+        return _nothing(
+            state, f"{len(material.held_out)} held-out memories cannot judge a version; {ENOUGH} can."
+        )
+    if not material.trained_on:
+        return _nothing(state, "All graded memories are held out; the next ones will not be.")
+    return {"fresh": (await _trained(pool, retrievers, material, new, runtime.context)).model_dump()}
+
+
+def _nothing(state: State, why: str) -> Update:
+    """Say why no version was made, unless this run has one to tell of."""
+    return {"fresh": None} | ({} if state.get("retriever") else {"why": why})
+
+
+async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[str]) -> Material:
+    """Take what is new, and of what earlier versions learned the latest."""
+    lessons, latest = Lessons(pool), await retrievers.latest(REPLAYED)
+    learned = chain.from_iterable(reversed(each.memories) for each in reversed(latest))
+    keys = list(dict.fromkeys([*reversed(new), *learned]))[:REPLAYED]
+    return await material_of(pool, await lessons.of(keys), await lessons.vectors(keys))
+
+
+async def _trained(
+    pool: MemoryPool, retrievers: Retrievers, material: Material, new: Sequence[str], context: PoolContext
+) -> Retriever:
+    parent = await retrievers.serving()
+    before = await _serving(pool, retrievers, parent)
+    old = await judge(before, material, pool)
+    side = await _beginning(pool, retrievers, parent, context)
+    losses, seconds = await asyncio.to_thread(_learn, side, material, context.seed)
+    fresh = await judge(side, material, pool)
+    kept, reason = better(fresh, old)
+    weights = side.weights()
+    name = await asyncio.to_thread(retrievers.store if kept else retrievers.name_of, weights)
+    return Retriever(
+        number=await retrievers.count() + 1,
+        parent=parent,
+        learning=context.learning,
+        weights=name,
+        embedder=(await pool.ledger.info()).embedder,
+        memories=list(new),
+        positives=material.count(1),
+        negatives=material.count(0),
+        losses=losses,
+        before=old.figures,
+        after=fresh.figures,
+        kept=kept,
+        reason=reason,
+        seconds=seconds,
+        device=device(),
+        seed=context.seed,
+    )
+
+
+async def _serving(pool: MemoryPool, retrievers: Retrievers, number: int) -> QuestionSide:
+    """Return the question side that serves."""
+    if number != UNTRAINED:
+        return await opened(pool, retrievers, number)
+    info = await pool.ledger.info()
+    return await asyncio.to_thread(question_side, "projection", info.embedder, info.dimension)
+
+
+async def _beginning(
+    pool: MemoryPool, retrievers: Retrievers, parent: int, context: PoolContext
+) -> QuestionSide:
+    """Return a question side of its own to be trained: what serves goes on serving as it is."""
+    info, onwards = await pool.ledger.info(), None
+    if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
+        onwards = await retrievers.weights(parent)
+    return await asyncio.to_thread(question_side, context.learning, info.embedder, info.dimension, onwards)
+
+
+def _learn(side: QuestionSide, material: Material, seed: int) -> tuple[list[float], float]:
+    """Train; return the losses and the seconds, without those that loading PyTorch takes."""
+    load()
+    began = time.perf_counter()
+    losses = side.train(material.examples(material.trained_on), seed)
+    return losses, time.perf_counter() - began
+
+
+async def keep(state: State, runtime: PoolRuntime) -> Update:
+    """Log the version, let it serve where it retrieves no worse than the one before; see what still waits."""
+    pool, told = pool_named(runtime, state["pool"]), state.get("fresh")
+    outcome = await _kept(told, pool) if told else {}
+    return outcome | {"fresh": None, "still": await Lessons(pool).count_waiting()}
+
+
+def more(state: State) -> str:
+    """Go on while memories wait: a pool that grew at once is learned from to its end."""
+    return "gather" if state["still"] and state["remaining_steps"] > LAP else "__end__"
+
+
+async def _kept(fresh: dict[str, Any], pool: MemoryPool) -> Update:
+    retriever = Retriever.model_validate(fresh)
+    retrievers = await retrievers_of(pool)
+    change = Change(reason=retriever.reason, actor="training")
+    if await retrievers.serving() not in {retriever.parent, retriever.number}:
+        return {"why": f"Another training was first: {retriever.parent} serves no more."}
+    try:
+        await retrievers.record(retriever, change=change)
+        if retriever.kept and await retrievers.serving() != retriever.number:
+            await retrievers.serve(retriever.number, instead_of=retriever.parent, change=change)
+    except Conflict as other:  # what it was to learn stays graded, for the next training
+        return {"why": f"Another training was first: {other}"}
+    await Lessons(pool).mark_learned(retriever.memories, change=change)
+    await retrievers.prune()
+    return {"retriever": fresh, "why": retriever.reason}

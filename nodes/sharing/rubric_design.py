@@ -1,0 +1,210 @@
+"""Rubric design (§3.1): a model drafts what pairs are scored by, a person reviews it, it is frozen.
+
+The review waits in the checkpoint, however long. From the moment that a rubric is frozen new pairs are scored
+by it; the pairs that were scored before keep their scores, and the number of the rubric that gave them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired
+from uuid import uuid4
+
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import TypedDict
+
+from mneme.core.errors import BadInput
+from mneme.library.agents.agent import DOMAINS, agents_of
+from mneme.library.agents.rubric import SINGLE_POOL, Rubric
+from mneme.models.asking.asking import ask
+from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.sharing.context import DesignRuntime
+from mneme.nodes.sharing.exchange import domain_named, texts
+from mneme.nodes.sharing.rubrics import rubrics_of
+from mneme.prompts.sharing.memory_sharing import Domain, draft_rubric
+from mneme.stores.ledger.records import Change
+
+DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
+
+
+class Wanted(TypedDict):
+    """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
+
+    domain: str
+    tasks: NotRequired[list[str]]
+    wishes: NotRequired[str]
+
+
+class Result(TypedDict, total=False):
+    """The rubric, and its version where it was frozen; 0: it was rejected."""
+
+    rubric: dict[str, Any]
+    version: int
+    drafted_by: str
+
+
+class State(Wanted, Result, total=False):
+    """The design, and the person's word on its draft."""
+
+    design: str
+    review: dict[str, Any]
+
+
+class Points(BaseModel):
+    """One criterion in a person's words."""
+
+    name: str = Field(description="At most 80 characters.")
+    points: int = Field(description="The most that it can earn; all together sum to 100.")
+    looks_at: str = Field(description="What earns the points.")
+
+
+class Args(BaseModel):
+    """The arguments of the one action that a person reviews."""
+
+    criteria: list[Points]
+
+
+class EditedAction(BaseModel):
+    name: str = "freeze_rubric"
+    args: Args
+
+
+class Reviewed(BaseModel):
+    """One decision in the words of agent-chat-ui."""
+
+    type: Literal["approve", "edit", "reject"]
+    edited_action: EditedAction | None = None
+    message: str = ""
+
+
+class Review(BaseModel):
+    """A person's word on a drafted rubric: plainly, or as agent-chat-ui sends it (`decisions`)."""
+
+    decision: Literal["approve", "edit", "redraft", "reject"] | None = None
+    criteria: list[Points] = Field([], description="For edit: the rubric as it shall be.")
+    wishes: str = Field("", description="For redraft: what the next draft shall do.")
+    reason: str = Field("", description="Why; kept with the version.")
+    by: str = Field("a person", description="Who reviews.")
+    decisions: list[Reviewed] = []
+
+
+Update = dict[str, Any]
+
+
+async def draft(state: State, runtime: DesignRuntime) -> Update:
+    """Let a model draft the criteria with their points."""
+    domain, wishes = domain_named(state.get("domain")), state.get("wishes") or ""
+    if not isinstance(wishes, str):
+        raise BadInput("`wishes` is no text.", "Say in words what the rubric shall look at.")
+    given = Domain(domain=domain, tasks=_tasks(state), wishes=wishes)
+    answered = await ask(draft_rubric, given, runtime.context.designer)
+    rubric = rubric_from(state["domain"], answered.value.criteria)
+    runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})
+    return {
+        "design": uuid4().hex,
+        "rubric": rubric.model_dump(mode="json"),
+        "drafted_by": answered.responder,
+        "version": 0,
+        "review": {},
+    }
+
+
+def _tasks(state: State) -> list[str]:
+    """Say what the domain's agents write. Raises BadInput for a domain of which nothing is known."""
+    if given := state.get("tasks"):
+        return texts("tasks", given)
+    domain = state["domain"]
+    if domain in DOMAINS:
+        return [each.does for each in agents_of(domain)]
+    if domain == SINGLE_POOL:
+        return [each.does for name in DOMAINS for each in agents_of(name)]
+    raise BadInput(f"Nothing is known of the domain {domain}.", "Say with `tasks` what its agents write.")
+
+
+def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
+    """Return criteria as a rubric. Raises BadInput naming what is wrong, such as a sum that is not 100."""
+    try:
+        title = DOMAINS.get(domain, domain.replace("_", " ").capitalize())
+        plain = [each.model_dump() for each in criteria]
+        return Rubric.model_validate({"name": domain, "title": title, "criteria": plain})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the rubric"
+        told = first["msg"].removeprefix("Value error, ")
+        raise BadInput(f"{where}: {told}.", "The points of all criteria sum to 100.") from error
+
+
+async def review(state: State, runtime: DesignRuntime) -> Update:
+    """Wait for a person's word; what cannot be used is asked again, with the reason."""
+    wrong = ""
+    while True:
+        said = interrupt(_question(state, wrong), response_schema=Review)
+        try:
+            found = plainly(said, state["domain"])
+        except BadInput as unusable:
+            wrong = f"{unusable} {unusable.hint}"
+        else:
+            wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
+            return {"review": found.model_dump(), "wishes": wishes}
+
+
+def _question(state: State, wrong: str) -> dict[str, Any]:
+    """Ask so that Studio, the command line and agent-chat-ui can each show it."""
+    rubric = Rubric.model_validate(state["rubric"])
+    criteria = state["rubric"]["criteria"]
+    about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
+    return {
+        "rubric": state["rubric"],
+        "wrong": wrong,
+        "action_requests": [{"name": "freeze_rubric", "args": {"criteria": criteria}, "description": about}],
+        "review_configs": [
+            {
+                "action_name": "freeze_rubric",
+                "allowed_decisions": ["approve", "edit", "reject"],
+                "args_schema": Args.model_json_schema(),
+            }
+        ],
+    }
+
+
+def plainly(said: object, domain: str) -> Review:
+    """Read a person's word. Raises BadInput for one that decides nothing, or for a rubric that is none."""
+    try:
+        given = Review.model_validate(said)
+    except ValidationError as error:
+        raise BadInput(f"This decides nothing: {error}", DECISIONS) from error
+    whole = _reviewed(given) if given.decisions else given
+    if whole.decision is None:
+        raise BadInput("This decides nothing.", DECISIONS)
+    if whole.decision == "edit":
+        rubric_from(domain, whole.criteria)
+    if whole.decision == "redraft" and not whole.wishes.strip():
+        raise BadInput("The same draft would come again.", "Say with `wishes` what shall be otherwise.")
+    return whole
+
+
+def _reviewed(given: Review) -> Review:
+    told = given.decisions[0]
+    criteria = told.edited_action.args.criteria if told.edited_action else []
+    return Review(decision=told.type, criteria=criteria, reason=told.message, by=given.by)
+
+
+def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
+    """Freeze what was approved or edited; draft anew where that is wished; a rejected draft is no version."""
+    decision = state["review"]["decision"]
+    if decision == "redraft":
+        return "draft"
+    return "__end__" if decision == "reject" else "freeze"
+
+
+async def freeze(state: State, runtime: DesignRuntime) -> Update:
+    """Add the rubric as a version, once."""
+    said = Review.model_validate(state["review"])
+    rubric = Rubric.model_validate(state["rubric"])
+    if said.decision == "edit":
+        rubric = rubric_from(state["domain"], said.criteria)
+    reason = said.reason or f"{said.decision} after review"
+    change = Change(reason=reason, actor=said.by, model=state["drafted_by"])
+    rubrics = rubrics_of(ledger_of(runtime), team_of(runtime))
+    frozen = await rubrics.freeze(rubric.name, rubric, change=change, once=state["design"])
+    runtime.stream_writer({"step": "freeze", "rubric": rubric.name, "version": frozen.version})
+    return {"rubric": rubric.model_dump(mode="json"), "version": frozen.version}

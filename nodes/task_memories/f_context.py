@@ -1,0 +1,50 @@
+"""f_context (§3, algorithm 1): the task, the agent's own memory, then as many recent turns as fit.
+
+Deviation: the algorithm lets task and memory alone exceed the limit, and goes on with a negative rest. Here
+that is an error, since the model's server would cut such a prompt silently.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mneme.core.errors import PromptTooLong
+
+Count = Callable[[str], int]
+"""The tokens of a text, by the tokenizer of the model that is to read it."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What an agent is shown: C_{n,m} of equation 1. `first` is the place of the oldest turn shown."""
+
+    task: str
+    memory: str
+    turns: list[str]
+    first: int
+    tokens: int
+
+    def __str__(self) -> str:
+        memory = [f"Your memory:\n{self.memory}"] if self.memory else []
+        turns = ["Recent turns:\n" + "\n\n".join(self.turns)] if self.turns else []
+        return "\n\n".join([f"Task:\n{self.task}", *memory, *turns])
+
+
+def f_context(task: str, memory: str, turns: Sequence[str], max_tokens: int, count: Count) -> Window:
+    """Return task and memory, and the newest turns that fit into what they leave, in their order.
+
+    Raises `PromptTooLong` where task and memory alone do not fit.
+    """
+    pinned = count(task) + count(memory)
+    if pinned > max_tokens:
+        raise PromptTooLong(
+            f"Task and memory need {pinned} tokens; the context has {max_tokens}.",
+            "Raise context_tokens, lower memory_tokens, or shorten the task.",
+        )
+    first, used = len(turns), pinned
+    for turn in reversed(turns):
+        used += (size := count(turn))
+        if used > max_tokens:
+            used -= size
+            break
+        first -= 1
+    return Window(task, memory, list(turns[first:]), first, used)

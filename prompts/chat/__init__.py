@@ -1,0 +1,1 @@
+"""Questions of the chatbot and its memory agent."""

@@ -1,0 +1,136 @@
+"""The last question of a discussion: the document, in the team's own fields (§5: PIPELINE_OVERVIEW.json)."""
+
+import json
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
+from mneme.prompts.discussion.memory_template import Slots
+from mneme.prompts.prompt import Prompt
+
+LOWEST, HIGHEST = 1, 10
+
+
+UNSAID = "not discussed"
+
+
+Texts = dict[str, str]
+
+ITEM = re.compile(
+    r"^[\s\"\-*•]*(?:[A-Z]\w+: )?([^\W_a-z][\w /&'-]{2,60}?) \([^()]{1,80}\) because ", re.MULTILINE
+)
+"""The name of an item in the form in which agents are asked to say it."""
+
+
+class Outline(BaseModel):
+    """What a document consists of: each part's name with what it is for."""
+
+    fields: Texts = {}
+    item: str
+    item_fields: Texts
+    least: int = Field(1, description="How many items there must be.")
+    ratings: Texts = {}
+    report: Texts = {}
+
+    def __str__(self) -> str:
+        return self.model_dump_json(indent=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        return json.loads(value) if isinstance(value, str) else value
+
+
+class Documenting(Speaking):
+    """What the writer of the document is shown."""
+
+    outline: Outline
+    ended: str = Field("consensus", description="Whether all accepted, or the turns ran out.")
+
+
+class Written(BaseModel):
+    """A document: prose first, then its fields, its items and its ratings."""
+
+    report: Slots
+    fields: Slots
+    items: list[Slots]
+    ratings: Slots
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Return the parts as plain JSON."""
+        return self.model_dump(by_alias=True)
+
+
+write_document = Prompt(
+    name="write_document",
+    given=Documenting,
+    answer=Written,
+    system=f"""You write the document on which a team of experts has agreed, from your memory and the turns
+that are shown. Put in every item that was agreed, with its choice and what was said of it; add nothing that
+nobody said; where something was not discussed, say so. Rate as the ratings say, from 1 to 10. {DATA}
+Reply with one JSON object with report, fields, items and ratings, e.g. {{"report": {{"summary": "…"}},
+"fields": {{"Platform": "AWS"}}, "items": [{{"name": "Object storage (Amazon S3)", "pros": "durable",
+"cons": "egress costs", "design": "three zones", "details": "partitioned by date"}}],
+"ratings": {{"Implementation difficulties": 6}}}}""",
+    user=f"""You are the $role: $duties
+
+{CONTEXT}
+
+How the discussion ended: $ended
+
+What the document consists of (each item has a name beside its fields):
+$outline""",
+)
+
+
+@write_document.check
+def is_whole(given: Documenting, answer: Written) -> None:
+    """Refuse items without a name, two of one name, ratings beyond 1 to 10, and fewer items than were agreed.
+
+    Where the context shows fewer than a document must have, what it shows is the answer.
+    Half of what is shown is enough, since the team may have dropped the rest.
+    """
+    parts = answer.parts
+    names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
+    shown = {hit.lower() for text in [given.memory, *given.turns] for hit in ITEM.findall(text)}
+    if 2 * len(names) < min(given.outline.least, len(shown)) or not all(names):
+        raise ValueError(
+            f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
+        )
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{twice[0]} is there twice: join them.")
+    for name, rating in parts["ratings"].items():
+        if not LOWEST <= rating <= HIGHEST:
+            raise ValueError(f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}.")
+    if empty := [name for name, text in parts["fields"].items() if not str(text).strip()]:
+        raise ValueError(f"The field {empty[0]} is empty.")
+
+
+def write_document_as(outline: Outline) -> Prompt[Documenting, Written]:
+    """Return the question whose answer has exactly the parts of this outline."""
+    return _as(outline.model_dump_json())
+
+
+@lru_cache(maxsize=64)
+def _as(outline: str) -> Prompt[Documenting, Written]:
+    given: dict[str, Any] = json.loads(outline)
+    fields: dict[str, Any] = {
+        "report": (_texts("Report", given["report"], str), ...),
+        "fields": (_texts("Fields", given["fields"], str), ...),
+        "items": (list[_texts("Item", {"name": "", **given["item_fields"]}, str)], ...),  # type: ignore[misc]
+        "ratings": (_texts("Ratings", given["ratings"], int), ...),
+    }
+    return replace(write_document, answer=create_model("Written", __base__=Written, **fields))
+
+
+def _texts(name: str, parts: Texts, kind: type) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        f"part_{number}": (kind, Field(alias=each, description=purpose))
+        for number, (each, purpose) in enumerate(parts.items())
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)

@@ -1,0 +1,157 @@
+"""Structured memory templates (§3): named slots, nested, each with what it is for; and memories that fit one.
+
+A slot's form in a template says what it holds: a text (`"What I hold now"`), a list of texts
+(`["One risk each"]`), or further slots (an object). A memory has the same slots, with their contents.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model, model_validator
+
+SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
+"""How a slot may be called."""
+
+
+LONGEST_ENTRY = 700
+
+
+MOST_ENTRIES = 40
+
+
+DEEPEST = 4
+
+
+FOREIGN = 3
+"""What a character beyond ASCII weighs: it may take a token by itself, where others take a third of one."""
+
+
+class Slots(RootModel[dict[str, JsonValue]]):
+    """A template, or a memory that follows one; its text, as a model is shown it, reads back as the same."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        return json.loads(value) if isinstance(value, str) else value
+
+    def __str__(self) -> str:
+        return json.dumps(self.root, indent=1, ensure_ascii=False)
+
+
+def wrong_in(template: object, place: str = "memory") -> str:
+    """Return what is wrong with a template, with the place; nothing where it can be used."""
+    if not isinstance(template, Mapping):
+        return f"{place} is {_kind(template)}, not an object of slots."
+    if not template:
+        return f"{place} has no slots."
+    if place.count(".") >= DEEPEST:
+        return f"{place} is nested more than {DEEPEST} levels deep."
+    for name, slot in template.items():
+        if not (isinstance(name, str) and SLOT.match(name)):
+            return f"{place}.{name} is no name of a slot: use small letters, digits and underscores."
+        if wrong := _wrong_in_slot(slot, f"{place}.{name}"):
+            return wrong
+    return ""
+
+
+def _wrong_in_slot(slot: object, place: str) -> str:
+    if isinstance(slot, Mapping):
+        return wrong_in(slot, place)
+    described = slot[0] if isinstance(slot, list) and len(slot) == 1 else slot
+    if isinstance(described, str) and described.strip():
+        return ""
+    return f"{place} is {_kind(slot)}: say in words what it holds, or in a list of one such text."
+
+
+def _kind(value: object) -> str:
+    kinds = {str: "a text", list: "a list", bool: "a truth value", int: "a number", float: "a number"}
+    return "nothing" if value is None else kinds.get(type(value), "no text")
+
+
+def empty(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return M_{n,0}: every slot of the template, with nothing in it."""
+    return {name: _empty(slot) for name, slot in template.items()}
+
+
+def _empty(slot: Any) -> Any:
+    if isinstance(slot, Mapping):
+        return empty(slot)
+    return [] if isinstance(slot, list) else ""
+
+
+def entries(memory: Mapping[str, Any]) -> list[str]:
+    """Return every text that a memory holds, in the order of its slots."""
+    return [entry for value in memory.values() for entry in _entries(value) if entry]
+
+
+def _entries(value: Any) -> Sequence[str]:
+    if isinstance(value, Mapping):
+        return entries(value)
+    return value if isinstance(value, list) else [str(value)]
+
+
+def size(memory: Mapping[str, Any]) -> int:
+    """Return how large a memory is as it is shown, in characters; those beyond ASCII count threefold."""
+    shown = str(Slots(dict(memory)))
+    plain = len(shown.encode("ascii", "ignore"))
+    return plain + FOREIGN * (len(shown) - plain)
+
+
+def departure(template: Mapping[str, Any], memory: object, place: str = "memory") -> str:
+    """Return where a memory leaves its template: a slot lost or invented, or filled in another form."""
+    if not isinstance(memory, Mapping):
+        return f"{place} must be an object of slots."
+    lost, invented = [n for n in template if n not in memory], [n for n in memory if n not in template]
+    if lost:
+        return f"The slot {place}.{lost[0]} is missing: keep every slot, an empty one too."
+    if invented:
+        return f"There is no slot {place}.{invented[0]}: invent none; there are {', '.join(template)}."
+    found = (_departure(slot, memory[name], f"{place}.{name}") for name, slot in template.items())
+    return next(filter(None, found), "")
+
+
+def _departure(slot: Any, value: Any, place: str) -> str:
+    if isinstance(slot, Mapping):
+        return departure(slot, value, place)
+    if not isinstance(slot, list):
+        return _unfit(value, place)
+    if not isinstance(value, list):
+        return f"{place} must be a list of texts."
+    if len(value) > MOST_ENTRIES:
+        return f"{place} has {len(value)} entries; {MOST_ENTRIES} are the most: join some."
+    return next(filter(None, (_unfit(each, place) for each in value)), "")
+
+
+def _unfit(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        return f"{place} must hold text."
+    if len(value) > LONGEST_ENTRY:
+        return f"A text in {place} has {len(value)} characters; {LONGEST_ENTRY} are the most: shorten it."
+    return ""
+
+
+def typed(template: Mapping[str, Any]) -> type[BaseModel]:
+    """Return the type of the memories that follow a template, so that a model is held to its slots."""
+    return _typed(json.dumps(template))
+
+
+@lru_cache(maxsize=256)
+def _typed(template: str) -> type[BaseModel]:
+    return _model(json.loads(template), "Memory")
+
+
+def _model(template: Mapping[str, Any], name: str) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        f"slot_{number}": (_type(slot, each), Field(alias=each))
+        for number, (each, slot) in enumerate(template.items())
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _type(slot: Any, name: str) -> Any:
+    if isinstance(slot, Mapping):
+        return _model(slot, f"Slots_{name}")
+    return list[str] if isinstance(slot, list) else str

@@ -1,0 +1,105 @@
+"""Make a memory template from a role and a task: the paper's named limit (§6), lifted.
+
+What is made is a draft: a person reviews it before a team uses it.
+"""
+
+import re
+import unicodedata
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.discussion.intrinsic_memory import DATA
+from mneme.prompts.discussion.memory_template import Slots, wrong_in
+from mneme.prompts.prompt import Prompt
+
+LEAST, MOST = 3, 12
+
+
+SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
+
+
+ACCENTS = dict.fromkeys(range(0x300, 0x370))
+"""Marks that a letter is decomposed into."""
+
+
+class Place(BaseModel):
+    """A role in a team that is to discuss a task."""
+
+    role: str
+    duties: str
+    task: str
+    item: str = "Component"
+    fields: str = ""
+
+
+class Slot(BaseModel):
+    """One slot of a template."""
+
+    purpose: str = Field(description="What the slot is to hold, in words.")
+    many: bool = Field(description="Whether it holds a list; else one text.")
+    group: str = Field("", description="The slot that it stands in; empty: at the top.")
+    name: str = Field(description="Small letters, digits and underscores.")
+
+
+class Draft(BaseModel):
+    """A template to be reviewed."""
+
+    reason: str = Field(description="What this role must not forget in this task.")
+    slots: list[Slot]
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """Return the template as nested JSON."""
+        nested: dict[str, Any] = {}
+        for slot in self.slots:
+            within = nested.setdefault(slot.group, {}) if slot.group else nested
+            within[slot.name] = [slot.purpose] if slot.many else slot.purpose
+        return nested
+
+
+make_template = Prompt(
+    name="make_template",
+    given=Place,
+    answer=Draft,
+    system=f"""You design the structured memory of one agent in a team that discusses a task. List the slots
+that keep what this role must not forget: its knowledge, its position, what it proposed and why, what was
+agreed, what is open, and what is particular to this role in this task. From {LEAST} to {MOST} slots; a slot
+may stand in a group. {DATA}
+Reply with one JSON object, e.g. {{"reason": "Costs decide here.", "slots": [{{"purpose": "What I stand for
+now", "many": false, "group": "", "name": "position"}}, {{"purpose": "Each cost that was named", "many": true,
+"group": "costs", "name": "named"}}]}}""",
+    user="""Role: $role
+Duties: $duties
+
+Task:
+$task
+
+The team produces items called $item, of each of which it says: $fields""",
+)
+
+
+def named_after(title: str) -> str:
+    """Return a name in plain small letters, with accents taken off letters rather than letters left out."""
+    return "_".join(_plain(title))
+
+
+def _plain(text: str) -> list[str]:
+    spelt = text.casefold().translate(SPELT)
+    return re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", spelt).translate(ACCENTS))
+
+
+@make_template.check
+def can_be_used(given: Place, answer: Draft) -> None:
+    """Refuse names that are no names, slots that are there twice, and too few or too many of them."""
+    if not LEAST <= len(answer.slots) <= MOST:
+        raise ValueError(f"There are {len(answer.slots)} slots; give {LEAST} to {MOST}.")
+    groups = {slot.group for slot in answer.slots if slot.group}
+    paths = [(slot.group, slot.name) for slot in answer.slots]
+    twice = [
+        name for group, name in paths if paths.count((group, name)) > 1 or (not group and name in groups)
+    ]
+    if twice:
+        raise ValueError(f"The slot {twice[0]} is there twice.")
+    if wrong := wrong_in(Slots(answer.template).root):
+        raise ValueError(wrong)

@@ -1,0 +1,287 @@
+"""What a team in a household knows, as its questions are given it: places, things, needs, options.
+
+Everything here is data in words for a language model and in fields for the rules. Distances follow from
+the known layout (rooms, doors, positions), by the world's published walking rules; they are estimates, in
+steps of one metre.
+"""
+
+import math
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+Kind = Literal["goexplore", "gocheck", "gograb", "goput", "send_message", "wait"]
+Plan = tuple[tuple[int, int, float, float], ...]
+"""The doors, each as two rooms and a position."""
+Corner = tuple[int, float, float]
+"""A room's id, and a position in it in metres (x, z)."""
+
+CLOSE = 1.3
+"""Metres of the way that need not be walked: a walk to a thing ends at this distance."""
+NEARLY = 0.2
+"""Metres beyond that from which one can act without walking."""
+WINDING = 1.05
+"""Walked metres per straight metre."""
+
+STANDS: dict[str, str] = {
+    "coffeetable": "livingroom",
+    "sofa": "livingroom",
+    "tvstand": "livingroom",
+    "bookshelf": "livingroom",
+    "bed": "bedroom",
+    "nightstand": "bedroom",
+    "desk": "bedroom",
+    "cabinet": "bedroom",
+    "bathroomcabinet": "bathroom",
+    "bathroomcounter": "bathroom",
+}
+"""The room in which a piece of furniture stands as a rule, where that is not the kitchen."""
+
+
+class Door(BaseModel):
+    """A passage between two rooms, always open."""
+
+    rooms: tuple[int, int]
+    x: float
+    z: float
+
+
+class Spot(BaseModel):
+    """Something that stands or lies somewhere: its centre and its extent on the floor, in metres."""
+
+    id: int
+    name: str
+    room: int
+    x: float
+    z: float
+    width: float = 0.0
+    depth: float = 0.0
+
+    @property
+    def corner(self) -> Corner:
+        return self.room, self.x, self.z
+
+    @property
+    def label(self) -> str:
+        return f"<{self.name}> ({self.id})"
+
+
+class Room(Spot):
+    """A room; `seen` is the step at which somebody was last in it."""
+
+    seen: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.label}: " + ("not explored yet" if self.seen is None else f"seen at step {self.seen}")
+
+
+class Container(Spot):
+    """A container; what lies in one that is closed and was never open is not known."""
+
+    is_open: bool = False
+    checked: int | None = Field(None, description="The step at which its inside was last seen.")
+
+    def __str__(self) -> str:
+        inside = "not checked" if self.checked is None else f"checked at step {self.checked}"
+        return f"{self.label}, {'open' if self.is_open else 'closed'}, {inside}"
+
+
+class Item(Spot):
+    """A thing that the task names; `seen` is the step at which it was last seen."""
+
+    holder: str = Field("", description='Where it lies, e.g. "inside <fridge> (103)"; empty: in the room.')
+    held_by: int | None = Field(None, description="The number of the member who holds it.")
+    placed: bool = False
+    seen: int = 0
+
+    def __str__(self) -> str:
+        if self.held_by is not None:
+            return f"{self.label} is held"
+        where = " where it belongs" if self.placed else f" {self.holder}" if self.holder else ""
+        return f"{self.label}{where}, seen at step {self.seen}"
+
+
+class Need(Spot):
+    """So many things of a class that belong on or inside one target, which this is the spot of."""
+
+    relation: Literal["on", "inside"]
+    thing: str
+    wanted: int
+    placed: int = 0
+    is_closed: bool = Field(False, description="Whether the target is a container known to be closed.")
+
+    def __str__(self) -> str:
+        return f"{self.wanted} {self.thing} {self.relation} {self.label}: {self.placed} done"
+
+
+class Worker(BaseModel):
+    """A member as far as it is known: where, with what in its hands, and what it said it would do."""
+
+    number: int
+    name: str
+    room: int
+    x: float
+    z: float
+    hands: list[int] = []
+    doing: str = ""
+    promised: int | None = Field(None, description="The target of what it is doing.")
+
+    @property
+    def corner(self) -> Corner:
+        return self.room, self.x, self.z
+
+
+class Option(BaseModel):
+    """An action that is possible now; `steps` is about what it takes, the last step included."""
+
+    kind: Kind
+    target: int | None = None
+    name: str = ""
+    room: str = ""
+    steps: int = 0
+    under_way: bool = False
+    text: str = ""
+
+    def __str__(self) -> str:
+        if self.kind in ("wait", "send_message"):
+            return f'{self.kind} "{self.text}"' if self.text else self.kind
+        where = f" in the {self.room}" if self.room and self.room != self.name else ""
+        going = "; under way" if self.under_way else ""
+        return f"{self.kind} <{self.name}> ({self.target}){where}, about {self.steps} steps{going}"
+
+    @property
+    def claim(self) -> int | None:
+        """Return what nobody else should go for at the same time, if anything."""
+        return self.target if self.kind in ("goexplore", "gocheck", "gograb") else None
+
+
+class Knowledge(BaseModel):
+    """What is known of the household at one step, by one member or by the team."""
+
+    step: int
+    needs: list[Need]
+    rooms: list[Room]
+    doors: list[Door]
+    containers: list[Container] = []
+    items: list[Item] = []
+    workers: list[Worker] = []
+    in_hands: dict[str, int] = Field(
+        {}, description="How many things of a class the team holds, where that is known."
+    )
+    found: dict[str, list[str]] = Field(
+        {}, description="Things of the task by class, and the containers or rooms, by class, that had them."
+    )
+    found_before: dict[str, list[str]] = Field({}, description="The same, of earlier episodes.")
+
+    @cached_property
+    def plan(self) -> Plan:
+        return tuple((*door.rooms, door.x, door.z) for door in self.doors)
+
+    def missing(self) -> dict[str, int]:
+        """Return how many things of each class are neither placed nor in anybody's hands."""
+        held = [item.name for item in self.items if item.held_by is not None]
+        left: dict[str, int] = {}
+        for need in self.needs:
+            left[need.thing] = left.get(need.thing, 0) + need.wanted - need.placed
+        return {
+            name: count - max(held.count(name), self.in_hands.get(name, 0)) for name, count in left.items()
+        }
+
+
+class View(Knowledge):
+    """What one member knows and may do; `taken` are targets that others go for."""
+
+    me: int = 0
+    taken: list[int] = []
+    options: list[Option]
+    history: list[str] = []
+
+    @property
+    def myself(self) -> Worker:
+        return next(worker for worker in self.workers if worker.number == self.me)
+
+
+def steps_to_act(knowledge: Knowledge, start: Corner, spot: Spot) -> int:
+    """Return about how many steps it takes to come near a spot and act on it once."""
+    return 1 + steps_to_reach(knowledge, start, spot)
+
+
+def steps_to_reach(knowledge: Knowledge, start: Corner, spot: Spot) -> int:
+    """Return about how many steps it takes to come near a spot, 0 where one is near already."""
+    last, before = _last_leg(knowledge.plan, start, spot.corner)
+    rest = _to_box(last, spot)
+    if before == 0 and rest <= CLOSE + NEARLY:
+        return 0
+    return math.ceil(WINDING * before) + max(0, math.ceil(rest - CLOSE))
+
+
+def steps_into(knowledge: Knowledge, start: Corner, room: Spot) -> int:
+    """Return about how many steps it takes until one is inside a room."""
+    if start[0] == room.id:
+        return 1
+    return max(1, math.ceil(WINDING * _last_leg(knowledge.plan, start, (room.id, room.x, room.z))[1]))
+
+
+def steps_to_visit(knowledge: Knowledge, start: Corner, spot: Spot) -> int:
+    """Return about how many steps a visit takes: the way, and acting or looking once."""
+    into = spot.id in {room.id for room in knowledge.rooms}
+    return steps_into(knowledge, start, spot) if into else steps_to_act(knowledge, start, spot)
+
+
+def spots_of(knowledge: Knowledge) -> dict[int, Spot]:
+    """Return every room, container, thing and target by its id."""
+    spots: list[Spot] = [*knowledge.rooms, *knowledge.containers, *knowledge.items]
+    return {each.id: each for each in spots} | {need.id: _target(knowledge, need) for need in knowledge.needs}
+
+
+def _target(knowledge: Knowledge, need: Need) -> Spot:
+    """Return where a target is; one that nobody has seen, amid the room where such a thing stands."""
+    if need.room in {room.id for room in knowledge.rooms}:
+        return need
+    usual = STANDS.get(need.name, "kitchen")
+    rooms = sorted(knowledge.rooms, key=lambda room: (room.name != usual, room.seen is not None))
+    return need.model_copy(update={"room": rooms[0].id, "x": rooms[0].x, "z": rooms[0].z})
+
+
+def _to_box(here: tuple[float, float], spot: Spot) -> float:
+    x = max(0.0, abs(here[0] - spot.x) - spot.width / 2)
+    z = max(0.0, abs(here[1] - spot.z) - spot.depth / 2)
+    return math.hypot(x, z)
+
+
+def _last_leg(plan: Plan, start: Corner, end: Corner) -> tuple[tuple[float, float], float]:
+    """Return where the last straight leg begins, and the metres before it; infinity where no way leads."""
+    if start[0] == end[0]:
+        return start[1:], 0.0
+    between = _between_doors(plan)
+    found = ((0.0, 0.0), math.inf, math.inf)
+    for last in _doors_of(plan, end[0]):
+        rest = math.dist(plan[last][2:], end[1:])
+        for first in _doors_of(plan, start[0]):
+            before = math.dist(start[1:], plan[first][2:]) + between[first][last]
+            if before + rest < found[2]:
+                found = (plan[last][2:], before, before + rest)
+    return found[0], found[1]
+
+
+@lru_cache(maxsize=4096)
+def _doors_of(plan: Plan, room: int) -> list[int]:
+    return [number for number, door in enumerate(plan) if room in door[:2]]
+
+
+@lru_cache(maxsize=256)
+def _between_doors(plan: Plan) -> list[list[float]]:
+    """Return the shortest way between any two doors (Floyd and Warshall)."""
+    count = range(len(plan))
+    ways = [[_directly(plan[a], plan[b]) for b in count] for a in count]
+    for via in count:
+        for a in count:
+            for b in count:
+                ways[a][b] = min(ways[a][b], ways[a][via] + ways[via][b])
+    return ways
+
+
+def _directly(first: tuple[int, int, float, float], second: tuple[int, int, float, float]) -> float:
+    shared = {*first[:2]} & {*second[:2]}
+    return math.dist(first[2:], second[2:]) if shared else math.inf

@@ -1,0 +1,131 @@
+"""The question of ProAgent (Zhang et al., AAAI 2024): what do the teammates intend, and what do I do, then?
+
+One question as published (analysis, the teammates' intentions, one skill), asked of each agent with what it
+has seen its teammates do beside what it had thought they would do, so that it corrects its beliefs. There
+are no messages. The verificator's refusal of an earlier plan is shown with its reason.
+
+The rule infers as one reads another's mind: it puts itself in the teammate's stead, with what it knows of
+where that one is and what it holds, and takes what it would do there for the intention. An intention stands
+until it is seen to be done, is contradicted by what is seen, or is too old.
+
+Simplified: the published agent sees the whole kitchen and its one teammate's every skill; here an agent
+sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.
+"""
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.household.household import Spot, View, Worker, steps_to_act
+from mneme.prompts.prompt import Prompt
+
+UNKNOWN = -1
+
+
+class Observed(BaseModel):
+    """What was seen of a teammate, and what it was thought to intend."""
+
+    teammate: int
+    name: str
+    seen: int | None = Field(None, description="The step at which it was last seen.")
+    room: int = Field(UNKNOWN, description="Where it was then.")
+    hands: list[int] = Field([], description="What it held then.")
+    did: list[str] = Field([], description="Its behaviour as it was seen, oldest first.")
+    intended: int = Field(UNKNOWN, description="The target that it was thought to go for.")
+    since: int = Field(0, description="The step at which that was thought.")
+    due: int = Field(0, description="The step by which it should have done that.")
+    contradicted: list[int] = Field([], description="Targets of which it was seen not to go for them.")
+
+    def __str__(self) -> str:
+        if self.seen is None:
+            return f"{self.name} (member {self.teammate}): not seen yet"
+        did = "; ".join(self.did) or "nothing"
+        thought = (
+            f"; at step {self.since} you thought it goes for {self.intended}" if self.intended >= 0 else ""
+        )
+        wrong = f"; it does not go for {self.contradicted}, as you had thought" if self.contradicted else ""
+        who = f"{self.name} (member {self.teammate})"
+        return f"{who}: last seen at step {self.seen}; it did: {did}{thought}{wrong}"
+
+
+class Scene(View):
+    """What a ProAgent agent plans with."""
+
+    name: str
+    belief: str = Field("", description="What it knows of the household, in words.")
+    observed: list[Observed] = Field([])
+    refused: list[str] = Field([], description="Plans that the verificator refused, with the reason.")
+
+
+class Intention(BaseModel):
+    """What a teammate seems to be doing."""
+
+    teammate: int = Field(description="The member's number.")
+    reason: str
+    target: int = Field(description="The id of the thing or place that it goes for; -1 if unknown.")
+
+
+class Plan(BaseModel):
+    """Analysis, the teammates' intentions, and the one skill to use now."""
+
+    analysis: str = Field(description="What the scene asks for, in one or two sentences.")
+    intentions: list[Intention] = Field(description="One for each teammate.")
+    option: int = Field(description="The number of one of the possible skills.")
+
+
+plan_skill = Prompt(
+    name="plan_skill",
+    given=Scene,
+    answer=Plan,
+    system="""You are a member of a team that does housework together. You cannot talk with your teammates.
+First analyse the scene, then infer what each teammate intends from what it was seen to do (correct what you
+had thought of it where its behaviour contradicts that), then plan one skill for yourself that fits theirs:
+do not go for what a teammate goes for. Skills: goexplore a room: walk into it and see what lies there.
+gocheck a container: open it and see what is inside. gograb a thing: take it; you have two hands. goput:
+carry what you hold to where it belongs. wait.
+Reply with one JSON object, e.g. {"analysis": "The wine and one plate are missing.",
+"intentions": [{"teammate": 1, "reason": "It stands before the fridge.", "target": 103}], "option": 2}""",
+    user="""You are $name (member $me).
+
+The task:
+$needs
+
+What you know:
+$belief
+
+The teammates, as you saw them:
+$observed
+
+What you did:
+$history
+
+Plans that could not be carried out:
+$refused
+
+Possible skills:
+$options""",
+)
+
+
+@plan_skill.check
+def skill_exists(given: Scene, answer: Plan) -> None:
+    """Refuse a skill that was not offered and an intention of nobody."""
+    if not 0 <= answer.option < len(given.options):
+        raise ValueError(f"There is no skill {answer.option}; choose 0 to {len(given.options) - 1}.")
+    known = {each.teammate for each in given.observed}
+    strangers = [each.teammate for each in answer.intentions if each.teammate not in known]
+    if strangers:
+        raise ValueError(f"There is no teammate {strangers[0]}; they are {sorted(known)}.")
+
+
+def is_done(given: View, target: int) -> bool:
+    """Say whether a target is known to need nobody any more: checked, entered, taken or placed."""
+    if any(room.id == target and room.seen is not None for room in given.rooms):
+        return True
+    if any(each.id == target and each.checked is not None for each in given.containers):
+        return True
+    return any(item.id == target and (item.placed or item.held_by is not None) for item in given.items)
+
+
+def steps_if_known(given: View, worker: Worker, spot: Spot) -> int:
+    """Return how far a teammate has to a spot; 0 where nobody knows in which room that is."""
+    is_known = spot.room in {room.id for room in given.rooms}
+    return steps_to_act(given, worker.corner, spot) if is_known else 0

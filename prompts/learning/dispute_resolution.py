@@ -1,0 +1,102 @@
+"""The question of dispute resolution (§5): which of two approaches stands, on the evidence of both tried."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.learning import tuning
+from mneme.prompts.learning.compound_learning import DATA
+from mneme.prompts.prompt import Prompt
+
+
+class Guideline(BaseModel):
+    """What to do under which condition."""
+
+    condition: str
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"when {self.condition}: {self.pattern}"
+
+
+class Match(BaseModel):
+    """Both approaches on one similar task."""
+
+    features: str
+    old: str = Field(description="What the environment said of the old approach.")
+    new: str = Field(description="What the environment said of the new approach.")
+    edge_cases: list[str] = []
+    winner: Literal["old", "new", "neither"]
+
+    def __str__(self) -> str:
+        edges = f"; edge cases: {'; '.join(self.edge_cases)}" if self.edge_cases else ""
+        return f"{self.features}: old: {self.old}; new: {self.new}; better: {self.winner}{edges}"
+
+
+class Contest(BaseModel):
+    """A dispute with all that was measured so far."""
+
+    claim: str
+    old: Guideline
+    new: Guideline
+    conflict_type: Literal["contradiction", "refinement"]
+    matches: list[Match]
+    old_tasks: int = Field(0, description="Tasks that the old card served well.")
+
+
+class Recommendation(BaseModel):
+    """What the devil's advocate recommends."""
+
+    rationale: str
+    claim: str = Field("", description="The claim of a merged or a replacing card.")
+    rules: list[Guideline] = Field([], description="The conditional rules of a merged card.")
+    recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
+
+
+resolve_dispute = Prompt(
+    name="resolve_dispute",
+    given=Contest,
+    answer=Recommendation,
+    system=f"""You are the devil's advocate of a team. Two approaches stand against each other; both were
+tried on similar tasks. Recommend: deprecate_old (the new one is better wherever the old one applies),
+keep_old, merge (each is right under its own condition: give the rules), or escalate where the trials do
+not decide. {DATA}
+Reply with one JSON object, e.g. {{"rationale": "4 of 5 trials confirm the new one under its condition.",
+"claim": "Choose the index by the filters", "rules": [{{"condition": "range filter; grouping",
+"pattern": "INDEX (filter, group)"}}, {{"condition": "range filters; grouping",
+"pattern": "INDEX (filters, group)"}}], "recommendation": "merge"}}""",
+    user="""The card: $claim
+Old approach: $old (served $old_tasks tasks)
+New approach: $new
+The conflict: $conflict_type
+
+Trials:
+$matches""",
+)
+
+
+@resolve_dispute.check
+def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
+    """Refuse a merge without rules, and a decision without trials."""
+    if answer.recommendation == "merge" and (len(answer.rules) < 2 or not answer.claim.strip()):
+        raise ValueError("A merge needs a claim and at least two conditional rules.")
+    if answer.recommendation == "deprecate_old" and not (answer.claim.strip() and answer.rules):
+        raise ValueError("To deprecate the old card, give the claim and the rule of the new one.")
+    if answer.recommendation != "escalate" and not given.matches:
+        raise ValueError("Nothing was tried: escalate.")
+
+
+def guideline(text: str) -> Guideline | None:
+    """Read an approach as it is kept: `condition -> pattern`; None where it is something else."""
+    condition, arrow, pattern = text.partition(" -> ")
+    return Guideline(condition=condition, pattern=pattern) if arrow and pattern.strip() else None
+
+
+def edge_cases(sides: Sequence[tuple[str, tuning.Measurement]]) -> list[str]:
+    """Say what went wrong beside the time: results, refusals, room."""
+    return [
+        f"{side}: {trial.problem or trial.summary}"
+        for side, trial in sides
+        if trial.problem or trial.index_share > trial.budget
+    ]

@@ -1,0 +1,1 @@
+"""Questions that the memories of a team ask."""

@@ -1,0 +1,1 @@
+"""Answers without a model, registered by prompt; loaded only where `rules` answers."""

@@ -1,0 +1,106 @@
+"""How rules answer the questions of `prompts/chat/memory_agent.py`."""
+
+from mneme.prompts.chat import memory_agent as questions
+from mneme.prompts.chat.memory_agent import (
+    LONGEST,
+    Candidate,
+    Candidates,
+    Incoming,
+    Pair,
+    Rewritten,
+    Route,
+    ToolCall,
+    ToolCalls,
+    ToolGiven,
+    Upsert,
+    UpsertRoute,
+    Verdict,
+)
+from mneme.rules.english.comparison import compare
+from mneme.rules.english.composition import compose, worth_storing
+from mneme.rules.english.pronouns import entities_of
+from mneme.rules.english.rewriting import rewrite
+from mneme.rules.registry import rule
+
+
+@rule(questions.route_message)
+def route_message(given: Incoming) -> Route:
+    """Store what the user states as new and lasting; discard everything else."""
+    kept, rationale = worth_storing(given.message, given.preceding, given.time)
+    return Route(rationale=rationale, route="store" if kept else "discard")
+
+
+@rule(questions.compose_memories)
+def compose_memories(given: Incoming) -> Candidates:
+    """Keep each statement in the user's own words, said of the user."""
+    facts = compose(given.message, given.preceding, given.time)
+    return Candidates(
+        memories=[
+            Candidate(
+                content=fact.content,
+                quote=fact.quote,
+                kind="episodic" if fact.episodic else "semantic",
+                entities=entities_of(fact.content),
+            )
+            for fact in facts
+            if len(fact.content) <= LONGEST
+        ]
+    )
+
+
+@rule(questions.check_conflict)
+def check_conflict(given: Pair) -> Verdict:
+    """Compare what the fact and the memory claim about whom."""
+    comparison = compare(given.fact, given.memory, given.message)
+    if comparison.relation == "addition" and len(given.memory) + len(given.fact) >= LONGEST:
+        return Verdict(rationale="It would fit, but the memory is full.", relation="unrelated")
+    return Verdict(rationale=comparison.rationale, relation=comparison.relation)
+
+
+@rule(questions.rewrite_memory)
+def rewrite_memory(given: Pair) -> Rewritten:
+    """Put the fact in place of the statements that it contradicts, or append it as a further statement."""
+    content = rewrite(given.fact, given.memory, given.message)
+    return Rewritten(content=content, entities=entities_of(content))
+
+
+@rule(questions.route_upsert)
+def route_upsert(given: Upsert) -> UpsertRoute:
+    """Update the memory most in conflict, else the one the fact completes; insert where there is none."""
+    for wanted in ("conflict", "addition", "duplicate"):
+        for index, memory in enumerate(given.memories):
+            comparison = compare(given.fact, memory, given.message)
+            if comparison.relation == wanted:
+                return UpsertRoute(rationale=comparison.rationale, route="update", index=index)
+    return UpsertRoute(
+        rationale="No memory is about the same subject and attribute.", route="insert", index=-1
+    )
+
+
+@rule(questions.manage_memory)
+def manage_memory(given: ToolGiven) -> ToolCalls:
+    """Route, compose, compare and rewrite in one go, as the agent with tools is asked to."""
+    if route_message(given).route == "discard":
+        return ToolCalls(calls=[])
+    found = compose_memories(given).memories
+    return ToolCalls(calls=[call for candidate in found for call in _calls(given, candidate)])
+
+
+def _calls(given: ToolGiven, candidate: Candidate) -> list[ToolCall]:
+    pairs = [Pair(fact=candidate.content, message=given.message, memory=memory) for memory in given.memories]
+    relations = [check_conflict(pair).relation for pair in pairs]
+    touched = [n for n, relation in enumerate(relations) if relation in {"conflict", "addition"}]
+    if touched:
+        return [_update(candidate, pairs[number], number) for number in touched]
+    if "duplicate" in relations:
+        return []
+    return [
+        ToolCall(name="insert_memory", content=candidate.content, quote=candidate.quote, kind=candidate.kind)
+    ]
+
+
+def _update(candidate: Candidate, pair: Pair, index: int) -> ToolCall:
+    content = rewrite_memory(pair).content
+    return ToolCall(
+        name="update_memory", content=content, quote=candidate.quote, kind=candidate.kind, index=index
+    )

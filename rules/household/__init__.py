@@ -1,0 +1,15 @@
+"""The judgement behind the household's rules: what one member, and a whole team, should do next.
+
+All of it reads the typed inputs of `prompts/household/household.py` and nothing else.
+
+- `whereabouts`: where a missing thing may be, by common sense and by what was seen.
+- `errands`: what is to be fetched, delivered and looked for, and how many steps lie between.
+- `search_routes`: routes of one or more members through all of that, while something is still to be found.
+- `rounds`: shortest rounds of fetching and delivering, once everything is found.
+- `judgement`: what each option is worth to one member (the proposals of every method).
+- `teamwork`: one option for each member of a team, together (the manager's allocation, eq. 4).
+"""
+
+from mneme.rules.household import coela, mita, proagent
+
+__all__ = ["coela", "mita", "proagent"]

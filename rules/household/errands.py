@@ -1,0 +1,88 @@
+"""What there is to do in a household: things to fetch, places to look at, and how far they are."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mneme.prompts.household.household import Corner, Item, Knowledge, Worker, spots_of, steps_to_visit
+from mneme.rules.household.whereabouts import Whereabouts
+
+HANDS = 2
+
+
+class Aim(NamedTuple):
+    """An action on a target."""
+
+    kind: str
+    target: int
+
+
+class Errands:
+    """What there is to do, and how far it is."""
+
+    def __init__(self, knowledge: Knowledge, taken: Sequence[int] = ()) -> None:
+        self.knowledge, self.taken = knowledge, frozenset(taken)
+        self.rooms = frozenset(room.id for room in knowledge.rooms)
+        self.spots = spots_of(knowledge)
+        self.targets = {need.thing: need.id for need in knowledge.needs if need.placed < need.wanted}
+        self._home = next(iter(self.targets.values()), knowledge.needs[0].id)
+        self._homes = {item.id: self.targets.get(item.name, self._home) for item in knowledge.items}
+        self.wanted = [item for item in _wanted(knowledge) if item.id not in self.taken]
+        self.whereabouts = Whereabouts(knowledge)
+        gains = self.whereabouts.gains()
+        self.gains = {place: gain for place, gain in gains.items() if place not in self.taken}
+        self._ways: dict[tuple[Corner, int], int] = {}
+
+    @property
+    def is_all_found(self) -> bool:
+        """Say whether nothing is left to look for, or nowhere to look."""
+        return not self.gains
+
+    def targets_of(self, worker: Worker) -> list[int]:
+        """List where the things in a worker's hands belong, one entry for each."""
+        return [self.home(held) for held in worker.hands]
+
+    def steps(self, start: Corner, target: int) -> int:
+        """Return about how many steps a visit takes: the way, and acting or looking once."""
+        key = (start, target)
+        if key not in self._ways:
+            self._ways[key] = steps_to_visit(self.knowledge, start, self.spots[target])
+        return self._ways[key]
+
+    def chances(self) -> list[tuple[int, dict[int, float]]]:
+        """Return for each class how many things are to be found, and each place's chance of having one."""
+        where = self.whereabouts
+        return [(count, where.shares[name]) for name, count in where.unfound.items()]
+
+    def aim(self, stop: int) -> Aim:
+        """Return what one does at a stop."""
+        if stop in self.rooms:
+            return Aim("goexplore", stop)
+        return Aim("gocheck" if stop in self.gains else "gograb", stop)
+
+    def home(self, stop: int) -> int:
+        """Return the target of a thing, or of what a place may have."""
+        return self._homes.get(stop, self._home)
+
+    def needed(self, workers: Sequence[Worker]) -> list[Item]:
+        """Choose as many things of each class as are missing, those that are fetched and brought soonest."""
+        left = dict(self.knowledge.missing())
+        chosen: list[Item] = []
+        for item in sorted(self.wanted, key=lambda item: self._trip(workers, item)):
+            if left.get(item.name, 0) > 0:
+                left[item.name] -= 1
+                chosen.append(item)
+        return chosen
+
+    def _trip(self, workers: Sequence[Worker], item: Item) -> int:
+        nearest = min(self.steps(worker.corner, item.id) for worker in workers)
+        return nearest + self.steps(item.corner, self.home(item.id))
+
+
+def _wanted(knowledge: Knowledge) -> list[Item]:
+    """List the loose things of classes of which some are missing."""
+    missing = knowledge.missing()
+    return [
+        item
+        for item in knowledge.items
+        if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
+    ]

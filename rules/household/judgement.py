@@ -1,0 +1,61 @@
+"""One member's judgement by rules: the value of each of its options.
+
+While something is to be found, the member plans its route through the places that may have it
+(`household_rules/search_routes.py`); an option is worth the more, the sooner all would be home if it came
+first. With one thing in hand it goes on, unless the target lies about on its way. Once all is found, the
+shortest rounds decide (`household_rules/rounds.py`).
+"""
+
+from mneme.prompts.household.household import Option, View, Worker
+from mneme.rules.household.errands import HANDS, Aim, Errands
+from mneme.rules.household.rounds import Rounds
+from mneme.rules.household.search_routes import KEEPING, Routes
+
+WAITING = 1e-9
+DETOUR = 3
+"""Steps that an early delivery may cost: it frees a hand."""
+
+
+def merits(view: View) -> list[float]:
+    """Return what each option is worth to the member whose view it is; more is better, nothing below 0."""
+    errands = Errands(view, view.taken)
+    me = view.myself
+    values = _merits_of_rounds(errands, me) if errands.is_all_found else _merits_of_search(errands, me)
+    return [_merit(option, values) for option in view.options]
+
+
+def _merit(option: Option, values: dict[Aim, float]) -> float:
+    if option.kind == "wait":
+        return WAITING
+    return 0.0 if option.target is None else values.get(Aim(option.kind, option.target), 0.0)
+
+
+def best(view: View) -> int:
+    """Return the option that is worth most, the one under way where several are worth the same."""
+    values = merits(view)
+    return max(range(len(values)), key=lambda n: (values[n], view.options[n].under_way, -n))
+
+
+def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
+    """Weigh each stop by the expected end if it came first, and a delivery by whether it is on the way."""
+    routes = Routes(errands, [me])
+    values = {aim: 1 / (1 + KEEPING + cost) for aim, cost in routes.openings(0).items()}
+    first = routes.first(0)
+    for target in errands.targets_of(me):
+        on_the_way = first is None or is_on_the_way(errands, me, target, first.target)
+        values[Aim("goput", target)] = 1.0 if on_the_way else WAITING
+    return values
+
+
+def is_on_the_way(errands: Errands, me: Worker, target: int, following: int, detour: float = DETOUR) -> bool:
+    """Say whether to deliver first: with both hands full, or where the target lies about on the way."""
+    if len(me.hands) >= HANDS:
+        return True
+    around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)
+    return around - errands.steps(me.corner, following) <= detour
+
+
+def _merits_of_rounds(errands: Errands, me: Worker) -> dict[Aim, float]:
+    """Weigh each first action by how soon the rounds that begin so are over."""
+    rounds = Rounds(errands, [me])
+    return {aim: 1 / (1 + steps) for aim, steps in rounds.openings(me).items()}

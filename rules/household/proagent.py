@@ -1,0 +1,159 @@
+"""How rules answer the questions of `prompts/household/proagent.py`."""
+
+from collections.abc import Sequence
+
+from mneme.prompts.household import proagent as questions
+from mneme.prompts.household.household import Item, Option, Spot, View, Worker, steps_into, steps_to_act
+from mneme.prompts.household.proagent import (
+    UNKNOWN,
+    Intention,
+    Observed,
+    Plan,
+    Scene,
+    is_done,
+    steps_if_known,
+)
+from mneme.rules.household.judgement import best
+from mneme.rules.registry import rule
+
+OLD = 25
+"""Steps after which an intention says nothing any more about what a teammate does."""
+
+
+@rule(questions.plan_skill)
+def plan_skill(given: Scene) -> Plan:
+    """Infer each teammate's next target from its stead, and do the best of what is left."""
+    intentions = [infer(given, each) for each in given.observed]
+    taken = [each.target for each in intentions if each.target != UNKNOWN and _is_nearer(given, each)]
+    fitting = given.model_copy(update={"taken": [*given.taken, *taken]})
+    missing = ", ".join(f"{count} {name}" for name, count in given.missing().items() if count > 0)
+    return Plan(
+        analysis=f"Still to be fetched: {missing or 'nothing'}.",
+        intentions=intentions,
+        option=best(fitting),
+    )
+
+
+def _is_nearer(given: Scene, intention: Intention) -> bool:
+    """Say whether a teammate has a shorter way to what it intends, or as long a one and a lower number.
+
+    Both ways are measured from the middle of a room, since only the teammate's room is known: so two agents
+    that see one another judge alike, and one of them goes.
+    """
+    middle = {room.id: room.corner for room in given.rooms}
+    rooms = {worker.number: worker.room for worker in given.workers}
+    spots: list[Spot] = [*given.rooms, *given.needs, *given.containers, *given.items]
+    spot = next((each for each in spots if each.id == intention.target), None)
+    if spot is None or spot.room not in middle or intention.teammate not in rooms:
+        return False
+    mine, theirs = (
+        (steps_to_act(given, middle[rooms[who]], spot), who) for who in (given.me, intention.teammate)
+    )
+    return theirs < mine
+
+
+def infer(given: Scene, observed: Observed) -> Intention:
+    """Return what a teammate is likely to go for."""
+    number = observed.teammate
+    if observed.seen is None or given.step - observed.seen > OLD:
+        return Intention(teammate=number, reason="It was not seen for long.", target=UNKNOWN)
+    if stands(given, observed):
+        return Intention(teammate=number, reason="It is probably still at it.", target=observed.intended)
+    stead = in_stead_of(given, observed)
+    if stead is None or not stead.options:
+        return Intention(teammate=number, reason="There is nothing for it to do.", target=UNKNOWN)
+    option = stead.options[best(stead)]
+    target = UNKNOWN if option.target is None else option.target
+    return Intention(
+        teammate=number, reason=f"In its place I would {option.kind} {option.name}.", target=target
+    )
+
+
+def stands(given: View, observed: Observed) -> bool:
+    """Say whether what a teammate was thought to intend may still be under way."""
+    target = observed.intended
+    if target == UNKNOWN or target in observed.contradicted or given.step > observed.due + OLD:
+        return False
+    return not is_done(given, target)
+
+
+def in_stead_of(given: View, observed: Observed) -> View | None:
+    """Return the view that a teammate is likely to have, as far as one's own knowledge goes."""
+    worker = next((each for each in given.workers if each.number == observed.teammate), None)
+    if worker is None:
+        return None
+    return View(
+        **{name: getattr(given, name) for name in ("step", "needs", "rooms", "doors", "containers", "items")},
+        workers=given.workers,
+        me=worker.number,
+        taken=[],
+        options=_options_of(given, worker, observed.contradicted),
+    )
+
+
+def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[Option]:
+    """Return what a teammate could do, from what one knows oneself."""
+    names = {room.id: room.name for room in given.rooms}
+    options = [*_putting(given, worker)]
+    if len(worker.hands) < 2:
+        options += [
+            *_checking(given, worker, names),
+            *_grabbing(given, worker, names),
+            *_exploring(given, worker),
+        ]
+    return [each for each in options if each.target not in ruled_out]
+
+
+def _putting(given: View, worker: Worker) -> list[Option]:
+    return [
+        Option(kind="goput", target=need.id, name=need.name, steps=steps_if_known(given, worker, need))
+        for need in given.needs[:1]
+        if worker.hands
+    ]
+
+
+def _checking(given: View, worker: Worker, names: dict[int, str]) -> list[Option]:
+    return [
+        Option(
+            kind="gocheck",
+            target=each.id,
+            name=each.name,
+            room=names.get(each.room, ""),
+            steps=steps_to_act(given, worker.corner, each),
+        )
+        for each in given.containers
+        if each.checked is None and not each.is_open
+    ]
+
+
+def _grabbing(given: View, worker: Worker, names: dict[int, str]) -> list[Option]:
+    missing = given.missing()
+    return [
+        Option(
+            kind="gograb",
+            target=item.id,
+            name=item.name,
+            room=names.get(item.room, ""),
+            steps=steps_to_act(given, worker.corner, item),
+        )
+        for item in given.items
+        if _is_wanted(item, missing)
+    ]
+
+
+def _is_wanted(item: Item, missing: dict[str, int]) -> bool:
+    return missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
+
+
+def _exploring(given: View, worker: Worker) -> list[Option]:
+    return [
+        Option(
+            kind="goexplore",
+            target=room.id,
+            name=room.name,
+            room=room.name,
+            steps=steps_into(given, worker.corner, room),
+        )
+        for room in given.rooms
+        if room.seen is None and room.id != worker.room
+    ]

@@ -1,0 +1,224 @@
+"""Routes through the places where things may be found, for one or several members.
+
+Whoever finds a thing still has to bring it home, so a place that is far from the target is worth looking at
+early, and worth looking at while one is there: coming back costs twice. What is minimised is the expected
+step at which the last missing thing is brought home (after scheduling with delivery times: largest tail
+first), and, as far less, the mean over the places. Routes are built by cheapest insertion and improved by
+moving single stops until nothing gains.
+
+What a plan cannot foresee is left to the next round, which plans again: that a find changes the routes, and
+that hands may be full when something turns up.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import mul
+from typing import NamedTuple
+
+from mneme.prompts.household.household import Corner, Worker
+from mneme.rules.household.errands import HANDS, Aim, Errands
+
+NEVER = 400
+"""The step at which a place on no route counts as reached."""
+SOONER = 0.05
+"""What the mean over the places counts against the end."""
+PASSES = 3
+"""How often every stop is tried elsewhere."""
+KEEPING = 2.0
+"""Steps that must be saved before a member changes its direction."""
+LOOKING_AROUND = 2
+"""Steps for each container that a room is expected to have."""
+AFTER_ENTRY = 3
+"""Steps from a room's door to a thing that lies in it."""
+HEEDING = 1.0
+"""Steps within which plans are as good as each other; of such, the one that does as was proposed is taken."""
+
+Route = list[int]
+Trail = list[tuple[int, int]]
+"""Times on a route, and how many steps home it is from there for what is held; 0 with empty hands."""
+
+
+class Start(NamedTuple):
+    """Where and when a member's route begins, and with how much in hand."""
+
+    corner: Corner
+    time: int
+    load: int
+
+
+class Routes:
+    """Plan routes for these workers over what is to be fetched and where is to be looked.
+
+    Inside, stops go by their place in `stops`, and distances stand in a table: a plan weighs some thousand
+    routes.
+    """
+
+    def __init__(
+        self, errands: Errands, workers: Sequence[Worker], proposed: Sequence[int | None] = ()
+    ) -> None:
+        """Plan; `proposed` are the targets that the workers themselves would go to first."""
+        self.errands = errands
+        self._starts = [self._start(worker) for worker in workers]
+        fetched = [item.id for item in errands.needed(workers)]
+        self.stops = [*fetched, *errands.gains]
+        self._fetched = len(fetched)
+        self._homes = [errands.home(stop) for stop in self.stops]
+        self._tails = [self._tail(stop, n < self._fetched) for n, stop in enumerate(self.stops)]
+        self._stays = [LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops]
+        self._gains = [errands.gains.get(stop, 1.0) for stop in self.stops]
+        self._chances = _chances(errands, self.stops)
+        self._from_starts = [self._row(start.corner) for start in self._starts]
+        self._between = [self._row(errands.spots[stop].corner) for stop in self.stops]
+        self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
+        self._ways_home = [self._way_home(worker) for worker in workers]
+        self._promised = [_place_of(worker.promised, self.stops) for worker in workers]
+        self._proposed = [_place_of(target, self.stops) for target in proposed or [None] * len(workers)]
+        self._routes: list[Route] = [[] for _ in workers]
+        self._build()
+
+    def _start(self, worker: Worker) -> Start:
+        """Begin where the worker is; with both hands full, at the target once they are empty."""
+        if len(worker.hands) < HANDS:
+            return Start(worker.corner, 0, len(worker.hands))
+        corner, time = worker.corner, 0
+        for target in dict.fromkeys(self.errands.targets_of(worker)):
+            time += self.errands.steps(corner, target)
+            corner = self.errands.spots[target].corner
+        return Start(corner, time + 1, 0)
+
+    def _way_home(self, worker: Worker) -> int:
+        """Return how far home a worker with one thing in hand is; 0 for any other."""
+        targets = self.errands.targets_of(worker)
+        return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
+
+    def _tail(self, stop: int, is_known: bool) -> int:
+        """Return the steps from finding something at a stop to its being home."""
+        to_target = self.errands.steps(self.errands.spots[stop].corner, self.errands.home(stop))
+        if is_known:
+            return to_target
+        return to_target + (AFTER_ENTRY if stop in self.errands.rooms else 1)
+
+    def _row(self, start: Corner) -> list[int]:
+        return [self.errands.steps(start, stop) for stop in self.stops]
+
+    def first(self, number: int) -> Aim | None:
+        """Return what a member does first, if anything."""
+        route = self._routes[number]
+        return self.errands.aim(self.stops[route[0]]) if route else None
+
+    def openings(self, number: int) -> dict[Aim, float]:
+        """Return the cost for each stop if a member made it first and all else stayed as planned."""
+        costs: dict[Aim, float] = {}
+        for place, stop in enumerate(self.stops):
+            routes = _without(self._routes, place)
+            routes[number].insert(0, place)
+            costs[self.errands.aim(stop)] = self._cost(routes)
+        return costs
+
+    def _cost(self, routes: Sequence[Route]) -> float:
+        """Return the expected end, and a little of the mean."""
+        ends = [NEVER] * len(self.stops)
+        trails: list[Trail] = []
+        kept = heeded = 0
+        for number, route in enumerate(routes):
+            trail = self._follow(number, route, ends)
+            if any(way for _, way in trail):
+                trails.append(trail)
+            kept += bool(route) and route[0] == self._promised[number]
+            heeded += bool(route) and route[0] == self._proposed[number]
+        mean = SOONER * float(sum(map(mul, ends, self._gains)))
+        return self._expected_end(ends, trails) + mean - KEEPING * kept - HEEDING * heeded
+
+    def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
+        """Note for each stop when what is there would be home; return how far home it is for what is held."""
+        steps = self._from_starts[number]
+        _, time, load = self._starts[number]
+        trail = [(time, self._ways_home[number] if load else 0)]
+        for stop in route:
+            time += steps[stop]
+            tail = self._tails[stop]
+            ends[stop] = time + tail
+            steps = self._between[stop]
+            if stop < self._fetched:
+                load += 1
+            trail.append((time, tail if load else 0))
+            time += self._stays[stop]
+            if load >= HANDS:
+                time += tail + 1
+                steps, load = self._from_homes[self._homes[stop]], 0
+                trail.append((time, 0))
+        return trail
+
+    def _expected_end(self, ends: Sequence[int], trails: Sequence[Trail]) -> float:
+        """Return when the last missing thing is home: the expected maximum over independent finds.
+
+        With the last find everybody who holds something goes home from where the route has led it by then.
+        """
+        certain = max(ends[: self._fetched], default=0)
+        order = sorted(range(self._fetched, len(ends)), key=ends.__getitem__)
+        below = [0.0] * len(self._chances)
+        before = expected = 0.0
+        end = certain
+        for stop in order:
+            reached = 1.0
+            for number, (units, shares) in enumerate(self._chances):
+                below[number] += shares[stop]
+                reached *= below[number] ** units
+            found = ends[stop] - self._tails[stop]
+            end = max(end, ends[stop], *(found + _way_home_at(found, trail) for trail in trails))
+            expected += end * (reached - before)
+            before = reached
+        return expected + certain * (1.0 - before)
+
+    def _build(self) -> None:
+        """Insert every stop where it costs least, the most pressing first; then improve."""
+        order = sorted(range(len(self.stops)), key=lambda stop: (stop >= self._fetched, -self._press(stop)))
+        for stop in order:
+            self._routes = min(_insertions(self._routes, stop), key=self._cost)
+        best = self._cost(self._routes)
+        for _ in range(PASSES):
+            before = best
+            for stop in order:
+                best = self._move(stop, best)
+            if best >= before:
+                return
+
+    def _press(self, stop: int) -> float:
+        return self._gains[stop] * (1 + self._tails[stop])
+
+    def _move(self, stop: int, best: float) -> float:
+        """Put one stop where it costs least, if that gains something."""
+        found = min(_insertions(_without(self._routes, stop), stop), key=self._cost)
+        cost = self._cost(found)
+        if cost < best - 1e-9:
+            self._routes, best = found, cost
+        return best
+
+
+def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
+    """Return how many things have which chances at the stops; classes alike are taken together."""
+    together: dict[tuple[float, ...], int] = {}
+    for units, shares in errands.chances():
+        key = tuple(shares.get(stop, 0.0) for stop in stops)
+        together[key] = together.get(key, 0) + units
+    return [(units, list(shares)) for shares, units in together.items()]
+
+
+def _way_home_at(time: int, trail: Trail) -> int:
+    """Return how far home it is for what is held, at a time on a route."""
+    number = bisect_right(trail, (time, NEVER)) - 1
+    return trail[max(0, number)][1]
+
+
+def _place_of(promised: int | None, stops: Sequence[int]) -> int | None:
+    return stops.index(promised) if promised in stops else None
+
+
+def _without(routes: Sequence[Route], stop: int) -> list[Route]:
+    return [[each for each in route if each != stop] for route in routes]
+
+
+def _insertions(routes: Sequence[Route], stop: int) -> Iterator[list[Route]]:
+    for number, route in enumerate(routes):
+        for place in range(len(route) + 1):
+            yield [*routes[:number], [*route[:place], stop, *route[place:]], *routes[number + 1 :]]

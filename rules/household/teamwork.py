@@ -1,0 +1,117 @@
+"""Who should do what: the joint action of a whole team, by rules (eq. 4).
+
+While something is to be found, fetching and looking are shared out so that together they bring most, no two
+members going for the same (an assignment problem, solved exactly). Once all is found, the things
+are shared out in whole rounds, next-but-one deliveries included, so that the last member is done as early
+as possible (`household_rules/rounds.py`).
+
+A member's proposal decides between plans that are about as good (`HEEDING`): whoever is there may have a
+reason that the fields do not say.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from mneme.prompts.household.household import Knowledge, Option, Worker
+from mneme.rules.household.errands import Aim, Errands
+from mneme.rules.household.judgement import DETOUR, WAITING, is_on_the_way
+from mneme.rules.household.rounds import Rounds
+from mneme.rules.household.search_routes import HEEDING, Routes
+
+
+class Hand(BaseModel):
+    """A member, what it may do, and which of that it proposed, if anything."""
+
+    worker: Worker
+    options: list[Option]
+    proposal: int | None = None
+
+    @property
+    def proposed(self) -> Aim | None:
+        """Return what it proposed to do to something."""
+        option = None if self.proposal is None else self.options[self.proposal]
+        return None if option is None or option.target is None else Aim(option.kind, option.target)
+
+
+class Valued(NamedTuple):
+    """An option, its number, and what it brings."""
+
+    place: int
+    option: Option
+    value: float
+
+
+def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
+    """Return the number of one option for each member; no two go for the same."""
+    errands = Errands(knowledge)
+    aims = _of_rounds(errands, team) if errands.is_all_found else _of_routes(errands, team)
+    return _assigned(team, [_row(hand, wish) for hand, wish in zip(team, aims, strict=True)])
+
+
+def _of_routes(errands: Errands, team: Sequence[Hand]) -> list[dict[Aim, float]]:
+    """Return each member's first stop on the joint routes, or a delivery on its way."""
+    proposed = [each.proposed.target if each.proposed else None for each in team]
+    routes = Routes(errands, [each.worker for each in team], proposed)
+    return [_wish(errands, hand, routes.first(number)) for number, hand in enumerate(team)]
+
+
+def _wish(errands: Errands, hand: Hand, first: Aim | None) -> dict[Aim, float]:
+    values = {} if first is None else {first: 1.0}
+    for target in errands.targets_of(hand.worker):
+        delivery = Aim("goput", target)
+        detour = DETOUR + HEEDING * (hand.proposed == delivery)
+        if first is None or is_on_the_way(errands, hand.worker, target, first.target, detour):
+            values[delivery] = 2.0
+    return values
+
+
+def _of_rounds(errands: Errands, team: Sequence[Hand]) -> list[dict[Aim, float]]:
+    """Return how good each first action of a member's own share is, once all is found."""
+    workers = [each.worker for each in team]
+    rounds = Rounds(errands, workers)
+    shares = rounds.shares(workers)
+    return [_soon(rounds, hand, share) for hand, share in zip(team, shares, strict=True)]
+
+
+def _soon(rounds: Rounds, hand: Hand, share: int) -> dict[Aim, float]:
+    openings = rounds.openings(hand.worker, share)
+    return {aim: 1 / (1 + steps - HEEDING * (aim == hand.proposed)) for aim, steps in openings.items()}
+
+
+def _row(hand: Hand, values: dict[Aim, float]) -> list[float]:
+    return [_value(option, values) for option in hand.options]
+
+
+def _value(option: Option, values: dict[Aim, float]) -> float:
+    """Return what an option brings; rather wait than do what brings nothing."""
+    if option.kind == "wait":
+        return WAITING
+    return values.get(Aim(option.kind, -1 if option.target is None else option.target), -1.0)
+
+
+def _assigned(team: Sequence[Hand], values: Sequence[Sequence[float]]) -> list[int]:
+    """Choose one option for each member so that they bring most together and no claim is made twice.
+
+    The others make one claim each, so that among a member's best options, as many as there are members, one
+    is free: only those are weighed.
+    """
+    rows = [_best(hand, row)[: len(team)] for hand, row in zip(team, values, strict=True)]
+    apart = (choice for choice in product(*rows) if _are_apart([each.option for each in choice]))
+    chosen = max(apart, key=lambda choice: sum(each.value for each in choice))
+    return [each.place for each in chosen]
+
+
+def _best(hand: Hand, values: Sequence[float]) -> list[Valued]:
+    """Return a member's options, the best first; of those with the same claim the best alone."""
+    valued = [Valued(place, *each) for place, each in enumerate(zip(hand.options, values, strict=True))]
+    ordered = sorted(valued, key=lambda each: -each.value)
+    claims = [each.option.claim for each in ordered]
+    return [each for n, each in enumerate(ordered) if claims[n] is None or claims[n] not in claims[:n]]
+
+
+def _are_apart(options: Sequence[Option]) -> bool:
+    claims = [each.claim for each in options if each.claim is not None]
+    return len(claims) == len(set(claims))

@@ -1,0 +1,5 @@
+"""How rules answer the questions of `prompts/learning/`."""
+
+from mneme.rules.learning import compound_learning, dispute_resolution
+
+__all__ = ["compound_learning", "dispute_resolution"]

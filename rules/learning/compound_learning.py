@@ -1,0 +1,205 @@
+"""How rules answer the questions of `prompts/learning/compound_learning.py`."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from mneme.prompts.learning import compound_learning as questions
+from mneme.prompts.learning.compound_learning import (
+    NONE,
+    Assignment,
+    Case,
+    Complaint,
+    Draft,
+    Experience,
+    Finding,
+    Findings,
+    Objection,
+    Objections,
+    Patch,
+    Resolution,
+    Review,
+    Severity,
+)
+from mneme.prompts.learning.tuning import Advice, best
+from mneme.rules.learning import tuning
+from mneme.rules.registry import rule
+
+
+@rule(questions.draft_solution)
+def draft_solution(given: Assignment) -> Draft:
+    """Use the most specific card that applies; without one, begin with the standard remedy."""
+    fitting = [(card.best, number) for number, card in enumerate(given.cards)]
+    chosen = best([advice for advice, _ in fitting if advice])
+    if chosen is not None:
+        used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.same_as(chosen)]
+        return _draft(f"Card {used[0]} fits: {chosen.condition}.", chosen, used)
+    if given.textbook:
+        return _draft("No card applies; this is the standard first remedy.", given.textbook[0], [])
+    return _in_words(given)
+
+
+def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
+    return Draft(
+        rationale=why,
+        pattern=advice.pattern,
+        statements=advice.statements,
+        query=advice.query,
+        used=used,
+        assumptions=["the data keep the shape that they have now"],
+    )
+
+
+def _in_words(given: Assignment) -> Draft:
+    """Answer from what the cards claim: all that rules can do where nothing can be run."""
+    if not given.cards:
+        return Draft(rationale="No card fits, and there is nothing to run.", answer="No answer is known.")
+    claims = " ".join(card.claim for card in given.cards)
+    return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
+
+
+@rule(questions.challenge_draft)
+def challenge_draft(given: Review) -> Objections:
+    """Object to what the plan and the trial show, to pitfalls repeated, to verified cards ignored."""
+    found = [*_known_pitfalls(given), *_contradictions(given)]
+    if given.trial is None:
+        found.append(_unverified())
+        return Objections(objections=found)
+    seen = (given.features, given.pattern, given.trial, given.tried, given.remedies, given.proven)
+    for symptom in tuning.symptoms(*seen):
+        blocking: Severity = "blocking" if symptom.blocking else "advisory"
+        found.append(
+            Objection(
+                evidence=symptom.evidence,
+                kind="unstated_assumption" if symptom.assumed else "missing_edge_case",
+                remedy=symptom.remedy,
+                severity=blocking,
+            )
+        )
+    return Objections(objections=found)
+
+
+def _unverified() -> Objection:
+    return Objection(
+        evidence="Nothing was run: that the answer holds is assumed.",
+        kind="unstated_assumption",
+        severity="advisory",
+    )
+
+
+def _known_pitfalls(given: Review) -> list[Objection]:
+    """Object to the approach of a deprecated card whose condition holds here, and block it where it fails."""
+    return [
+        Objection(
+            evidence=f"A deprecated card tried this: {card.claim}",
+            kind="known_pitfall",
+            pitfall=number,
+            severity="advisory" if given.trial and given.trial.solved else "blocking",
+        )
+        for number, card in enumerate(given.pitfalls)
+        if any(advice.applies and advice.pattern == given.pattern for advice in card.advice)
+    ]
+
+
+def _contradictions(given: Review) -> list[Objection]:
+    """Point out a verified card that advises otherwise; it blocks where the draft did not do."""
+    failed = given.trial is not None and not given.trial.solved
+    return [
+        Objection(
+            evidence=f"A verified card advises {card.best.pattern} here.",
+            kind="contradiction",
+            card=number,
+            remedy=card.best.pattern,
+            severity="blocking" if failed else "advisory",
+        )
+        for number, card in enumerate(given.cards)
+        if card.best and card.best.pattern not in (given.pattern, *given.tried) and card.status == "verified"
+    ]
+
+
+@rule(questions.patch_draft)
+def patch_draft(given: Complaint) -> Patch:
+    """Apply the first remedy that is possible; it closes every objection that names it."""
+    chosen = next((each for each in given.advice if each.feasible), None)
+    if chosen is None:
+        return Patch(**given.draft.model_dump(), closed=[])
+    closed = [number for number, each in enumerate(given.advice) if each.pattern == chosen.pattern]
+    draft = _draft(f"Patched: {given.objections[closed[0]]}", chosen, given.draft.used)
+    return Patch(**draft.model_dump(), closed=closed)
+
+
+@rule(questions.resolve_task)
+def resolve_task(given: Case) -> Resolution:
+    """Decide by the measurement; confidence grows with its clearness and with the cards behind the answer."""
+    trial, solved = given.trial, given.trial is not None and given.trial.solved
+    return Resolution(
+        rationale=trial.summary if trial else "Judged by the leader: nothing could be run.",
+        answer=_final(given.draft),
+        solved=solved,
+        confidence=_confidence(given, solved),
+        uncertainties=[*given.unresolved, *given.draft.assumptions],
+        fallbacks=["Leave the query as it is and drop the new indexes."] if trial else [],
+        faster_or_novel=trial is not None and trial.speed_up >= trial.wanted,
+        reusable=bool(given.elsewhere) or bool(given.draft.pattern),
+        promote=given.elsewhere if solved and not given.open_blocking else [],
+    )
+
+
+def _final(draft: Draft) -> str:
+    return "\n".join(line for line in (*draft.statements, draft.query, draft.answer) if line) or draft.pattern
+
+
+def _confidence(case: Case, solved: bool) -> float:
+    """Add up what speaks for the answer: measured, clearly faster, unopposed, proven before, at once."""
+    if case.trial is None:
+        return 0.4 if case.cards else 0.1
+    if not solved:
+        return 0.2
+    clear = 0.2 * (1 - case.trial.wanted / max(case.trial.speed_up, case.trial.wanted))
+    unopposed = 0.1 if not case.open_blocking else 0.0
+    proven = 0.1 if case.elsewhere else 0.0
+    return round(0.55 + clear + unopposed + proven + (0.05 if case.iterations == 1 else 0.0), 2)
+
+
+@rule(questions.compile_lessons)
+def compile_lessons(given: Experience) -> Findings:
+    """Count a success or failure for each used card, and extract what a patch taught."""
+    if not given.ended_with:
+        return Findings()
+    held = given.solved and given.started_with == given.ended_with
+    if given.used:
+        return Findings(findings=list(_on_used(given, held)))
+    if held or not given.solved:
+        return Findings()  # the textbook sufficed, or nothing helped: nothing to teach
+    return Findings(findings=[_lesson(given, given.general, "create")])
+
+
+def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
+    """Say what the task means for the cards that its first draft rested on."""
+    found: list[Finding] = []
+    refined = False
+    for number, card in enumerate(given.used):
+        if held:
+            found.append(Finding(rationale=given.measured, success=True, card=number, event="reinforce"))
+        elif given.solved and card.status == "verified":
+            found.append(_lesson(given, given.features, "dispute", number))
+            refined = True
+        elif given.solved and card.status == "disputed":
+            refined = True  # its dispute is open, and will be tested
+        else:
+            found.append(Finding(rationale=given.measured, success=False, card=number, event="reinforce"))
+    if given.solved and not held and not refined:
+        found.append(_lesson(given, given.features, "create"))
+    return found
+
+
+def _lesson(
+    given: Experience, condition: str, event: Literal["create", "dispute"], card: int = NONE
+) -> Finding:
+    return Finding(
+        rationale="; ".join(given.resolved) or given.measured,
+        claim=tuning.claim(condition, given.ended_with),
+        condition=condition,
+        pattern=given.ended_with,
+        card=card,
+        event=event,
+    )

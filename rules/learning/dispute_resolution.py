@@ -1,0 +1,55 @@
+"""How rules answer the questions of `prompts/learning/dispute_resolution.py`."""
+
+from collections import Counter
+
+from mneme.prompts.learning import dispute_resolution as questions
+from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Recommendation
+from mneme.prompts.learning.tuning import about
+from mneme.rules.learning import tuning
+from mneme.rules.registry import rule
+
+ENOUGH = 0.6
+"""The share of the trials that an approach must win; the paper's example has 4 of 5."""
+
+
+SIDES = ("old", "new", "neither")
+
+
+@rule(questions.resolve_dispute)
+def resolve_dispute(given: Contest) -> Recommendation:
+    """Count the trials: a clear majority decides; a narrower condition merges, an equal one replaces."""
+    won: Counter[str] = Counter(match.winner for match in given.matches)
+    said = ", ".join(f"{side}: {won[side]}" for side in SIDES) + f" of {len(given.matches)}"
+    if not given.matches:
+        return Recommendation(rationale="Nothing could be tried.", recommendation="escalate")
+    if won["new"] >= ENOUGH * len(given.matches):
+        return _for_new(given, said)
+    if won["old"] >= ENOUGH * len(given.matches):
+        return Recommendation(rationale=f"The old approach holds ({said}).", recommendation="keep_old")
+    return Recommendation(rationale=f"The trials do not decide ({said}).", recommendation="escalate")
+
+
+def _for_new(given: Contest, said: str) -> Recommendation:
+    if given.conflict_type == "contradiction" or given.old_tasks == 0:
+        return Recommendation(
+            rationale=f"The new approach is better wherever the old one applies ({said}).",
+            claim=tuning.claim(given.new.condition, given.new.pattern),
+            rules=[given.new],
+            recommendation="deprecate_old",
+        )
+    return Recommendation(
+        rationale=f"The new approach is better under its narrower condition ({said}).",
+        claim=f"{about(given.old.condition)}, choose the remedy by what else the query does",
+        rules=[given.old, given.new, *_exceptions(given)],
+        recommendation="merge",
+    )
+
+
+def _exceptions(given: Contest) -> list[Guideline]:
+    """Return the old approach's conditions for the tried queries that only it won."""
+    sides: dict[str, set[str]] = {}
+    for match in given.matches:
+        sides.setdefault(match.features, set()).add(match.winner)
+    ruled = (given.old.condition, given.new.condition)
+    only_old = [features for features, won in sides.items() if won == {"old"} and features not in ruled]
+    return [Guideline(condition=features, pattern=given.old.pattern) for features in only_old]

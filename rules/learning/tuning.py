@@ -1,0 +1,100 @@
+"""How rules answer the questions of `prompts/learning/tuning.py`."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import BaseModel
+
+from mneme.prompts.learning.tuning import Measurement, about
+
+CLEARLY = 10.0
+"""A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
+
+
+class Symptom(BaseModel):
+    evidence: str
+    blocking: bool
+    remedy: str = ""
+    assumed: bool = False
+
+
+def claim(condition: str, pattern: str) -> str:
+    """Say a lesson in one sentence, the same for the same lesson."""
+    return f"{about(condition)}, {_verb(pattern)} {pattern}"
+
+
+def _verb(pattern: str) -> str:
+    return "the remedy is" if pattern.startswith(("REWRITE", "KEEP", "ANALYZE")) else "build"
+
+
+def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at)
+    features: str,
+    pattern: str,
+    trial: Measurement,
+    tried: Sequence[str],
+    remedies: Sequence[str],
+    proven: bool,
+) -> Iterator[Symptom]:
+    """Yield what is wrong with a tried draft, worst first; each with the next remedy to think of.
+
+    A weakness in the plan of a draft that solves its task does not block what a card has proven before.
+    """
+    open_ = [each for each in _ladder(features, trial) if each in remedies and each not in (*tried, pattern)]
+    remedy = open_[0] if open_ else ""
+    if trial.problem:
+        yield Symptom(evidence=f"The database says: {trial.problem}", blocking=True, remedy=remedy)
+        return
+    weakness = _weakness(features, trial)
+    if trial.solved:
+        passes = proven or trial.speed_up >= CLEARLY or not remedy
+        if weakness:
+            yield Symptom(evidence=weakness, blocking=not passes, remedy=remedy, assumed=True)
+        return
+    yield Symptom(
+        evidence=f"{trial.summary} {weakness or _plainly(trial.plan)}", blocking=True, remedy=remedy
+    )
+
+
+def _weakness(features: str, trial: Measurement) -> str:
+    """Return what a plan leaves undone; nothing where it does all that an index can."""
+    lines = [line.strip() for line in trial.plan.splitlines()]
+    scans = [line for line in lines if line.startswith("SCAN") and "COVERING" not in line]
+    look_ups = [line for line in lines if line.startswith("SEARCH") and "USING INDEX" in line]
+    if scans:
+        return f"An index was expected; the plan reads the whole table: {scans[0]}."
+    if "USE TEMP B-TREE FOR ORDER BY" in lines and "top-k" in features:
+        return "The plan sorts in a temporary B-tree although only the first rows are wanted."
+    if look_ups:
+        return (
+            f"Each row that the index finds is looked up in the table ({look_ups[0]}): that is fast only "
+            "while the rows lie in the order of the index."
+        )
+    return ""
+
+
+def _plainly(plan: str) -> str:
+    return f"The plan: {'; '.join(line.strip() for line in plan.splitlines())}."
+
+
+def _ladder(features: str, trial: Measurement) -> Iterator[str]:
+    """Yield the remedies to think of for these features, simplest first."""
+    if trial.index_share > trial.budget:
+        yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
+    if "leading wildcard" in features:
+        yield from ("COVERING INDEX (hidden)", "INDEX (filter, group)")
+    elif "column hidden" in features:
+        yield from ("REWRITE sargable; INDEX (filters, group)", "INDEX (expression)")
+    if "OR across columns" in features:
+        yield from ("EACH INDEX (alternatives)", "REWRITE alternatives; EACH INDEX (alternatives)")
+    if "correlated subquery" in features:
+        yield from ("INDEX (join)", "COVERING INDEX (join, filters)", "REWRITE correlated; INDEX (join)")
+        yield "REWRITE correlated"
+    elif "join" in features.split("; "):
+        yield from ("COVERING INDEX (join)", "COVERING INDEX (join, filters)", "INDEX (join)")
+    if "top-k order" in features:
+        yield from ("INDEX (equality, order)", "INDEX (order)")
+    if "more than three filters" in features:
+        yield from ("INDEX (equality)", "INDEX (range, group) WHERE equality")
+    if "filters" in features or features.count(" filter") > 1:
+        yield from ("INDEX (equality, range, group)", "COVERING INDEX (selective, group)")
+    yield from ("INDEX (filter, group)", "COVERING INDEX (filter, group)")
+    yield from ("COVERING INDEX (selective, group)", "COVERING INDEX (group, filters)")

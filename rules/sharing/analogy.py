@@ -1,0 +1,138 @@
+"""How rules write an answer from examples: by analogy, with nothing but what they are shown.
+
+The words that an example's question and answer share are its topic; the rest of the answer is its form. The
+topic's words are replaced by those of the new question, in the order in which both questions use them. Rules
+know no poems, riddles or plans: without an example they can only turn the question into a statement, so the
+value of an example can be measured.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mneme.prompts.sharing.memory_sharing import HAN, WORD, words
+from mneme.rules.english.words import bag, lemmas_of
+
+FUNCTION_WORDS = bag(
+    "a about across after against all along although am among an and another any are around as at be "
+    "because been before behind being beside besides between beyond both but by can cause could "
+    "despite did do does down during each every except few for from had has have having he him his "
+    "how i if in inside instead into is it its like many may me might must my near never no nor not "
+    "of off on once onto or our out outside over per plus several shall she should since so some than "
+    "the their them these they this those though through till toward towards under unless unlike "
+    "until up upon us versus via was we were what when whenever where whereas whether which while who "
+    "whom whose why will with within without would yet you your"
+)
+ASKING = bag(
+    "answer compose craft create describe design draft explain give help how make need pen plan "
+    "please solve suggest tell want what when where which who whom whose why write"
+)
+"""Words by which a question asks, that name no topic."""
+
+
+def topic(question: str) -> list[str]:
+    """Return the words of a question that carry its topic, each once, in order."""
+    return list(dict.fromkeys(each for each in words(question) if is_topical(each)))
+
+
+def is_topical(word: str) -> bool:
+    return word not in FUNCTION_WORDS and word not in ASKING
+
+
+def likeness(one: str, other: str) -> float:
+    """Return ROUGE-L's F of two texts over words: 1 where they are the same, 0 where nothing is shared."""
+    a, b = words(one), words(other)
+    common = _longest_common(a, b)
+    return 2 * common / (len(a) + len(b)) if common else 0.0
+
+
+def kept_of(text: Sequence[str], source: Sequence[str]) -> float:
+    """Return which share of a text's words stands in a source in the same order."""
+    return _longest_common(text, source) / len(text) if text else 0.0
+
+
+def _longest_common(a: Sequence[str], b: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence, a row of the table at a time (Hyyrö 2004)."""
+    places: dict[str, int] = {}
+    for at, word in enumerate(a):
+        places[word] = places.get(word, 0) | 1 << at
+    whole = (1 << len(a)) - 1
+    row = whole
+    for word in b:
+        met = row & places.get(word, 0)
+        row = (row + met | row - met) & whole
+    return len(a) - row.bit_count()
+
+
+def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
+    """Answer a question after the fashion of that of its examples which can say most of the question.
+
+    One example gives the whole form: verses of two would not rhyme. The earlier one goes first.
+    """
+    adapted = ["\n".join(_adapted(question, *example)) for example in examples]
+    wanted = set(topic(question))
+    return max(adapted, key=lambda said: len(wanted & set(words(said))), default=_statement(question))
+
+
+def _statement(question: str) -> str:
+    """Say what was asked as a sentence: all that is known without an example."""
+    said = re.findall(r"\S+", question)
+    while len(said) > 1 and (said[0].casefold().strip(",.;:?!") in ASKING):
+        said = said[1:]
+    text = " ".join(said).strip(" ,.;:?!")
+    return f"{text[:1].upper()}{text[1:]}." if text else question.strip()
+
+
+def _adapted(question: str, asked: str, answered: str) -> Iterator[str]:
+    """Yield an example's answer line by line, its topic replaced by the question's."""
+    lines = [line for line in answered.strip().splitlines() if line.strip()]
+    theirs = [word for word in topic(asked) if word in set(words(answered))]
+    kept = set(topic(question)) | _rhymes(lines)
+    ours = [word for word in topic(question) if word not in set(topic(asked))]
+    exchange = _exchange([word for word in theirs if word not in kept], ours)
+    for line in lines:
+        yield _exchanged(line, exchange)
+
+
+def _rhymes(lines: Sequence[str]) -> set[str]:
+    """Return the last words of short lines, which carry the rhyme where there is one."""
+    said = [words(line) for line in lines]
+    return {line[-1] for line in said if line and len(said) >= VERSES and len(line) <= VERSE}
+
+
+VERSES, VERSE = 4, 12
+"""Fewest lines of a verse, and most words of one."""
+
+
+def _exchange(theirs: Sequence[str], ours: Sequence[str]) -> dict[str, str]:
+    """Pair words that can stand in the same place, in the order in which each question says them."""
+    exchange: dict[str, str] = {}
+    left = list(ours)
+    for word in theirs:
+        if other := next((each for each in left if _stands_for(each, word)), ""):
+            exchange[word] = other
+            left.remove(other)
+    return exchange
+
+
+def _stands_for(word: str, other: str) -> bool:
+    """Say whether two words share a part of speech and a number; of unknown ones nothing is known."""
+    one, two = frozenset(lemmas_of(word)), frozenset(lemmas_of(other))
+    if not one or not two:
+        return one == two
+    return bool(one & two) and word.endswith("s") == other.endswith("s")
+
+
+def _exchanged(line: str, exchange: dict[str, str]) -> str:
+    def other(found: re.Match[str]) -> str:
+        word = exchange.get(found[0].casefold(), "")
+        return (word.capitalize() if found[0][:1].isupper() else word) or found[0]
+
+    said = re.sub(rf"{HAN.pattern}|{WORD.pattern}", other, line)
+    return ARTICLE.sub(_article, said) if said != line else said
+
+
+ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
+
+
+def _article(found: re.Match[str]) -> str:
+    return f"{found[1]}{'n' if found[2].casefold() in 'aeiou' else ''} "

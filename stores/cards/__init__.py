@@ -1,0 +1,1 @@
+"""Knowledge cards of a team."""

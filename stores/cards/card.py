@@ -1,0 +1,225 @@
+"""Knowledge cards: what a team has learned, in the schema of the paper's §6.
+
+Beyond the paper's fields a card has `scope` (the domain or environment it was learned in; with the claim
+it makes the card's identity), `rules` (§7, task 3), the outcomes of its last tasks, the status it returns
+to from a dispute, an archive or a deprecation, and warnings against showing it to agents (`flags`).
+"""
+
+import hashlib
+import re
+import unicodedata
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from mneme.stores.ledger.records import Value, Version
+
+Status = Literal["provisional", "verified", "deprecated", "disputed", "archived"]
+Standing = Literal["provisional", "verified"]
+Shelf = Literal["active", "pitfall", "aside"]
+
+WINDOW = 10
+"""Tasks over which a card's success rate is watched (§5: 30 % over 10 tasks)."""
+QUARANTINE = 0.5
+"""Cards below this confidence are kept from retrieval (§5)."""
+DERIVED = ("success", "proven", "renewed")
+"""Numbers that retrieval reads, kept beside a card in its record; they follow from the card."""
+
+
+class Part(BaseModel):
+    """A part of a card, strict about its fields: what YAML misspells is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Rule(Part):
+    """Under which condition to do what."""
+
+    condition: str = Field(min_length=1)
+    pattern: str = Field(min_length=1)
+
+
+class DeprecatedApproach(Part):
+    """What was tried before and why not to try it again."""
+
+    approach: str = Field(min_length=1)
+    reason: str = ""
+    failed_in: list[str] = []
+
+
+class FailureMode(Part):
+    """When the lesson fails, what then happens, and what helps."""
+
+    condition: str = Field(min_length=1)
+    impact: str = ""
+    mitigation: str = ""
+
+
+class Outcome(Part):
+    """How one task went that used the card; `confidence` is the leader's, and counts as 0 on failure."""
+
+    task: str = Field(min_length=1)
+    success: bool
+    confidence: float = Field(1.0, ge=0, le=1)
+
+    @property
+    def worth(self) -> float:
+        return self.confidence if self.success else 0.0
+
+
+class Evidence(Part):
+    """The tasks that a card rests on, counted, and the latest of them with their outcomes."""
+
+    task_ids: list[str] = []
+    success_count: int = Field(0, ge=0)
+    failure_count: int = Field(0, ge=0)
+    recent: list[Outcome] = Field([], max_length=WINDOW)
+
+    @property
+    def count(self) -> int:
+        return self.success_count + self.failure_count
+
+    @property
+    def success_rate(self) -> float:
+        return self.success_count / self.count if self.count else 0.0
+
+    @property
+    def recent_rate(self) -> float | None:
+        """Return the success rate of the whole window; None while it is not full."""
+        if len(self.recent) < WINDOW:
+            return None
+        return sum(outcome.success for outcome in self.recent) / WINDOW
+
+
+class Provenance(Part):
+    """Who made the card, when, and with which model."""
+
+    created_by: str = ""
+    created_at: datetime
+    model_version: str = ""
+
+    @field_validator("created_at")
+    @classmethod
+    def _has_a_zone(cls, at: datetime) -> datetime:
+        if at.tzinfo is None:
+            raise ValueError("a time needs its zone, e.g. 2026-01-31T12:00:00Z")
+        return at.astimezone(UTC)
+
+
+class Lesson(Part):
+    """What a task taught, before it is a card."""
+
+    claim: str = Field(min_length=1)
+    rationale: str = ""
+    rules: list[Rule] = []
+    deprecated_approaches: list[DeprecatedApproach] = []
+    failure_modes: list[FailureMode] = []
+    tags: list[str] = []
+    scope: str = ""
+
+    @field_validator("claim")
+    @classmethod
+    def _says_something(cls, claim: str) -> str:
+        if not claim.strip():
+            raise ValueError("a claim must say something")
+        return claim
+
+    @property
+    def card_id(self) -> str:
+        """Return the id of the card that this lesson makes: the same for the same claim and scope."""
+        said = f"{normalised(self.scope)}\x1f{normalised(self.claim)}"
+        return f"card_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+    @property
+    def text(self) -> str:
+        """Return what search looks at: claim, conditions and tags (patterns are code, the rest is long)."""
+        lines = [self.claim, *(rule.condition for rule in self.rules), " ".join(self.tags)]
+        return "\n".join(line for line in lines if line.strip())
+
+
+class Card(Lesson):
+    """A lesson with its standing."""
+
+    id: str = Field(min_length=1)
+    version: int = Field(1, ge=1, description="Counts the card's changes; it travels with the card.")
+    status: Status = "provisional"
+    evidence: Evidence = Evidence()
+    provenance: Provenance
+    confidence: float = Field(ge=0, le=1)
+    renewed_at: datetime | None = Field(None, description="When the lesson was last rewritten, by a merge.")
+    returns_to: Standing = Field("provisional", description="The standing that a restored card has.")
+    superseded_by: str = ""
+    deprecated_because: str = ""
+    flags: list[str] = Field([], description="What reads like an instruction to agents, not yet cleared.")
+    cleared: list[str] = Field([], description="Flags that a person has cleared.")
+
+    @property
+    def shelf(self) -> Shelf:
+        """Return where the card is found: by everyone, by the devil's advocate, or by no search."""
+        if self.flags or self.status == "archived":
+            return "aside"
+        if self.status == "deprecated":
+            return "pitfall"
+        return "active" if self.confidence >= QUARANTINE else "aside"
+
+    @property
+    def disputed(self) -> bool:
+        return self.status == "disputed"
+
+    @classmethod
+    def of(cls, version: Version) -> "Card":
+        """Read a card back from its record."""
+        fields = {name: item for name, item in version.value.items() if name not in DERIVED}
+        return cls.model_validate({**fields, "id": version.key})
+
+    def as_value(self) -> Value:
+        """Return the card as a record's value, without its id: that is the record's key."""
+        value: Value = self.model_dump(mode="json", exclude={"id"})
+        return value
+
+
+class CardVersion(BaseModel):
+    """A card as it was, why it became so, who decided and when."""
+
+    model_config = ConfigDict(frozen=True)
+
+    card: Card
+    at: datetime
+    reason: str
+    actor: str
+    model: str = ""
+    tasks: list[str] = []
+
+    @classmethod
+    def of(cls, version: Version) -> "CardVersion":
+        change = version.change
+        return cls(
+            card=Card.of(version),
+            at=version.at,
+            reason=change.reason,
+            actor=change.actor,
+            model=change.model,
+            tasks=change.source.tasks,
+        )
+
+
+class Retrieved(BaseModel):
+    """A found card; the four parts sum to the score."""
+
+    model_config = ConfigDict(frozen=True)
+
+    card: Card
+    score: float
+    parts: dict[str, float]
+
+    @property
+    def disputed(self) -> bool:
+        return self.card.disputed
+
+
+def normalised(text: str) -> str:
+    """Return a text without what does not change its meaning: case, spacing, quotes, a final stop."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = re.sub(r"[\"'`´‘’“”]", "", plain)
+    return " ".join(plain.split()).rstrip(".!;: ")

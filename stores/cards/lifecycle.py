@@ -1,0 +1,161 @@
+"""How cards live (§5, §6): what makes one verified, deprecated, archived or restored. All functions are pure.
+
+*Confidence* is the mean over a card's tasks of the leader's confidence, a failed task counting 0. It
+gives both of the paper's figures: 0.75 and 0.88 make 0.82 (§7), 23 of 25 make 0.92 (§6).
+
+*Obsolescence*, a newer card that is strictly superior, is not decided here: the newer finding opens a
+dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.core.errors import BadInput
+from mneme.stores.cards.card import WINDOW, Card, Evidence, Outcome
+from mneme.stores.cards.settings import CardSettings
+
+Decision = tuple[Card, str] | None
+"""What a card becomes and why; None where it stays as it is."""
+Decide = Callable[[Card], Decision]
+"""Decides on a card as it is at the moment of writing."""
+
+
+class PromotionRubric(BaseModel):
+    """§5's four questions about a card that stands for promotion."""
+
+    model_config = ConfigDict(frozen=True)
+
+    solved: bool
+    faster_or_novel: bool
+    no_new_failures: bool
+    reusable: bool
+
+    @property
+    def score(self) -> int:
+        return self.solved + self.faster_or_novel + self.no_new_failures + self.reusable
+
+
+class Approval(BaseModel):
+    """The leader's decision on a promotion, with what it rests on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    by: str = Field(min_length=1)
+    approved: bool
+    rubric: PromotionRubric
+    open_blocking: int = Field(0, ge=0, description="Blocking objections that are still open.")
+    reason: str = ""
+
+
+def with_outcomes(card: Card, outcomes: Sequence[Outcome]) -> Card:
+    """Add tasks to a card's evidence; a task that it knows already changes nothing."""
+    for outcome in outcomes:
+        if outcome.task not in card.evidence.task_ids:
+            card = _with_outcome(card, outcome)
+    return card
+
+
+def _with_outcome(card: Card, outcome: Outcome) -> Card:
+    before = card.evidence
+    evidence = Evidence(
+        task_ids=[*before.task_ids, outcome.task],
+        success_count=before.success_count + outcome.success,
+        failure_count=before.failure_count + (not outcome.success),
+        recent=[*before.recent, outcome][-WINDOW:],
+    )
+    confidence = card.confidence + (outcome.worth - card.confidence) / evidence.count
+    return card.model_copy(update={"evidence": evidence, "confidence": min(1.0, max(0.0, confidence))})
+
+
+def reinforced(card: Card, outcome: Outcome, reason: str, settings: CardSettings) -> Decision:
+    """Count a task; deprecate a card that fails too often, bring an archived one back on success."""
+    if outcome.task in card.evidence.task_ids:
+        return None
+    counted = with_outcomes(card, [outcome])
+    said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {reason}"
+    failing = why_failing(counted, settings)
+    if failing and is_in_service(counted):
+        return deprecated(counted, f"{failing} ({said})")
+    if counted.status == "archived" and outcome.success:
+        counted = counted.model_copy(update={"status": counted.returns_to})
+    return counted, said
+
+
+def why_failing(card: Card, settings: CardSettings) -> str:
+    """Return why a card is to be deprecated for repeated failure; nothing where it is not."""
+    rate = card.evidence.recent_rate
+    if rate is None or rate >= settings.failing_below:
+        return ""
+    return f"{rate:.0%} success over the last {WINDOW} tasks, below {settings.failing_below:.0%}"
+
+
+def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings) -> Decision:
+    """Verify a card. Raises BadInput with every reason against it."""
+    if card.status == "verified":
+        return None
+    against = against_promotion(card, approval, settings)
+    if against:
+        raise BadInput(f"{card.id} cannot be promoted: {'; '.join(against)}.")
+    update = {"status": "verified", "returns_to": "verified"}
+    return card.model_copy(update=update), f"promoted by {approval.by}: {reason}"
+
+
+def against_promotion(card: Card, approval: Approval, settings: CardSettings) -> list[str]:
+    """Return why a card cannot become verified; nothing where it can.
+
+    The task must be solved whatever else the rubric says (§5, promotion rule 1).
+    """
+    rubric, needed = approval.rubric, settings.successes_to_verify
+    tests = [
+        (card.status == "provisional", f"it is {card.status}, not provisional"),
+        (not card.flags, "it is flagged as instructing agents"),
+        (approval.approved, f"{approval.by} does not approve"),
+        (approval.open_blocking == 0, f"{approval.open_blocking} blocking objections are open"),
+        (rubric.solved, "the task was not solved"),
+        (rubric.score >= settings.rubric_to_verify, f"the rubric gives {rubric.score} of 4"),
+        (
+            card.evidence.success_count >= needed,
+            f"it has {card.evidence.success_count} successes of the {needed} that are needed",
+        ),
+    ]
+    return [why for passes, why in tests if not passes]
+
+
+def deprecated(card: Card, reason: str) -> Decision:
+    """Take a card out of retrieval for good reason."""
+    return None if card.status == "deprecated" else (out_of_service(card, "deprecated", reason), reason)
+
+
+def archived(card: Card, reason: str, *, disputed: bool = False) -> Decision:
+    """Take a card out of retrieval that nobody needs now; `disputed` ones only where asked."""
+    in_use = card.status in ("provisional", "verified") or (disputed and card.disputed)
+    return (out_of_service(card, "archived"), reason) if in_use else None
+
+
+def restored(card: Card, reason: str) -> Decision:
+    """Bring a deprecated or archived card back to the standing it had, with an empty window of outcomes."""
+    if is_in_service(card):
+        return None
+    update = {
+        "status": card.returns_to,
+        "superseded_by": "",
+        "deprecated_because": "",
+        "evidence": card.evidence.model_copy(update={"recent": []}),
+    }
+    return card.model_copy(update=update), reason
+
+
+def is_in_service(card: Card) -> bool:
+    """Say whether a card is neither deprecated nor archived."""
+    return card.status not in ("deprecated", "archived")
+
+
+def out_of_service(
+    card: Card, status: Literal["deprecated", "archived"], because: str = "", by: str = ""
+) -> Card:
+    """Return a card taken out of use, with the standing that it may return to; `by` is what replaces it."""
+    stood = card.status if card.status in ("provisional", "verified") else card.returns_to
+    update = {"status": status, "returns_to": stood, "deprecated_because": because, "superseded_by": by}
+    return card.model_copy(update=update)

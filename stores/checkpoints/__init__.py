@@ -1,0 +1,1 @@
+"""Checkpoints of graphs: SQLite or Postgres."""

@@ -1,0 +1,64 @@
+"""Where graphs keep their checkpoints: an SQLite file by default, Postgres by URL.
+
+Both do all that the LangGraph server asks for: deletion by thread and by run, copying a thread, pruning.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from threading import local
+from typing import Any, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from mneme.core.errors import BadInput, needs
+from mneme.core.settings import read_settings
+from mneme.stores.checkpoints.sqlite import open_sqlite
+
+POSTGRES = ("postgres://", "postgresql://")
+_here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
+
+
+def open_checkpointer(location: str) -> AbstractAsyncContextManager[BaseCheckpointSaver[str]]:
+    """Open the checkpoints at an SQLite file's path or a Postgres URL.
+
+    Raises `BadInput` for a location that holds something else, `StorageFailure` for one that
+    cannot be read and written; each with a hint.
+    """
+    if location.startswith(POSTGRES):
+        return _open_postgres(location)
+    if "://" in location:
+        raise BadInput(
+            f"{location.partition('://')[0]}:// cannot hold checkpoints.",
+            "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
+        )
+    return open_sqlite(Path(location).expanduser().absolute())
+
+
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Open the checkpoints that the settings name: `checkpointer.path` in `langgraph.json`.
+
+    The server enters it once on each thread that has an event loop, and keeps it open.
+    """
+    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
+        _here.saver = saver
+        try:
+            yield saver
+        finally:
+            del _here.saver
+
+
+async def thread_owner(thread_id: str) -> str | None:
+    """Return who owns a thread's checkpoints in this server: "" for nobody, None without checkpoints."""
+    saver: BaseCheckpointSaver[str] = _here.saver
+    found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
+    return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
+
+
+@asynccontextmanager
+async def _open_postgres(location: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    with needs("A Postgres database for checkpoints", "postgres"):
+        from mneme.stores.checkpoints.postgres import open_postgres  # noqa: PLC0415  (an extra)
+    async with open_postgres(location) as saver:
+        yield saver

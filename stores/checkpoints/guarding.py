@@ -1,0 +1,134 @@
+"""What checkpoints in SQLite and in Postgres have in common: errors with hints, whole writes, pruning.
+
+What is read is restored through a list of plain types (no pickle, no class of ours), so that whoever can
+write to the database cannot make a reader run code.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from mneme.core.errors import BadInput, StorageFailure
+
+Result = TypeVar("Result")
+KEEP_LATEST = "keep_latest"
+DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
+
+
+def strict_serializer() -> JsonPlusSerializer:
+    """Return a serializer that restores LangGraph's safe types and no other."""
+    return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
+
+
+class Guarded(BaseCheckpointSaver[str]):
+    """Raise a database's failures as `StorageFailure`, and never leave a write half done.
+
+    `failures` are the driver's exceptions; `place` names the database, without a password.
+    """
+
+    place: str
+    failures: tuple[type[Exception], ...]
+
+    @contextmanager
+    def storage_failures(self) -> Iterator[None]:
+        """Raise `StorageFailure` where the database raises an exception of its own."""
+        try:
+            yield
+        except self.failures as failure:
+            raise StorageFailure(
+                f"The checkpoints at {self.place} cannot be used: {failure}",
+                "`mneme doctor` checks the disk and the database.",
+            ) from failure
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        with self.storage_failures():
+            return await super().aget_tuple(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first.
+
+        All are read before the first is handed out: SQLite's saver holds its lock while it lists,
+        and a caller who asks it anything between two of them would wait for ever.
+        """
+        with self.storage_failures():
+            listed = super().alist(config, filter=filter, before=before, limit=limit)
+            found = [each async for each in listed]
+        for each in found:
+            yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        with self.storage_failures():
+            return await to_the_end(super().aput(config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        with self.storage_failures():
+            await to_the_end(super().aput_writes(config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        with self.storage_failures():
+            await to_the_end(super().adelete_thread(thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
+        """Keep only the latest checkpoint of every namespace, or, with `delete`, nothing at all."""
+        if strategy in DELETE:
+            for thread_id in thread_ids:
+                await self.adelete_thread(thread_id)
+            return
+        if strategy != KEEP_LATEST:
+            raise BadInput(
+                f"{strategy} is not a way to prune.", f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
+            )
+        with self.storage_failures():
+            await to_the_end(self.keep_latest([str(thread_id) for thread_id in thread_ids]))
+
+    async def keep_latest(self, thread_ids: Sequence[str]) -> None:
+        """Drop every checkpoint that is not its namespace's latest."""
+        raise NotImplementedError
+
+
+async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await a write to its end, also when the caller is cancelled meanwhile.
+
+    Stopped between a statement and its commit, a connection would keep the database locked
+    against every other process.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def deltas_in_the_way(threads: str) -> BadInput:
+    """Return the refusal to prune a thread whose latest checkpoint cannot do without the older ones."""
+    return BadInput(
+        f"{threads} keeps state as differences: its latest checkpoint needs the older ones.",
+        "Prune with `delete`, or leave the thread as it is.",
+    )

@@ -1,0 +1,190 @@
+"""Checkpoints in Postgres: an extra, opened by `stores.checkpoints.checkpointer`."""
+
+import operator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+from tenacity import retry, retry_if_result, wait_fixed
+
+from mneme.core.errors import BadInput, StorageFailure
+from mneme.stores.checkpoints.guarding import (
+    KEEP_LATEST,
+    Guarded,
+    deltas_in_the_way,
+    strict_serializer,
+    to_the_end,
+)
+
+Connection = psycopg.AsyncConnection[DictRow]
+Pool = AsyncConnectionPool[Connection]
+
+CONNECT_SECONDS = 5
+POOL_SIZE = 8
+SETUP_LOCK = 0x6D6E656D65  # "mneme"
+
+_RUN_INDEX = """CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_run_id_idx
+    ON checkpoints ((metadata ->> 'run_id'))"""
+
+_DELETE_CHECKPOINTS = """DELETE FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s)
+    RETURNING thread_id, checkpoint_ns, checkpoint_id, checkpoint -> 'channel_versions' AS versions"""
+_DELETE_WRITES = """DELETE FROM checkpoint_writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN
+    (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))"""
+# Only what a deleted checkpoint used and no other does: a run saves blobs before their checkpoint.
+_DELETE_BLOBS = """DELETE FROM checkpoint_blobs AS b
+    USING (SELECT DISTINCT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
+           AS u (thread_id, checkpoint_ns, channel, version)) AS freed
+    WHERE b.thread_id = freed.thread_id AND b.checkpoint_ns = freed.checkpoint_ns
+    AND b.channel = freed.channel AND b.version = freed.version
+    AND NOT EXISTS (SELECT 1 FROM checkpoints AS c
+        WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns
+        AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version)"""
+
+_COPY_THREAD = (
+    """INSERT INTO checkpoints
+        (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+        SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
+            jsonb_set(metadata, '{thread_id}', to_jsonb(%(target)s::text), false)
+        FROM checkpoints WHERE thread_id = %(source)s ON CONFLICT DO NOTHING""",
+    """INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+        SELECT %(target)s, checkpoint_ns, channel, version, type, blob
+        FROM checkpoint_blobs WHERE thread_id = %(source)s ON CONFLICT DO NOTHING""",
+    """INSERT INTO checkpoint_writes
+        (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob)
+        SELECT %(target)s, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
+        FROM checkpoint_writes WHERE thread_id = %(source)s ON CONFLICT DO NOTHING""",
+)
+
+
+class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
+    """Checkpoints in a Postgres database.
+
+    No query finds a deleted thread's rows any more; Postgres overwrites their bytes later (VACUUM,
+    recycling of the write-ahead log).
+    """
+
+    failures = (psycopg.Error,)
+
+    def __init__(self, pool: Pool, place: str) -> None:
+        super().__init__(pool, serde=strict_serializer())
+        self.pool = pool
+        self.place = place
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete what the runs saved, in every thread and namespace."""
+        with self.storage_failures():
+            await to_the_end(self._delete_runs([str(run_id) for run_id in run_ids]))
+
+    async def _delete_runs(self, run_ids: list[str]) -> None:
+        async with self.pool.connection() as connection, connection.transaction():
+            deleted = await (await connection.execute(_DELETE_CHECKPOINTS, (run_ids,))).fetchall()
+            places = [(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]) for row in deleted]
+            blobs = [
+                (row["thread_id"], row["checkpoint_ns"], channel, str(version))
+                for row in deleted
+                for channel, version in (row["versions"] or {}).items()
+            ]
+            await connection.execute(_DELETE_WRITES, _columns(places, 3))
+            await connection.execute(_DELETE_BLOBS, _columns(blobs, 4))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread whole; to copy it again changes nothing."""
+        with self.storage_failures():
+            await to_the_end(self._copy({"source": str(source_thread_id), "target": str(target_thread_id)}))
+
+    async def _copy(self, threads: dict[str, str]) -> None:
+        async with self.pool.connection() as connection, connection.transaction():
+            await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            for statement in _COPY_THREAD:
+                await connection.execute(statement, threads)
+
+    async def keep_latest(self, thread_ids: Sequence[str]) -> None:
+        try:
+            await AsyncPostgresSaver.aprune(self, thread_ids, strategy=KEEP_LATEST)
+        except NotImplementedError as refusal:
+            raise deltas_in_the_way(", ".join(thread_ids)) from refusal
+
+
+def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
+    return [[row[column] for row in rows] for column in range(width)]
+
+
+@asynccontextmanager
+async def open_postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Open the checkpoints at a Postgres URL, making or migrating their tables."""
+    place = _place(url)
+    try:
+        await _make_tables(url)
+        pool = await _open_pool(url)
+    except psycopg.Error as failure:
+        raise StorageFailure(
+            f"Postgres at {place} cannot be used: {_first_line(failure)}",
+            "Check that the server runs and that MNEME_CHECKPOINTS has its address, user and password.",
+        ) from failure
+    async with pool:
+        yield PostgresCheckpoints(pool, place)
+
+
+def _place(url: str) -> str:
+    """Name the database without its user and password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # Without the cause: the driver's message repeats the address, and with it the password.
+        raise BadInput(
+            "The Postgres URL in MNEME_CHECKPOINTS cannot be read.",
+            "It looks like postgresql://user:password@host:5432/database.",
+        ) from None
+    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+def _first_line(failure: Exception) -> str:
+    return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
+
+
+async def _make_tables(url: str) -> None:
+    """Set the tables up, one process at a time.
+
+    The lock is tried, not waited for: waiting holds a snapshot open, and the index that the other
+    process builds concurrently would wait for that snapshot in turn.
+    """
+    async with await Connection.connect(url, **_settings()) as connection:
+        await _lock(connection)
+        await AsyncPostgresSaver(connection).setup()
+        await connection.execute(_RUN_INDEX)
+
+
+@retry(retry=retry_if_result(operator.not_), wait=wait_fixed(0.1))
+async def _lock(connection: Connection) -> bool:
+    cursor = await connection.execute("SELECT pg_try_advisory_lock(%s) AS ours", (SETUP_LOCK,))
+    row = await cursor.fetchone()
+    return row is not None and bool(row["ours"])
+
+
+async def _open_pool(url: str) -> Pool:
+    pool: Pool = AsyncConnectionPool(
+        url,
+        kwargs=_settings(),
+        min_size=1,
+        max_size=POOL_SIZE,
+        timeout=CONNECT_SECONDS,
+        check=AsyncConnectionPool.check_connection,
+        open=False,
+    )
+    await pool.open(wait=True, timeout=CONNECT_SECONDS)
+    return pool
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "autocommit": True,
+        "prepare_threshold": 0,
+        "row_factory": dict_row,
+        "connect_timeout": CONNECT_SECONDS,
+    }

@@ -1,0 +1,1 @@
+"""Discussions and the memories of their agents."""

@@ -1,0 +1,197 @@
+"""Discussions in the ledger: what each is about, its conversation turn by turn, and how it ended.
+
+The conversation is kept here and not in the graph's state: a checkpointer stores the whole of every state, so
+that the space for a conversation in it would grow with the square of its turns.
+"""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from mneme.core.errors import BadInput, NotFound
+from mneme.stores.discussions.agent_memory import AgentMemory
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, record_id
+
+PAGE = 16
+"""Turns read at once, newest first."""
+Ending = Literal["", "consensus", "turn limit"]
+
+
+class Turn(BaseModel):
+    """t_m: what was said, by whom, on how large a context, and what it cost."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    speaker: str
+    title: str
+    message: str
+    reasoning: str = ""
+    changes: bool = False
+    accept: bool = False
+    finalize: bool = False
+    person: bool = False
+    context_tokens: int = 0
+    turns_shown: int = 0
+    tokens: int = 0
+    answered_by: str = ""
+
+    def __str__(self) -> str:
+        marks = [" (a person)"] * self.person + [" [ACCEPT]"] * self.accept + [" [FINALIZE]"] * self.finalize
+        return f"{self.title}{''.join(marks)}:\n{self.message}"
+
+
+class Discussion(BaseModel):
+    """A discussion: its task, team and settings, and how and with what it ended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    task: str
+    team: dict[str, Any]
+    memory: str
+    context_tokens: int = 0
+    max_turns: int = 0
+    person: str = ""
+    approve: bool = False
+    ended: Ending = ""
+    lacks: str = ""
+    turns: int = 0
+    tokens: int = 0
+    document: dict[str, Any] = {}
+    report: dict[str, str] = {}
+    answered_by: dict[str, str] = {}
+    at: datetime | None = None
+
+    @classmethod
+    def of(cls, version: Version) -> "Discussion":
+        """Read a discussion back from its record."""
+        return cls.model_validate({**version.value, "at": version.created})
+
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+def check_id(discussion_id: str) -> str:
+    """Return an id, which also names a folder of files. Raises BadInput for anything but a plain name."""
+    if not ID.fullmatch(discussion_id):
+        raise BadInput(
+            f"discussion_id: {discussion_id!r} cannot be an id.",
+            "Letters, digits, - and _, at most 63, the first a letter or a digit.",
+        )
+    return discussion_id
+
+
+class Discussions:
+    """The discussions of one owner; it reaches nobody else's."""
+
+    def __init__(self, ledger: Ledger, owner: str) -> None:
+        self._ledger = ledger
+        self.owner = owner
+        self.namespace: Namespace = team_namespace(owner, "discussions")
+
+    async def open(self, discussion: Discussion) -> Discussion:
+        """Store a discussion at its beginning, once. Raises BadInput where its id names another one."""
+        change = Change(reason="a discussion begins", actor="intrinsic_memory")
+        known = await self._ledger.get(self.namespace, discussion.id)
+        if known is None:
+            value = discussion.model_dump(mode="json", exclude={"at"})
+            known = await self._ledger.insert(
+                self.namespace, value, text="", change=change, key=discussion.id, idempotency_key="open"
+            )
+        opened = Discussion.of(known)
+        if (opened.task, opened.team) != (discussion.task, discussion.team):
+            raise BadInput(
+                f"discussion_id: {discussion.id} is another discussion, of another task or team.",
+                "Give another id, or none.",
+            )
+        return opened
+
+    async def get(self, discussion_id: str) -> Discussion:
+        """Return a discussion. Raises NotFound."""
+        return Discussion.of(await self._head(discussion_id))
+
+    async def close(self, discussion: Discussion) -> Discussion:
+        """Store how a discussion ended; closed again in the same way, nothing is written."""
+        head = await self._head(discussion.id)
+        value = discussion.model_dump(mode="json", exclude={"at"})
+        if head.value == value:
+            return discussion
+        version = await self._ledger.update(
+            self.namespace,
+            discussion.id,
+            value,
+            text=None,
+            change=Change(reason=discussion.ended, actor="intrinsic_memory"),
+            expected_version=head.version,
+        )
+        return Discussion.of(version)
+
+    async def list(self, limit: int = 100) -> Sequence[Discussion]:
+        """Return discussions in the order in which they were begun."""
+        return [
+            Discussion.of(each)
+            for each in await self._ledger.records(self.namespace, limit=limit)
+            if each.namespace == self.namespace
+        ]
+
+    def conversation(self, discussion_id: str) -> "Conversation":
+        return Conversation(self._ledger, (*self.namespace, discussion_id, "turns"))
+
+    def memory(self, discussion_id: str, agent: str) -> AgentMemory:
+        return AgentMemory(self._ledger, (*self.namespace, discussion_id), agent)
+
+    async def _head(self, discussion_id: str) -> Version:
+        head = await self._ledger.get(self.namespace, discussion_id)
+        if head is None:
+            raise NotFound(f"There is no discussion {discussion_id}.", "See `mneme discuss list`.")
+        return head
+
+
+class Conversation:
+    """H_m: the turns of one discussion, only ever added to."""
+
+    def __init__(self, ledger: Ledger, namespace: Namespace) -> None:
+        self._ledger, self.namespace = ledger, check_namespace(namespace)
+
+    async def add(self, turn: Turn) -> Turn:
+        """Store a turn, once; where its number was stored before, return the turn that was stored then."""
+        version = await self._ledger.insert(
+            self.namespace,
+            turn.model_dump(mode="json"),
+            text="",
+            change=Change(reason="said", actor=turn.speaker, model=turn.answered_by),
+            key=_key(turn.number),
+            idempotency_key="said",
+        )
+        return Turn.model_validate(version.value)
+
+    async def get(self, number: int) -> Turn | None:
+        """Return the turn of that number, if it has been taken."""
+        found = await self._ledger.get(self.namespace, _key(number))
+        return Turn.model_validate(found.value) if found else None
+
+    async def newest_first(self, upto: int) -> AsyncIterator[Turn]:
+        """Yield the turns up to a number, newest first, and read no more of them than are asked for."""
+        for end in range(upto, 0, -PAGE):
+            for turn in reversed(await self.between(max(1, end - PAGE + 1), end)):
+                yield turn
+
+    async def all(self, upto: int) -> list[Turn]:
+        """Return the turns up to a number, oldest first."""
+        return await self.between(1, upto)
+
+    async def between(self, first: int, last: int) -> list[Turn]:
+        """Return the turns of these numbers that have been taken, oldest first."""
+        ids = [record_id(self.namespace, _key(number)) for number in range(first, last + 1)]
+        found = await self._ledger.by_ids(ids)
+        return [Turn.model_validate(found[each].value) for each in ids if each in found]
+
+
+def _key(number: int) -> str:
+    return f"{number:06d}"

@@ -1,0 +1,82 @@
+"""What a household team remembers of an episode: its synopses, and what it believes of the apartment.
+
+Each episode is one record of ("teams", team, "household", apartment). Its text is that of its synopses, so
+that search finds an episode by what happened in it. Furniture does not move between episodes; where things
+of a class were found is only a hint.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version
+
+LATEST = 20
+"""Episodes of an apartment that the next one starts from."""
+
+
+class EpisodeRecord(BaseModel):
+    """One finished episode."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: str = Field(min_length=1, description="Its run; one run is remembered once.")
+    episode: str
+    category: str
+    success: bool
+    steps: int = Field(ge=0)
+    synopses: list[str] = Field([], description="What happened, in the order in which it was summarised.")
+    finds: dict[str, list[str]] = Field(
+        {}, description="Things of the task by class, and the containers or rooms, by class, that had them."
+    )
+    furniture: list[dict[str, Any]] = Field(
+        [], description="Containers and surfaces where the team saw them, as the environment describes them."
+    )
+
+    @property
+    def text(self) -> str:
+        """Return what search looks at."""
+        return "\n".join([f"{self.category}: {self.steps} steps.", *self.synopses])
+
+
+class EpisodicMemory:
+    """One team's episodes in one apartment, in the ledger."""
+
+    def __init__(self, ledger: Ledger, team: str, apartment: str) -> None:
+        self._ledger = ledger
+        self._namespace: Namespace = team_namespace(team, "household", apartment)
+
+    async def keep(self, remembered: EpisodeRecord, *, change: Change) -> Version:
+        """Add an episode; the same run again changes nothing."""
+        return await self._ledger.insert(
+            self._namespace,
+            remembered.model_dump(mode="json"),
+            text=remembered.text,
+            change=change,
+            idempotency_key=f"episode:{remembered.run}",
+        )
+
+    async def recall(self, limit: int = LATEST) -> list[EpisodeRecord]:
+        """Return the latest episodes, oldest first."""
+        found: list[Version] = []
+        while page := await self._ledger.records(self._namespace, limit=100, offset=len(found)):
+            found += page
+        return [EpisodeRecord.model_validate(version.value) for version in found[-limit:]]
+
+
+def finds_of(episodes: Sequence[EpisodeRecord]) -> dict[str, list[str]]:
+    """Return where things of each class were found, over all episodes."""
+    finds: dict[str, list[str]] = {}
+    for episode in episodes:
+        for name, places in episode.finds.items():
+            finds.setdefault(name, []).extend(places)
+    return finds
+
+
+def furniture_of(episodes: Sequence[EpisodeRecord]) -> list[dict[str, Any]]:
+    """Return what is known of the furniture: each piece as it was seen last."""
+    known = {piece["id"]: piece for episode in episodes for piece in episode.furniture}
+    return [known[key] for key in sorted(known)]

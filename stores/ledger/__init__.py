@@ -1,0 +1,1 @@
+"""The versioned database that keeps everything that is remembered, on Qdrant."""

@@ -1,0 +1,243 @@
+"""The ledger as LangGraph's `BaseStore`: for `runtime.store`, the `/store` API and Studio.
+
+A put adds a version and a delete retires the record, so the history stays. To erase, use `Ledger.forget`.
+Differences from LangGraph's in-memory store: a record has one text for search, made of the indexed fields;
+items without text are not found by a query; namespaces without items are not listed; values are plain JSON.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any, cast
+
+from langchain_core.runnables.config import ensure_config
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+)
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
+
+from mneme.core.errors import BadInput, Conflict
+from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
+
+RANGES: dict[str, Callable[[float, float], bool]] = {
+    "$gt": lambda value, bound: value > bound,
+    "$gte": lambda value, bound: value >= bound,
+    "$lt": lambda value, bound: value < bound,
+    "$lte": lambda value, bound: value <= bound,
+}
+PAGE = 100
+
+
+class LedgerStore(BaseStore):
+    """A ledger as a store; several stores may share one ledger. Safe from any event loop and thread.
+
+    `mode` says how a query ranks, and so what a score is: `dense` gives cosines.
+    """
+
+    supports_ttl = False
+
+    def __init__(self, ledger: Ledger, *, actor: str = "store", mode: Mode = "hybrid") -> None:
+        self.ledger, self._actor, self._mode = ledger, actor, mode
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run the operations from a thread without an event loop."""
+        return asyncio.run_coroutine_threadsafe(self.abatch(ops), _background_loop()).result()
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run the operations: first what reads, together, then what writes, as one batch."""
+        listed = list(ops)
+        puts = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
+        results = await asyncio.gather(*map(self._read, listed))
+        if puts:
+            await self._put(list(puts.values()))
+        return list(results)
+
+    async def _read(self, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return await self._get(op)
+        if isinstance(op, SearchOp):
+            return await self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return cast(Result, await self._list_namespaces(op))
+        if isinstance(op, PutOp):
+            return None
+        raise BadInput(f"The store has no operation {type(op).__name__}.")
+
+    async def _get(self, op: GetOp) -> Item | None:
+        version = await self.ledger.get(op.namespace, op.key)
+        return Item(**_fields(version)) if version and version.live else None
+
+    async def _search(self, op: SearchOp) -> list[SearchItem]:
+        """Read pages until enough items pass the whole filter, which the engine can test only in part."""
+        wanted, needed = op.filter or {}, op.offset + op.limit
+        _check_operators(wanted)
+        size = needed if not wanted else needed + PAGE
+        found: list[SearchItem] = []
+        for start in count(0, max(1, size)):
+            items = await self._page(op, _testable(wanted), size, start)
+            found += [item for item in items if _passes(item.value, wanted)]
+            if len(items) < size or len(found) >= needed:
+                break
+        return found[op.offset : needed]
+
+    async def _page(
+        self, op: SearchOp, wanted: Mapping[str, Any], limit: int, offset: int
+    ) -> list[SearchItem]:
+        if not op.query:
+            versions = await self.ledger.records(
+                op.namespace_prefix, filter=wanted, limit=limit, offset=offset
+            )
+            return [SearchItem(**_fields(version)) for version in versions]
+        hits = await self.ledger.search(
+            op.namespace_prefix, op.query, filter=wanted, limit=limit, offset=offset, mode=self._mode
+        )
+        return [SearchItem(**_fields(hit.version), score=hit.score) for hit in hits]
+
+    async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        conditions = op.match_conditions or ()
+        namespaces = await self.ledger.namespaces()
+        matching = [each for each in namespaces if all(_matches(each, match) for match in conditions)]
+        cut = sorted({each[: op.max_depth] for each in matching})
+        return cut[op.offset : op.offset + op.limit]
+
+    @retry(
+        retry=retry_if_exception_type(Conflict),
+        stop=stop_after_attempt(50),
+        wait=wait_random(0, 0.02),
+        reraise=True,
+    )
+    async def _put(self, ops: Sequence[PutOp]) -> None:
+        """Write on top of whatever is there: a store's caller has no version to compare."""
+        heads = await asyncio.gather(*(self.ledger.get(op.namespace, op.key) for op in ops))
+        writes = [self._write(op, head) for op, head in zip(ops, heads, strict=True)]
+        await self.ledger.write([write for write in writes if write is not None])
+
+    def _write(self, op: PutOp, head: Version | None) -> Write | None:
+        if op.ttl is not None:
+            raise NotImplementedError("The ledger keeps every version: there is no TTL.")
+        if op.value is None and (head is None or not head.live):
+            return None
+        gone = op.value is None
+        event = "retire" if gone else "insert" if head is None else "update" if head.live else "restore"
+        value = None if gone else dict(op.value or {})
+        return make_write(
+            event=event,
+            namespace=op.namespace,
+            key=op.key,
+            value=value,
+            text=None if value is None else _text(value, op.index),
+            change=self._change(),
+            expected_version=head and head.version,
+        )
+
+    def _change(self) -> Change:
+        thread = ensure_config().get("configurable", {}).get("thread_id", "")
+        return Change(
+            reason="put through LangGraph's store", actor=self._actor, source=Source(thread=str(thread))
+        )
+
+
+@lru_cache(maxsize=1)
+def _background_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="ledger-store", daemon=True).start()
+    return loop
+
+
+def _fields(version: Version) -> dict[str, Any]:
+    return {
+        "namespace": version.namespace,
+        "key": version.key,
+        "value": version.value,
+        "created_at": version.created,
+        "updated_at": version.at,
+    }
+
+
+def _text(value: Value, index: object) -> str:
+    """Return what search looks at: the fields named, or the content, or all texts in the value."""
+    if index is False:
+        return ""
+    if isinstance(index, list):
+        return "\n".join(text for path in index for text in get_text_at_path(value, tokenize_path(path)))
+    content = value.get("content")
+    return content if isinstance(content, str) else "\n".join(_texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _matches(namespace: Namespace, match: MatchCondition) -> bool:
+    if len(namespace) < len(match.path):
+        return False
+    step = -1 if match.match_type == "suffix" else 1
+    pairs = zip(namespace[::step], match.path[::step], strict=False)
+    return all(wanted in ("*", part) for part, wanted in pairs)
+
+
+def _check_operators(wanted: Mapping[str, Any]) -> None:
+    for name, each in wanted.items():
+        if name.startswith("$") and name not in ("$eq", "$ne", *RANGES):
+            raise BadInput(f"Unknown operator {name!r}; there are $eq, $ne, {', '.join(RANGES)}.")
+        if isinstance(each, Mapping):
+            _check_operators(each)
+
+
+def _testable(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a filter that the engine can test; what else is asked is tested here."""
+    return {name: test for name, each in wanted.items() if (test := _engine_test(each)) is not None}
+
+
+def _engine_test(wanted: Any) -> Any:
+    if isinstance(wanted, (str, int, float)):
+        return wanted
+    if not isinstance(wanted, Mapping):
+        return None
+    kept = {
+        name: operand
+        for name, operand in wanted.items()
+        if (name == "$eq" and isinstance(operand, (str, int, float)))
+        or (name in RANGES and isinstance(operand, (int, float)) and not isinstance(operand, bool))
+    }
+    return kept or None
+
+
+def _passes(value: Any, wanted: Mapping[str, Any]) -> bool:
+    return all(_equals(value.get(name), each) for name, each in wanted.items())
+
+
+def _equals(value: Any, wanted: Any) -> bool:
+    """Compare like LangGraph's stores: exactly, or by operators, into nested objects."""
+    if not isinstance(wanted, Mapping):
+        return bool(value == wanted)
+    if any(str(name).startswith("$") for name in wanted):
+        return all(_holds(value, name, operand) for name, operand in wanted.items())
+    return isinstance(value, Mapping) and _passes(value, wanted)
+
+
+def _holds(value: Any, operator: str, operand: Any) -> bool:
+    if operator == "$eq":
+        return bool(value == operand)
+    if operator == "$ne":
+        return bool(value != operand)
+    return isinstance(value, (int, float)) and RANGES[operator](value, float(operand))

@@ -1,0 +1,553 @@
+"""The ledger's engine in the process: Qdrant Edge on a folder that one process owns.
+
+One update operation is one entry of the write-ahead log: a batch of steps is stored as a whole or
+not at all, also when the process is killed. Writes run on one thread of their own, which makes
+read-check-write atomic without a lock; reads run beside them on a few more. The event loop never waits.
+
+Search is exact within its scope, so recall is 1 by construction and no HNSW graph is ever built: a
+user's records are reached through the scope index and compared in well under a millisecond per
+thousand. For many millions of records in one scope, use a server.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import qdrant_edge as edge
+
+from mneme.core.errors import LedgerMismatch, MnemeError, StorageFailure
+from mneme.stores.ledger.engine import (
+    DENSE,
+    FORMAT,
+    HALF_ALIKE,
+    REEMBED,
+    RRF_K,
+    SPARSE,
+    Condition,
+    Embedded,
+    EngineInfo,
+    Entry,
+    Erasing,
+    Erasure,
+    Payload,
+    Point,
+    Query,
+    Ranking,
+    Scored,
+    Step,
+    Where,
+    defaults,
+)
+from mneme.stores.ledger.folder import MANIFEST, Folder, Manifest
+from mneme.stores.ledger.records import Version
+
+T = TypeVar("T")
+READERS = 4
+COPIED_AT_ONCE = 1000
+EVENT = ["event"]
+_OPEN: dict[Path, "EdgeEngine"] = {}
+_OPENING = threading.Lock()
+EXACT = edge.SearchParams(exact=True)
+WORDS_ALONE = edge.Filter(must=[edge.HasVectorCondition(SPARSE)], must_not=[edge.HasVectorCondition(DENSE)])
+
+
+class EdgeEngine:
+    """A folder's ledger; make one with `open`."""
+
+    def __init__(self, folder: Folder, shard: edge.EdgeShard, manifest: Manifest) -> None:
+        self._folder, self._shard, self._manifest = folder, shard, manifest
+        self._users = 0
+        self._indexed: set[str] = set()
+        self._writer = ThreadPoolExecutor(1, "ledger-write")
+        self._readers = ThreadPoolExecutor(READERS, "ledger-read")
+
+    @classmethod
+    def open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+        """Own the folder and open its ledger, or make one where there is nothing yet.
+
+        Within one process a folder has one engine, no matter how often it is opened. Raises LedgerInUse,
+        LedgerMismatch or StorageFailure; then nothing has been touched.
+        """
+        path = path.expanduser().resolve()
+        with _OPENING:
+            engine = _OPEN.get(path) or cls._open(path, embedder, dimension)
+            _check_embedder(path, engine._manifest, embedder, dimension)
+            _OPEN[path] = engine
+            engine._users += 1
+            return engine
+
+    @classmethod
+    def _open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+        folder = Folder(path)
+        try:
+            folder.check_space()
+            manifest = folder.manifest or _create(folder, embedder, dimension)
+            _check_embedder(path, manifest, embedder, dimension)
+            folder.clear_leftovers()
+            return cls(folder, _load(folder.shard), manifest)
+        except BaseException:
+            folder.release()
+            raise
+
+    async def append(self, steps: Sequence[Step]) -> list[Version]:
+        """Store all of the steps, or none when one of them refuses."""
+        return await self._run(self._writer, self._append, steps)
+
+    async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        return await self._run(self._readers, self._read, ids)
+
+    async def search(self, query: Query) -> list[Scored]:
+        if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
+            await self._run(self._writer, self._index, query.ranking)
+        return await self._run(self._readers, self._search, query)
+
+    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        return await self._run(self._readers, self._scan, where, limit, offset)
+
+    async def count(self, where: Where) -> int:
+        return await self._run(self._readers, self._count, where)
+
+    async def scopes(self, where: Where) -> list[str]:
+        return await self._run(self._readers, self._scopes, where)
+
+    async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
+        """Copy everything else into a new generation, switch to it, and delete the old files.
+
+        Deleting inside the engine leaves the bytes in its payload pages and its write-ahead log.
+        """
+        return await self._run(self._writer, self._erase, plan)
+
+    async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        return await self._run(self._readers, self._vectors, where)
+
+    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        return await self._run(self._readers, self._vectors_by_ids, ids)
+
+    async def unembedded(self, limit: int) -> dict[str, Payload]:
+        return await self._run(self._readers, self._unembedded, limit)
+
+    async def embed(self, heads: Sequence[Embedded]) -> None:
+        await self._run(self._writer, self._embed, heads)
+
+    async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        await self._run(self._writer, self._place, shelf, groups)
+
+    async def flush(self) -> None:
+        await self._run(self._writer, self._flush)
+
+    async def info(self) -> EngineInfo:
+        return EngineInfo(
+            kind="edge",
+            location=str(self._folder.path),
+            points=await self._run(self._readers, lambda: self._shard.info().points_count),
+            embedder=self._manifest.embedder,
+            dimension=self._manifest.dimension,
+            format=self._manifest.format,
+        )
+
+    async def mark_current(self) -> None:
+        await self._run(self._writer, self._mark_current)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    async def _run(self, pool: ThreadPoolExecutor, work: Callable[..., T], *given: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, lambda: _guarded(work, *given))
+
+    def _append(self, steps: Sequence[Step]) -> list[Version]:
+        seen = self._read([point_id for step in steps for point_id in step.reads])
+        points: dict[str, Point] = {}
+        outcomes: list[Entry | str] = []
+        for step in steps:
+            outcome = step.decide(seen)
+            outcomes.append(outcome)
+            if isinstance(outcome, Entry):
+                points |= {point.id: point for point in outcome.points}
+                seen |= {point.id: point.payload for point in outcome.points}
+        if points:
+            self._folder.check_space(_weight(points.values(), self._manifest.dimension))
+            self._upsert(list(points.values()))
+        return self._versions(outcomes)
+
+    def _versions(self, outcomes: Sequence[Entry | str]) -> list[Version]:
+        """Return what the steps stored, and what replays had stored before."""
+        before = self._read([outcome for outcome in outcomes if isinstance(outcome, str)])
+        return [
+            Version.model_validate_json(before[outcome]["event"])
+            if isinstance(outcome, str)
+            else outcome.version
+            for outcome in outcomes
+        ]
+
+    def _upsert(self, points: list[Point]) -> None:
+        self._shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
+
+    def _read(self, ids: Sequence[str]) -> dict[str, Payload]:
+        found = self._shard.retrieve(list(dict.fromkeys(ids)), True, False)
+        return {str(record.id): record.payload or {} for record in found}
+
+    def _search(self, query: Query) -> list[Scored]:
+        if not _legs(query):  # a query of stop words only
+            return []
+        found = self._shard.query(_request(query))
+        several = query.mode == "hybrid" or query.ranking is not None
+        parts = self._parts(query, [point.id for point in found]) if several and found else {}
+        return [_scored(point, query, parts) for point in found]
+
+    def _index(self, ranking: Ranking) -> None:
+        """Index the fields that a ranking reads, once: else every candidate's whole payload would be read."""
+        for path in ranking.paths.values():
+            self._shard.update(edge.UpdateOperation.create_field_index(path, edge.FloatIndexParams()))
+            self._indexed.add(path)
+
+    def _parts(self, query: Query, ids: list[Any]) -> dict[str, dict[str, float]]:
+        only = edge.Filter(must=[edge.HasIdCondition(set(ids))])
+        parts: dict[str, dict[str, float]] = {}
+        for name, vector, params in _legs(query):
+            request = edge.QueryRequest(
+                len(ids), query=edge.Query.Nearest(vector, name), filter=only, params=params
+            )
+            for point in self._shard.query(request):
+                parts.setdefault(str(point.id), {})[name] = point.score
+        return parts
+
+    def _scan(self, where: Where, limit: int, offset: int) -> list[Payload]:
+        request = edge.QueryRequest(
+            limit,
+            offset=offset,
+            query=edge.OrderBy("created"),
+            filter=_filter(where),
+            with_payload=True,
+        )
+        return [point.payload or {} for point in self._shard.query(request)]
+
+    def _count(self, where: Where) -> int:
+        return self._shard.count(edge.CountRequest(exact=True, filter=_filter(where)))
+
+    def _scopes(self, where: Where) -> list[str]:
+        request = edge.FacetRequest("scope", limit=2**31, exact=True, filter=_filter(where))
+        return [str(hit.value) for hit in self._shard.facet(request)]
+
+    def _vectors(self, where: Where) -> dict[str, Sequence[float]]:
+        found: dict[str, Sequence[float]] = {}
+        following: Any = None
+        while True:
+            request = edge.ScrollRequest(
+                offset=following, limit=COPIED_AT_ONCE, filter=_filter(where), with_vector=True
+            )
+            records, following = self._shard.scroll(request)
+            named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in records]
+            found |= {point: vector[DENSE] for point, vector in named if DENSE in vector}
+            if following is None:
+                return found
+
+    def _vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
+        found = self._shard.retrieve(list(dict.fromkeys(ids)), False, True)
+        named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in found]
+        return {point: vector[DENSE] for point, vector in named if DENSE in vector}
+
+    def _unembedded(self, limit: int) -> dict[str, Payload]:
+        request = edge.ScrollRequest(limit=limit, filter=WORDS_ALONE, with_payload=True)
+        return {str(record.id): record.payload or {} for record in self._shard.scroll(request)[0]}
+
+    def _embed(self, heads: Sequence[Embedded]) -> None:
+        now = self._read([head.id for head in heads])
+        same = [head for head in heads if now.get(head.id, {}).get("n") == head.n]
+        vectors = [edge.PointVectors(head.id, {DENSE: list(head.dense)}) for head in same]
+        self._shard.update(edge.UpdateOperation.update_vectors(vectors))
+
+    def _place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
+        for scope, ids in groups.items():
+            still = self._read(ids)
+            placed: list[Any] = [
+                point for point, payload in still.items() if payload["scope"].startswith(shelf)
+            ]
+            self._shard.update(edge.UpdateOperation.set_payload(placed, {"scope": scope}))
+
+    def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
+        erasure = self._drive(plan())
+        erased = frozenset(erasure.erased)
+        self._folder.check_space(self._folder.size())
+        manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
+        shard = _make(self._folder.fresh(manifest.generation), manifest.dimension)
+        copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
+        if erasure.left:
+            shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
+        shard.flush()
+        self._folder.switch(manifest)
+        self._indexed = set()
+        self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
+        self._folder.clear_leftovers()
+        return erasure
+
+    def _drive(self, erasing: Erasing) -> Erasure:
+        try:
+            wanted = next(erasing)
+            while True:
+                wanted = erasing.send(self._read(wanted))
+        except StopIteration as done:
+            erasure: Erasure = done.value
+            return erasure
+
+    def _flush(self) -> None:
+        self._folder.check_space()
+        self._shard.flush()
+
+    def _mark_current(self) -> None:
+        self._shard.flush()
+        self._manifest = self._manifest.model_copy(update={"format": FORMAT})
+        self._folder.switch(self._manifest)
+
+    def _close(self) -> None:
+        """Release the folder once its last user in this process has closed it."""
+        with _OPENING:
+            self._users -= 1
+            if self._users:
+                return
+            del _OPEN[self._folder.path]
+            self._shut()
+
+    def _shut(self) -> None:
+        self._readers.shutdown()
+        try:
+            self._writer.submit(_guarded, self._shard.close).result()
+        finally:
+            self._writer.shutdown()
+            self._folder.release()
+
+
+class EdgeRebuild:
+    """The building of a new generation of an embedded ledger; start it with `begin`."""
+
+    def __init__(self, folder: Folder, old: edge.EdgeShard, manifest: Manifest) -> None:
+        self._folder, self._old, self._manifest = folder, old, manifest
+        self._new = _make(folder.fresh(manifest.generation), manifest.dimension)
+
+    @classmethod
+    def begin(cls, location: str, embedder: str, dimension: int) -> "EdgeRebuild":
+        """Own the folder of a ledger, whatever its embedder. Raises LedgerInUse, LedgerMismatch."""
+        path = Path(location).expanduser().resolve()
+        if not (path / MANIFEST).is_file():
+            raise LedgerMismatch(f"There is no ledger at {path}.")
+        folder = Folder(path)
+        try:
+            assert folder.manifest is not None
+            folder.check_space(2 * folder.size())
+            update = {
+                "embedder": embedder,
+                "dimension": dimension,
+                "generation": folder.manifest.generation + 1,
+            }
+            return cls(folder, _load(folder.shard), folder.manifest.model_copy(update=update))
+        except BaseException:
+            folder.release()
+            raise
+
+    async def pages(self) -> AsyncIterator[dict[str, Payload]]:
+        following: Any = None
+        while True:
+            request = edge.ScrollRequest(offset=following, limit=COPIED_AT_ONCE, with_payload=True)
+            records, following = await asyncio.to_thread(_guarded, self._old.scroll, request)
+            yield {str(record.id): record.payload or {} for record in records}
+            if following is None:
+                return
+
+    async def add(self, points: Sequence[Point]) -> None:
+        operation = edge.UpdateOperation.upsert_points([_point(point) for point in points])
+        await asyncio.to_thread(_guarded, self._new.update, operation)
+
+    async def switch(self) -> None:
+        await asyncio.to_thread(_guarded, self._switch)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(_guarded, self._close)
+
+    def _switch(self) -> None:
+        self._new.flush()
+        self._folder.switch(self._manifest)  # the old generation is cleared on closing
+
+    def _close(self) -> None:
+        self._new.close()
+        self._old.close()
+        self._folder.clear_leftovers()
+        self._folder.release()
+
+
+def copy(
+    source: edge.EdgeShard,
+    target: edge.EdgeShard,
+    change: Callable[[list[edge.Point]], list[edge.Point]],
+) -> None:
+    """Copy every point into another shard, page by page, each page changed on its way."""
+    following: Any = None
+    while True:
+        request = edge.ScrollRequest(
+            offset=following, limit=COPIED_AT_ONCE, with_payload=True, with_vector=True
+        )
+        records, following = source.scroll(request)
+        points = change([edge.Point(r.id, r.vector or {}, r.payload) for r in records])
+        if points:
+            target.update(edge.UpdateOperation.upsert_points(points))
+        if following is None:
+            return
+
+
+def _guarded(work: Callable[..., T], *given: Any) -> T:
+    try:
+        return work(*given)
+    except MnemeError:
+        raise
+    except Exception as failure:  # the engine raises bare Exception for whatever went wrong
+        raise StorageFailure(f"The embedded ledger failed: {failure}.") from failure
+
+
+def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
+    manifest = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
+    shard = _make(folder.fresh(1), dimension)
+    shard.flush()
+    shard.close()
+    folder.switch(manifest)
+    return manifest
+
+
+def _make(path: Path, dimension: int) -> edge.EdgeShard:
+    config = edge.EdgeConfig(
+        vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
+        sparse_vectors={SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+    )
+    shard = edge.EdgeShard.create(str(path), config)
+    for field, index in (
+        ("scope", edge.KeywordIndexParams(is_tenant=True, prefix=True)),
+        ("created", edge.IntegerIndexParams(lookup=False, range=True)),
+    ):
+        shard.update(edge.UpdateOperation.create_field_index(field, index))
+    return shard
+
+
+def _load(path: Path) -> edge.EdgeShard:
+    try:
+        return edge.EdgeShard.load(str(path))
+    except Exception as failure:
+        raise StorageFailure(
+            f"The ledger's files in {path} cannot be opened: {failure}.", "Restore the folder from a backup."
+        ) from failure
+
+
+def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:
+    if (manifest.embedder, manifest.dimension) != (embedder, dimension):
+        raise LedgerMismatch(
+            f"The ledger at {path} was made with the embedder {manifest.embedder} "
+            f"({manifest.dimension} dimensions), not {embedder} ({dimension}).",
+            REEMBED,
+        )
+
+
+def _weight(points: Any, dimension: int) -> int:
+    """Estimate, generously, the bytes that points take in the log and in the mapped files."""
+    return sum(8 * dimension + 8 * len(point.payload.get("event", "")) + 4096 for point in points)
+
+
+def _point(point: Point) -> edge.Point:
+    vectors: dict[str, Any] = {}
+    if point.dense is not None:
+        vectors[DENSE] = point.dense
+    if point.words is not None:
+        vectors[SPARSE] = edge.SparseVector(point.words.indices, point.words.values)
+    return edge.Point(point.id, vectors, point.payload)
+
+
+def _legs(query: Query) -> list[tuple[str, Any, edge.SearchParams]]:
+    """Return the vector, its name and its parameters for each part of the query."""
+    legs: list[tuple[str, Any, edge.SearchParams]] = []
+    if query.mode != "bm25" and query.dense is not None:
+        legs.append((DENSE, list(query.dense), EXACT))
+    if query.mode != "dense" and query.words is not None and query.words.indices:
+        corpus = edge.IdfParams(_filter(Where(query.where.scopes)) if query.where.scopes else None)
+        vector = edge.SparseVector(query.words.indices, query.words.values)
+        legs.append((SPARSE, vector, edge.SearchParams(exact=True, idf=corpus)))
+    return legs
+
+
+def _request(query: Query) -> edge.QueryRequest:
+    wanted = _filter(query.where) if any(query.where) else None  # an empty filter costs a full pass
+    common: dict[str, Any] = {
+        "offset": query.offset,
+        "with_payload": EVENT,
+        "score_threshold": query.min_score,
+    }
+    legs = _legs(query)
+    if query.mode != "hybrid" and query.ranking is None:
+        [(name, vector, params)] = legs
+        return edge.QueryRequest(
+            query.limit, query=edge.Query.Nearest(vector, name), filter=wanted, params=params, **common
+        )
+    prefetches = [
+        edge.Prefetch(query.candidates, edge.Query.Nearest(vector, name), filter=wanted, params=params)
+        for name, vector, params in legs
+    ]
+    fused: Any = edge.Fusion.Rrf(k=RRF_K) if query.ranking is None else _formula(query)
+    return edge.QueryRequest(query.limit, query=fused, prefetches=prefetches, **common)
+
+
+def _formula(query: Query) -> edge.Formula:
+    """Return a ranking as the engine's formula; missing fields count as the ranking's default."""
+    ranking, e = query.ranking, edge.Expression
+    assert ranking is not None
+    paths = ranking.paths
+    fresh = e.Decay(
+        edge.DecayKind.Exp,
+        x=e.Variable(paths.get(ranking.aged_from, "updated")),
+        target=e.Constant(query.now),
+        midpoint=0.5,
+        scale=ranking.half_life_days,
+    )
+    if ranking.ageless:
+        ageless = e.Variable(paths[ranking.ageless])
+        fresh = e.Sum([ageless, e.Mult([e.Sum([e.Constant(1.0), e.Neg(ageless)]), fresh])])
+    similarity = e.Variable("$score")
+    if query.mode == "bm25":
+        similarity = e.Div(similarity, e.Sum([similarity, e.Constant(HALF_ALIKE)]), None)
+    terms = [
+        e.Mult([e.Constant(ranking.similarity), similarity]),
+        *(e.Mult([e.Constant(weight), e.Variable(paths[name])]) for name, weight in ranking.fields.items()),
+        e.Mult([e.Constant(ranking.recency), fresh]),
+    ]
+    return edge.Formula(e.Sum(terms), defaults(query))
+
+
+def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:
+    payload = point.payload or {}
+    single: dict[str, float] = (
+        {} if query.mode == "hybrid" or query.ranking is not None else {query.mode: point.score}
+    )
+    return Scored(payload["event"], point.score, parts.get(str(point.id), single))
+
+
+def _filter(where: Where) -> edge.Filter:
+    below = [edge.FieldCondition("scope", match=edge.MatchPrefix(scope)) for scope in where.scopes]
+    scopes = below if len(below) < 2 else [edge.Filter(should=[*below])]
+    negative = [condition for condition in where.conditions if condition.operator == "ne"]
+    positive = [condition for condition in where.conditions if condition.operator != "ne"]
+    return edge.Filter(
+        must=[*scopes, *map(_condition, positive)],
+        must_not=[_condition(condition._replace(operator="eq")) for condition in negative] or None,
+    )
+
+
+def _condition(condition: Condition) -> Any:
+    path, operator, value = condition
+    if value is None:
+        return edge.IsEmptyCondition(path)
+    if operator == "in":
+        return edge.FieldCondition(path, match=edge.MatchAny(value))
+    if isinstance(value, datetime):
+        return edge.FieldCondition(path, range=edge.RangeDateTime(**{operator: value.isoformat()}))
+    if operator != "eq":
+        return edge.FieldCondition(path, range=edge.RangeFloat(**{operator: value}))
+    if isinstance(value, str):
+        return edge.FieldCondition(path, match=edge.MatchValue(value))
+    return edge.FieldCondition(path, range=edge.RangeFloat(gte=value, lte=value))

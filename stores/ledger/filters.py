@@ -1,0 +1,66 @@
+"""Filters on a record's value, in the operators that LangGraph's stores use.
+
+`{"kind": "episodic", "score": {"$gte": 3}, "entities": {"$in": ["Max"]}}`: every field must pass. A
+list-valued field passes `$eq` and `$in` when one of its items does; text in a range is a time.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, cast, get_args
+
+from mneme.core.errors import BadInput
+from mneme.stores.ledger.engine import Condition, Operator, filterable
+
+OPERATORS = tuple(f"${name}" for name in get_args(Operator))
+RANGES = ("gt", "gte", "lt", "lte")
+
+
+def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
+    """Translate a filter, or say what the engine cannot test."""
+    return tuple(_of_object("value", filter or {}))
+
+
+def _of_object(path: str, fields: Mapping[str, Any]) -> Iterator[Condition]:
+    for name, wanted in fields.items():
+        if not isinstance(name, str) or '"' in name or not name:
+            raise BadInput(f"A filter cannot name the field {name!r}.")
+        yield from _of_field(f'{path}."{name}"', wanted)
+
+
+def _of_field(path: str, wanted: Any) -> Iterator[Condition]:
+    if not isinstance(wanted, Mapping):
+        yield _condition(path, "eq", wanted)
+    elif any(str(name).startswith("$") for name in wanted):
+        for name, operand in wanted.items():
+            if name not in OPERATORS:
+                raise BadInput(f"Unknown operator {name!r}; there are {', '.join(OPERATORS)}.")
+            yield _condition(path, cast(Operator, name[1:]), operand)
+    else:
+        yield from _of_object(path, wanted)
+
+
+def _condition(path: str, operator: Operator, operand: Any) -> Condition:
+    if operator in RANGES:
+        return Condition(path, operator, _bound(operand))
+    if operator == "in":
+        return Condition(path, operator, _choices(operand))
+    if operand is not None and not isinstance(operand, (str, int, float)):
+        raise BadInput(f"A filter compares with text, a number, true, false or null, not {operand!r}.")
+    return Condition(path, operator, filterable(operand))
+
+
+def _choices(operand: Any) -> list[str] | list[int]:
+    if isinstance(operand, (list, tuple)) and operand:
+        for kind in (str, int):
+            if all(type(choice) is kind for choice in operand):
+                return list(operand)
+    raise BadInput(f"$in takes a list of texts, or of whole numbers, not {operand!r}.")
+
+
+def _bound(operand: Any) -> float | datetime:
+    if isinstance(operand, (int, float)) and not isinstance(operand, bool):
+        return operand
+    try:
+        return datetime.fromisoformat(operand)
+    except (TypeError, ValueError) as invalid:
+        raise BadInput(f"A range compares with a number or an ISO 8601 time, not {operand!r}.") from invalid

@@ -1,0 +1,1 @@
+"""Pools of prompt-answer pairs, their rubrics and retrievers."""

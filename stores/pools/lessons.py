@@ -1,0 +1,160 @@
+"""What the retriever learns from each memory of a pool: which other memories help its question (§3.2).
+
+A lesson is stored when its memory is. Its shelf says what has become of it: it waits, is graded, has been
+learned, or was skipped. Its question is a record of its own, so that the question's vector is in the
+ledger for every training and need not be computed again.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.core.errors import Conflict
+from mneme.stores.ledger.records import Change, Namespace, Version, Write, make_write, record_id
+from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+
+HELD_OUT = 5
+"""Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
+Status = Literal["waiting", "graded", "learned", "skipped"]
+
+
+class Graded(BaseModel):
+    """A candidate example, and how probable it makes an answer that contradicts the memory's (eq. 1)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    contradiction: float = Field(ge=0, le=1)
+
+
+class Lesson(BaseModel):
+    """One memory's candidates with their grades; the labels follow from them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str = Field(description="The memory's key in the pool.")
+    question: str = Field(description="What is looked up: the question after the turns that led up to it.")
+    group: str = Field(
+        "", description="Its answer's checksum; questions of one answer are held out together."
+    )
+    status: Status = "waiting"
+    candidates: list[Graded] = []
+    positives: list[str] = []
+    negatives: list[str] = []
+    ungraded: list[str] = Field([], description="Why candidates could not be graded.")
+
+    @property
+    def is_held_out(self) -> bool:
+        return int((self.group or self.key)[:8], 16) % HELD_OUT == 0
+
+
+def labelled(lesson: Lesson, candidates: list[Graded], v: int) -> Lesson:
+    """Label the v/2 candidates of the lowest grades positive and the v/2 of the highest negative (§3.2).
+
+    With fewer than v candidates half of them are each; with fewer than two there is nothing to compare.
+    """
+    ordered = sorted(candidates, key=lambda each: (each.contradiction, each.key))
+    half = min(v, len(ordered)) // 2
+    if half == 0 or ordered[0].contradiction == ordered[-1].contradiction:
+        return lesson.model_copy(update={"status": "skipped", "candidates": ordered})
+    labels = {
+        "positives": [each.key for each in ordered[:half]],
+        "negatives": [each.key for each in ordered[-half:]],
+    }
+    return lesson.model_copy(update={"status": "graded", "candidates": ordered, **labels})
+
+
+class Lessons:
+    """The lessons of one pool."""
+
+    def __init__(self, pool: MemoryPool) -> None:
+        self._ledger = pool.ledger
+        self.namespace: Namespace = (*pool.below, "lessons")
+        self.questions: Namespace = (*pool.below, "questions")
+
+    async def open(self, pair: Pooled, *, change: Change) -> None:
+        """Store a memory's lesson, once; a memory without a question has none."""
+        await self.open_all([pair], change=change)
+
+    async def open_all(self, pairs: Sequence[Pooled], *, change: Change) -> None:
+        """Store memories' lessons; their questions are embedded together."""
+        asked = [each for each in pairs if each.pair.prompt.strip()]
+        await self._ledger.write([write for each in asked for write in self._opening(each, change)])
+
+    def _opening(self, pair: Pooled, change: Change) -> list[Write]:
+        """Return the writes of a question and of its lesson; done again, they change nothing."""
+        question = pair.pair.asked
+        lesson = Lesson(key=pair.key, question=question, group=_group(pair))
+        fields = {"event": "insert", "key": pair.key, "change": change, "idempotency_key": pair.key}
+        return [
+            make_write(namespace=self.questions, value={"question": question}, text=question, **fields),
+            make_write(
+                namespace=self.namespace, value=lesson.model_dump(), text="", shelf="waiting", **fields
+            ),
+        ]
+
+    async def waiting(self, limit: int) -> list[Lesson]:
+        """Return the lessons that have waited longest."""
+        return await self._on("waiting", limit)
+
+    async def count_waiting(self) -> int:
+        """Return how many lessons wait to be graded."""
+        return await self._ledger.shelved(self.namespace, "waiting")
+
+    async def graded(self, limit: int) -> list[Lesson]:
+        """Return the lessons that have labels and that no retriever has learned yet, the oldest first."""
+        return await self._on("graded", limit)
+
+    async def _on(self, shelf: Status, limit: int) -> list[Lesson]:
+        found = await self._ledger.records(self.namespace, shelf=shelf, limit=limit)
+        return [_lesson(each) for each in found]
+
+    async def of(self, keys: Sequence[str]) -> list[Lesson]:
+        """Return the lessons of these memories, in this order; those that were forgotten are left out."""
+        ids = [record_id(self.namespace, key) for key in keys]
+        found = await self._ledger.by_ids(ids)
+        return [_lesson(found[each]) for each in ids if each in found]
+
+    async def close(self, lesson: Lesson, *, change: Change) -> None:
+        """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
+        await self._move(lesson, "waiting", change)
+
+    async def mark_learned(self, keys: Sequence[str], *, change: Change) -> None:
+        """Say of lessons that a retriever has learned them, whether it was kept or not."""
+        for lesson in await self.of(keys):
+            await self._move(lesson.model_copy(update={"status": "learned"}), "graded", change)
+
+    async def _move(self, lesson: Lesson, before: Status, change: Change) -> None:
+        head = await self._ledger.get(self.namespace, lesson.key)
+        if head is None or not head.live or head.shelf != before:
+            return
+        write = make_write(
+            event="update",
+            namespace=self.namespace,
+            key=lesson.key,
+            value=lesson.model_dump(),
+            text="",
+            change=change,
+            expected_version=head.version,
+            shelf=lesson.status,
+        )
+        try:
+            await self._ledger.write([write])
+        except Conflict:  # another process did the same first
+            return
+
+    async def vectors(self, keys: Sequence[str]) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of the questions of these memories, of those that are there."""
+        points = {record_id(self.questions, key): key for key in keys}
+        found = await self._ledger.vectors_by_ids(list(points))
+        return {points[point]: vector for point, vector in found.items()}
+
+
+def _group(pair: Pooled) -> str:
+    return hashlib.sha256(pair.pair.answer.strip().encode()).hexdigest()[:32]
+
+
+def _lesson(version: Version) -> Lesson:
+    return Lesson.model_validate(version.value)

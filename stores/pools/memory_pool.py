@@ -1,0 +1,229 @@
+"""Memory Sharing's pool (§3.1): prompt-answer pairs of many agents, which all of them read and write.
+
+A pair's key is made of its content, so that the same pair is in a pool once, however many agents store
+it at the same moment. A pair may hold the turns that led up to its question; the paper names
+the lack of them as a limitation.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Annotated
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, Write, make_write, record_id
+
+LONGEST = 20_000
+"""Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
+DEEPEST = 20
+"""Turns that may lead up to a question."""
+SHELF = "pairs"
+PAGE = 500
+
+
+def asked(question: str, leading: Sequence[str]) -> str:
+    """Return the text by which a question is looked up, the latest first: embedders may read only a part."""
+    return "\n".join([question, *reversed(leading)])
+
+
+class Pair(BaseModel):
+    """A prompt and its answer: one memory, as it is shown to other agents."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: str = Field("", max_length=LONGEST, description="The question; the first pairs may lack one.")
+    answer: str = Field(min_length=1, max_length=LONGEST)
+    leading: list[Annotated[str, Field(max_length=LONGEST)]] = Field(
+        [], max_length=DEEPEST, description='Earlier turns, oldest first: "user: …", "assistant: …".'
+    )
+    agent: str = Field(min_length=1, max_length=100)
+    domain: str = Field(min_length=1, max_length=100)
+    score: int = Field(ge=0, le=100)
+    retriever: int = Field(0, ge=0, description="The retriever version that chose its examples; 0: none yet.")
+    rubric: int = Field(0, ge=0, description="The rubric's version that scored it; 0: the shipped one.")
+
+    @property
+    def key(self) -> str:
+        """Return a checksum of what this pair says; who said it and its score do not count."""
+        said = json.dumps([self.leading, self.prompt.strip(), self.answer.strip()], ensure_ascii=False)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @property
+    def text(self) -> str:
+        """Return what retrieval looks at, earlier turns last: an embedder may read only the beginning."""
+        return "\n".join([self.prompt, self.answer, *self.leading]).strip()
+
+    @property
+    def asked(self) -> str:
+        """Return what its question is looked up by."""
+        return asked(self.prompt, self.leading)
+
+
+class Pooled(BaseModel):
+    """A pair in its pool; the similarity is there where it was found by a question."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    pair: Pair
+    similarity: float | None = None
+
+    @classmethod
+    def of(cls, version: Version, similarity: float | None = None) -> "Pooled":
+        return cls(key=version.key, pair=Pair.model_validate(version.value), similarity=similarity)
+
+
+class Added(BaseModel):
+    """How an import went."""
+
+    added: int = 0
+    known: int = 0
+    broken: list[str] = Field([], description="What is wrong, by line; the other lines were stored.")
+
+
+class MemoryPool:
+    """One pool of a team: of a domain, or the single one of all domains."""
+
+    def __init__(self, ledger: Ledger, team: str, pool: str) -> None:
+        self.ledger, self.team, self.pool = ledger, team, pool
+        self.below: Namespace = team_namespace(team, "pools", pool)
+        self.namespace: Namespace = (*self.below, "pairs")
+
+    async def add(self, pair: Pair, *, change: Change) -> bool:
+        """Store a pair; return whether it is new. One that was removed stays removed."""
+        return (await self.add_all([pair], change=change))[0]
+
+    async def add_all(self, pairs: Sequence[Pair], *, change: Change, once: str | None = None) -> list[bool]:
+        """Store pairs, which are embedded together; return which of them are new.
+
+        Those that the same `once` stored before, in a run that was killed, count as new.
+        """
+        mark = once or uuid4().hex
+        heads = {each.key: await self._head(each.key) for each in pairs}
+        fresh = {each.key: each for each in pairs if heads[each.key] is None}
+        before = {key for key, head in heads.items() if head and head.idempotency_key == mark}
+        try:
+            await self.ledger.write([self._insertion(each, change, mark) for each in fresh.values()])
+        except Conflict:  # another agent stored one of them in between
+            stored = {key for key, each in fresh.items() if await self._added(each, change, mark)}
+        else:
+            stored = set(fresh)
+        stored |= before
+        return [_taken(stored, each.key) for each in pairs]
+
+    async def _head(self, key: str) -> Version | None:
+        return await self.ledger.get(self.namespace, key)
+
+    async def _added(self, pair: Pair, change: Change, mark: str) -> bool:
+        """Store one pair of a batch that was refused; on a server a part of the batch may be stored."""
+        if head := await self._head(pair.key):
+            return head.idempotency_key == mark
+        try:
+            await self.ledger.write([self._insertion(pair, change, mark)])
+        except Conflict:
+            return False
+        return True
+
+    def _insertion(self, pair: Pair, change: Change, mark: str) -> Write:
+        return make_write(
+            event="insert",
+            namespace=self.namespace,
+            key=pair.key,
+            value=pair.model_dump(),
+            text=pair.text,
+            change=change,
+            idempotency_key=mark,
+            shelf=SHELF,
+        )
+
+    async def holds(self, key: str) -> bool:
+        """Return whether a pair is there and has not been removed."""
+        head = await self._head(key)
+        return head is not None and head.live
+
+    async def get(self, key: str) -> Pooled:
+        """Return a pair by its key, or by enough of its beginning. Raises NotFound, BadInput."""
+        if (found := await self._head(key)) and found.live:
+            return Pooled.of(found)
+        starting = [each async for each in self.pairs() if key and each.key.startswith(key)]
+        if not starting:
+            raise NotFound(f"The pool {self.pool} holds no pair {key}.", "See `mneme share pool list`.")
+        if len(starting) > 1:
+            raise BadInput(f"{len(starting)} pairs begin with {key}.", "Give more of it.")
+        return starting[0]
+
+    async def first(self, limit: int, agent: str = "", start: int = 0) -> list[Pooled]:
+        """Return so many pairs, of all agents or of one, in the order in which they came in."""
+        wanted = {"agent": agent} if agent else None
+        found = await self.ledger.records(self.namespace, filter=wanted, limit=limit, offset=start)
+        return [Pooled.of(each) for each in found]
+
+    async def pairs(self, agent: str = "") -> AsyncIterator[Pooled]:
+        """Yield every pair, in the order in which they came in."""
+        start = 0
+        while found := await self.first(PAGE, agent, start):
+            for each in found:
+                yield each
+            start += PAGE
+
+    async def count(self) -> int:
+        return await self.ledger.count(self.namespace)
+
+    async def retrieve(
+        self, question: str, k: int, *, vector: Sequence[float] | None = None, mode: Mode = "dense"
+    ) -> list[Pooled]:
+        """Return the k pairs most similar to a question (§3.2), by the vector that a retriever made of it."""
+        hits = await self.ledger.search(self.namespace, question, limit=k, mode=mode, vector=vector)
+        return [Pooled.of(hit.version, hit.score) for hit in hits]
+
+    async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
+        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
+        hits = await self.ledger.search(self.namespace, pair.pair.asked, limit=n + 1, mode="bm25")
+        return [Pooled.of(hit.version) for hit in hits if hit.version.key != pair.key][:n]
+
+    async def vectors(self) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of all pairs, by their point ids."""
+        return await self.ledger.vectors(self.namespace, SHELF)
+
+    def point(self, key: str) -> str:
+        """Return the id under which a pair's vector is."""
+        return record_id(self.namespace, key)
+
+    async def remove(self, key: str, *, change: Change) -> None:
+        """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput."""
+        found = await self.get(key)
+        head = await self.ledger.get(self.namespace, found.key)
+        assert head is not None
+        await self.ledger.retire(self.namespace, head.key, change=change, expected_version=head.version)
+
+
+def _taken(keys: set[str], key: str) -> bool:
+    """Say whether a key is among them, and remove it: a pair that is given twice is new once."""
+    is_there = key in keys
+    keys.discard(key)
+    return is_there
+
+
+def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:
+    """Read pairs, one JSON line each; return them, and what is wrong with the others, by line number."""
+    pairs, broken = list[Pair](), list[str]()
+    for number, line in enumerate(lines, start=first):
+        if not line.strip():
+            continue
+        try:
+            pairs.append(Pair.model_validate_json(line))
+        except ValidationError as error:
+            broken.append(f"line {number}: {_first(error)}")
+    return pairs, broken
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]

@@ -1,0 +1,252 @@
+"""A pool's retrievers: each training makes a version; one of the versions that were kept is in use.
+
+What a version learned is in a file named by its content's checksum, which is written under another name and
+then renamed; which version serves is one record in the ledger. So when a process is killed while it trains,
+the last good version goes on serving, and a rollback is one write. A version that was not kept has no file,
+and of those that were kept only the latest FILES have one, so that the disk does not fill up.
+"""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
+from mneme.stores.ledger.records import Change, Namespace, Version, make_write, record_id
+from mneme.stores.pools.memory_pool import MemoryPool
+
+Weights = dict[str, NDArray[np.float32]]
+"""What a training learned: its arrays by name."""
+SERVING = "serving"
+PART = ".part"
+UNTRAINED = 0
+"""The number of the retriever that is the untrained embedder."""
+FILES = 20
+"""Versions back to which a pool can be rolled: a projection has 0.05 MB, an encoder 90 MB."""
+STALE_SECONDS = 3600.0
+"""Age at which a half-written file belongs to a process that was killed."""
+
+
+class Judged(BaseModel):
+    """How well a retriever does on the held-out memories of a pool."""
+
+    model_config = ConfigDict(frozen=True)
+
+    held_out: int = Field(ge=0, description="Memories that no training looked at.")
+    recall: float = Field(ge=0, le=1, description="Share of their positives among the first k of the pool.")
+    told_apart: float = Field(
+        ge=0, le=1, description="Share of their positives in the better half of their labelled candidates."
+    )
+    loss: float = Field(ge=0, description="Eq. 2 on their labelled pairs, in nats.")
+    k: int = Field(ge=1)
+
+
+class Retriever(BaseModel):
+    """One version: what it was trained on, how it went, and whether it was kept."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int = Field(ge=1)
+    parent: int = Field(ge=0, description="The version it was trained onwards from; 0: the embedder.")
+    learning: Literal["projection", "encoder"]
+    weights: str = Field(description="SHA-256 of its file.")
+    embedder: str
+    memories: list[str] = Field(description="Keys of the memories that it learned from newly.")
+    positives: int = Field(ge=0)
+    negatives: int = Field(ge=0)
+    losses: list[float]
+    before: Judged
+    after: Judged
+    kept: bool
+    reason: str = Field(description="Why it was kept, or not.")
+    seconds: float = Field(ge=0)
+    device: str
+    seed: int
+
+    @classmethod
+    def of(cls, version: Version) -> "Retriever":
+        return cls.model_validate(version.value)
+
+
+class Retrievers:
+    """The retrievers of one pool, their files, and which of them serves."""
+
+    def __init__(self, pool: MemoryPool, folder: Path) -> None:
+        # Named by the team as it is written, as it was before namespaces escaped it: the files stay found.
+        plain = ("teams", pool.team, "pools", pool.pool)
+        name = hashlib.sha256("\n".join(plain).encode()).hexdigest()[:16]
+        self._ledger, self._folder = pool.ledger, folder / name
+        self._pool = pool.pool
+        self._versions: Namespace = (*pool.below, "retrievers")
+        self._pointer: Namespace = (*pool.below, "retriever")
+
+    async def serving(self) -> int:
+        """Return the number of the version that serves; 0 where none has been kept yet."""
+        head = await self._ledger.get(self._pointer, SERVING)
+        return int(str(head.value["number"])) if head else UNTRAINED
+
+    async def all(self) -> list[Retriever]:
+        """Return every version, oldest first."""
+        count = await self.count()
+        return [Retriever.of(each) for each in await self._ledger.records(self._versions, limit=count)]
+
+    async def count(self) -> int:
+        """Return how many versions there are."""
+        return await self._ledger.count(self._versions)
+
+    async def latest(self, most: int) -> list[Retriever]:
+        """Return the versions that were made last, oldest first."""
+        count = await self.count()
+        numbers = range(max(1, count - most + 1), count + 1)
+        ids = [record_id(self._versions, _key(number)) for number in numbers]
+        found = await self._ledger.by_ids(ids)
+        return [Retriever.of(found[each]) for each in ids if each in found]
+
+    async def get(self, number: int) -> Retriever:
+        """Return a version. Raises NotFound."""
+        found = await self._ledger.get(self._versions, _key(number))
+        if found is None:
+            raise NotFound(
+                f"The pool {self._pool} has no retriever {number}.", "See `mneme share retriever status`."
+            )
+        return Retriever.of(found)
+
+    async def weights(self, number: int) -> Weights:
+        """Return what a version learned. Raises NotFound, StorageFailure."""
+        return await asyncio.to_thread(self._read, await self.get(number))
+
+    def name_of(self, weights: Weights) -> str:
+        """Return the checksum of what was learned, by which its file is named."""
+        return hashlib.sha256(save(weights)).hexdigest()
+
+    def store(self, weights: Weights) -> str:
+        """Write what was learned to its file; return the checksum. Blocks. Raises StorageFailure."""
+        content = save(weights)
+        name = hashlib.sha256(content).hexdigest()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            with tempfile.NamedTemporaryFile(dir=self._folder, suffix=PART, delete=False) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(file.name).replace(self._file(name))
+        except OSError as error:
+            raise StorageFailure(
+                f"The retriever cannot be written to {self._folder}: {error.strerror}.",
+                "Free some space there.",
+            ) from error
+        return name
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left half written."""
+        for part in self._folder.glob(f"*{PART}"):
+            with suppress(FileNotFoundError):  # another process swept it
+                if time.time() - part.stat().st_mtime > STALE_SECONDS:
+                    part.unlink()
+
+    async def prune(self) -> None:
+        """Remove the files of kept versions but the latest FILES, and but the one that serves."""
+        serving = await self.serving()
+        kept = [each for each in await self.latest(10 * FILES) if each.kept]
+        needed = {each.weights for each in kept if each.number == serving} | {
+            each.weights for each in kept[-FILES:]
+        }
+        past = [self._file(each.weights) for each in kept[-2 * FILES : -FILES] if each.weights not in needed]
+        await asyncio.to_thread(_remove, past)
+
+    async def record(self, retriever: Retriever, *, change: Change) -> None:
+        """Log a version, kept or not. Raises Conflict where another training took its number."""
+        write = make_write(
+            event="insert",
+            namespace=self._versions,
+            key=_key(retriever.number),
+            value=retriever.model_dump(),
+            text="",
+            change=change,
+            idempotency_key=f"{retriever.number}/{retriever.weights}",
+        )
+        await self._ledger.write([write])
+
+    async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
+        """Let a version serve from now on. Raises Conflict where `instead_of` does not serve any more."""
+        head = await self._ledger.get(self._pointer, SERVING)
+        if await self.serving() != instead_of:
+            raise Conflict(f"Retriever {instead_of} of {self._pool} does not serve any more.", "Try again.")
+        write = make_write(
+            event="update" if head else "insert",
+            namespace=self._pointer,
+            key=SERVING,
+            value={"number": number},
+            text="",
+            change=change,
+            expected_version=head.version if head else None,
+        )
+        await self._ledger.write([write])
+
+    async def roll_back(self, number: int | None, *, change: Change) -> int:
+        """Let an earlier version serve again: the given one, or the parent of the one that serves.
+
+        Raises BadInput where there is none, NotFound, StorageFailure where its file is damaged.
+        """
+        now = await self.serving()
+        if now == UNTRAINED and number is None:
+            raise BadInput(
+                f"The pool {self._pool} is served by the untrained embedder: nothing was before it."
+            )
+        then = (await self.get(now)).parent if number is None else number
+        if then != UNTRAINED:
+            await asyncio.to_thread(self._read, await self._servable(then))
+        await self.serve(then, instead_of=now, change=change)
+        return then
+
+    async def _servable(self, number: int) -> Retriever:
+        found = await self.get(number)
+        if not found.kept:
+            raise BadInput(f"Retriever {number} of {self._pool} cannot serve. {found.reason}", CHOOSE)
+        if found.embedder != (await self._ledger.info()).embedder:
+            raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
+        if not await asyncio.to_thread(self._file(found.weights).exists):
+            raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
+        return found
+
+    def _read(self, retriever: Retriever) -> Weights:
+        file = self._file(retriever.weights)
+        try:
+            if hashlib.sha256(file.read_bytes()).hexdigest() != retriever.weights:
+                raise StorageFailure(
+                    f"The file of retriever {retriever.number} is damaged: {file}.", ROLL_BACK
+                )
+            weights: Weights = load_file(file)
+        except (OSError, SafetensorError) as error:
+            raise StorageFailure(
+                f"The file of retriever {retriever.number} cannot be read: {file}.", ROLL_BACK
+            ) from error
+        return weights
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.safetensors"
+
+
+CHOOSE = "See `mneme share retriever status` for one that was kept lately; 0 is the untrained embedder."
+ROLL_BACK = "`mneme share retriever rollback` lets an earlier one serve."
+
+
+def _remove(files: Sequence[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def _key(number: int) -> str:
+    return f"{number:06d}"

@@ -1,0 +1,109 @@
+"""Rubrics by which a team scores its pairs: each that a person approved is frozen as a version (§3.1).
+
+Version 0 of a name is the rubric that is shipped. Which version scored a pair is noted in the pair, since
+scores by different rubrics cannot be compared. What a rubric consists of is the caller's type `R`.
+"""
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Version, make_write
+
+SHIPPED = 0
+"""The number of the rubric that is shipped."""
+R = TypeVar("R", bound=BaseModel)
+
+
+class RubricVersion(BaseModel, Generic[R]):
+    """A rubric as it was approved: nothing changes it any more."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int = Field(ge=0, description="0: shipped.")
+    rubric: R
+    by: str = Field("", description="Who approved it.")
+    reason: str = ""
+
+
+class Rubrics(Generic[R]):
+    """The rubrics of one team, and the shipped ones by their names; `kind` reads versions back."""
+
+    def __init__(
+        self, ledger: Ledger, team: str, kind: type[RubricVersion[R]], shipped: Mapping[str, R]
+    ) -> None:
+        self._ledger, self._kind = ledger, kind
+        self._shipped = {
+            name: kind(version=SHIPPED, rubric=rubric, by="shipped") for name, rubric in shipped.items()
+        }
+        self.namespace = team_namespace(team, "rubrics")
+
+    async def latest(self, name: str) -> RubricVersion[R]:
+        """Return what a domain's pairs are scored by now. Raises BadInput where it has no rubric."""
+        head = await self._ledger.get(self.namespace, name)
+        if head is not None and head.live:
+            return self._read(head)
+        if name in self._shipped:
+            return self._shipped[name]
+        raise BadInput(f"The domain {name} has no rubric.", f"`mneme share rubric design {name}` drafts one.")
+
+    async def get(self, name: str, version: int) -> RubricVersion[R]:
+        """Return a rubric as it was frozen. Raises NotFound."""
+        if version == SHIPPED and name in self._shipped:
+            return self._shipped[name]
+        for each in await self.versions(name):
+            if each.version == version:
+                return each
+        raise NotFound(f"The rubric {name} has no version {version}.", "See `mneme share rubric list`.")
+
+    async def versions(self, name: str) -> list[RubricVersion[R]]:
+        """Return every version that the team froze, oldest first."""
+        if await self._ledger.get(self.namespace, name) is None:
+            return []
+        return [self._read(each) for each in await self._ledger.history(self.namespace, name)]
+
+    async def all(self) -> list[RubricVersion[R]]:
+        """Return what each name is scored by now: the shipped ones, then the team's own."""
+        own = [each.key for each in await self._ledger.records(self.namespace, limit=1000)]
+        return [await self.latest(name) for name in dict.fromkeys([*self._shipped, *own])]
+
+    async def freeze(
+        self, name: str, rubric: R, *, change: Change, once: str | None = None
+    ) -> RubricVersion[R]:
+        """Add a version, by which pairs are scored from now on; the same `once` adds it once.
+
+        Raises Conflict where another version was frozen at the same moment.
+        """
+        head = await self._ledger.get(self.namespace, name)
+        write = make_write(
+            event="insert" if head is None else "update",
+            namespace=self.namespace,
+            key=name,
+            value=rubric.model_dump(mode="json"),
+            text="",
+            change=change,
+            expected_version=head.version if head else None,
+            idempotency_key=once,
+        )
+        try:
+            return self._read((await self._ledger.write([write]))[0])
+        except Conflict as other:
+            raise Conflict(
+                f"Another version of {name} was frozen at this moment.",
+                "Look at it with `mneme share rubric show`, then freeze yours again.",
+            ) from other
+
+    def _read(self, version: Version) -> RubricVersion[R]:
+        change = version.change
+        return self._kind.model_validate(
+            {
+                "version": version.version,
+                "rubric": version.value,
+                "by": change.actor,
+                "reason": change.reason,
+            }
+        )

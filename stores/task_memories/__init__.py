@@ -1,0 +1,1 @@
+"""Trials and insights that memories of a team's tasks keep."""

@@ -1,0 +1,161 @@
+"""The messages that are still to be remembered, from their arrival until their outcome is known.
+
+A pending message is a live record under its message id; closing it retires the record and leaves the
+outcome in place of the text. A message that was added once is never added again, not even after its
+text has been forgotten. Nothing here is found by search.
+"""
+
+from collections.abc import Set
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple, cast
+from uuid import uuid4
+
+from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
+
+from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import unescaped, user_namespace
+from mneme.stores.ledger.records import Change, Source, Value, Version, make_write
+
+ACTOR = "inbox"
+
+
+class Message(TypedDict):
+    """One user message to be remembered; only its text is required."""
+
+    message: str
+    message_id: NotRequired[str]
+    preceding: NotRequired[list[str]]
+    time: NotRequired[str]
+    thread: NotRequired[str]
+
+
+class OperationNote(TypedDict):
+    """What is noted of an operation on a memory; the content stays in the memory, to be forgotten with it."""
+
+    event: Literal["insert", "update", "retire", "restore", "discard"]
+    key: str
+    version: int
+    reason: str
+
+
+class Outcome(TypedDict):
+    """What became of a message: whether it was stored, why, who decided, and what was done."""
+
+    route: Literal["store", "discard"]
+    rationale: str
+    model: str
+    operations: list[OperationNote]
+
+
+FORGOTTEN = Outcome(route="discard", rationale="It was forgotten, and stays so.", model="", operations=[])
+
+
+class Traces(NamedTuple):
+    """Inbox records to forget, and records that stay with a new value."""
+
+    gone: list[Version]
+    rewritten: list[tuple[Version, Value]]
+
+
+class Inbox:
+    """The durable list of messages to remember, of all users."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def add(self, user: str, message: Message) -> Outcome | None:
+        """Take a message in, once; return what became of it where it has been taken in and closed before.
+
+        Raises BadInput for a message without text.
+        """
+        waiting = complete(message)
+        namespace, key = user_namespace(user, "inbox"), waiting["message_id"]
+        if head := await self._ledger.get(namespace, key):
+            return _outcome(head)
+        change = Change(
+            reason="to be remembered", actor=ACTOR, source=Source(thread=waiting["thread"], messages=[key])
+        )
+        value = cast(Value, waiting)
+        try:
+            await self._ledger.insert(namespace, value, text="", change=change, key=key, idempotency_key=key)
+        except NotFound:  # the ledger knows that its text was forgotten, and does not take it again
+            return FORGOTTEN
+        return None
+
+    async def pending(self, user: str) -> list[Message]:
+        """Return one user's open messages, oldest first."""
+        namespace = user_namespace(user, "inbox")
+        count = await self._ledger.count(namespace)
+        return [cast(Message, head.value) for head in await self._ledger.records(namespace, limit=count)]
+
+    async def users(self) -> list[str]:
+        """Return the users who have open messages."""
+        namespaces = await self._ledger.namespaces(("users",))
+        return [unescaped(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
+
+    async def close(self, user: str, message_id: str, outcome: Outcome) -> bool:
+        """Put the outcome in place of the message; return False where it is closed or forgotten already.
+
+        This ends the work on a message: all of it survives a power cut from now on.
+        """
+        namespace = user_namespace(user, "inbox")
+        head = await self._ledger.get(namespace, message_id)
+        if head is None or not head.live:
+            return False
+        write = make_write(
+            event="retire",
+            namespace=namespace,
+            key=message_id,
+            value={**head.value, "message": "", "preceding": [], "outcome": cast(Value, outcome)},
+            change=Change(reason=outcome["rationale"], actor=ACTOR, source=head.change.source),
+            expected_version=head.version,
+        )
+        try:
+            await self._ledger.write([write])
+        except (Conflict, NotFound):  # somebody else closed it, or it was forgotten, a moment ago
+            return False
+        await self._ledger.flush()
+        return True
+
+    async def outcome(self, user: str, message_id: str) -> Outcome | None:
+        """Return what became of a message; None while it is open, and after it is forgotten."""
+        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        return None if head is None else _outcome(head)
+
+    async def traces(self, user: str, messages: Set[str], quotes: Set[str]) -> Traces:
+        """Find what the inbox still holds of these messages, so that they can be forgotten with a memory.
+
+        Closed messages only record work that is done, so all of them are forgotten, with the turns before
+        them. A message that is still open stays, without the turns in question.
+        """
+        namespace = user_namespace(user, "inbox")
+        count = await self._ledger.count(namespace, include_retired=True)
+        heads = await self._ledger.records(namespace, limit=count, include_retired=True)
+        gone = [head for head in heads if not head.live or head.key in messages]
+        known = [await self._ledger.history(namespace, head.key) for head in gone if head.key in messages]
+        texts = {str(versions[0].value["message"]) for versions in known} | quotes
+        stays = [(head, _without(head.value, texts)) for head in heads if head not in gone]
+        return Traces(gone, [(head, value) for head, value in stays if value != head.value])
+
+
+def complete(message: Message) -> Message:
+    """Return a message with an id and a time of its own where it has none. Raises BadInput without text."""
+    if not str(message.get("message", "")).strip():
+        raise BadInput("The message is empty.", "Give the words that are to be remembered.")
+    return Message(
+        message_id=message.get("message_id") or uuid4().hex,
+        thread=message.get("thread", ""),
+        message=message["message"],
+        preceding=message.get("preceding", []),
+        time=message.get("time") or datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _outcome(head: Version) -> Outcome | None:
+    return None if head.live else cast(Outcome, head.value["outcome"])
+
+
+def _without(value: Value, texts: Set[str]) -> Value:
+    turns = cast(Message, value)["preceding"]
+    return {**value, "preceding": [turn for turn in turns if not any(text in turn for text in texts if text)]}

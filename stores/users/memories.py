@@ -1,0 +1,247 @@
+"""What is remembered about one user: typed memories in a namespace that only this user's id opens."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
+from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.forgetting import Forgotten
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import user_namespace
+from mneme.stores.ledger.records import Change, Hit, Namespace, Version
+from mneme.stores.ledger.transfer import ImportReport
+from mneme.stores.users.inbox import Inbox
+
+Kind = Literal["semantic", "episodic"]
+
+
+class Memory(BaseModel):
+    """One self-contained memory and the words it rests on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    kind: Kind = "semantic"
+    entities: list[str] = []
+    relations: list[str] = []
+    quote: str = ""
+    message_id: str = ""
+    thread: str = ""
+    time: str = ""
+
+
+class MemoryRecord(BaseModel):
+    """A memory in the ledger: under which key, at which version, and how similar to what was asked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    version: int
+    live: bool
+    at: datetime
+    memory: Memory
+    similarity: float | None = None
+
+    @classmethod
+    def of(cls, version: Version, similarity: float | None = None) -> "MemoryRecord":
+        """Read a memory back from its version."""
+        return cls(
+            key=version.key,
+            version=version.version,
+            live=version.live,
+            at=version.at,
+            memory=Memory.model_validate(version.value),
+            similarity=similarity,
+        )
+
+
+class UserMemories:
+    """One user's memories; it reaches no other user's."""
+
+    def __init__(self, ledger: Ledger, user: str) -> None:
+        self._ledger, self.user = ledger, user
+        self.namespace: Namespace = user_namespace(user, "memories")
+
+    async def insert(
+        self, memory: Memory, *, change: Change, idempotency_key: str | None = None
+    ) -> MemoryRecord:
+        """Remember something new."""
+        version = await self._ledger.insert(
+            self.namespace,
+            memory.model_dump(),
+            text=memory.content,
+            change=change,
+            idempotency_key=idempotency_key,
+        )
+        return MemoryRecord.of(version)
+
+    async def update(
+        self,
+        key: str,
+        memory: Memory,
+        *,
+        change: Change,
+        expected_version: int,
+        idempotency_key: str | None = None,
+    ) -> MemoryRecord:
+        """Replace a memory by its next version. Raises Conflict, NotFound."""
+        version = await self._ledger.update(
+            self.namespace,
+            key,
+            memory.model_dump(),
+            text=memory.content,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+        return MemoryRecord.of(version)
+
+    async def retire(
+        self, key: str, *, change: Change, expected_version: int, idempotency_key: str | None = None
+    ) -> MemoryRecord:
+        """Stop recalling a memory, keeping its history. Raises Conflict, NotFound."""
+        version = await self._ledger.retire(
+            self.namespace,
+            key,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+        return MemoryRecord.of(version)
+
+    async def similar(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        min_similarity: float | None = None,
+        mode: Literal["dense", "hybrid"] = "dense",
+        kind: Kind | None = None,
+    ) -> list[MemoryRecord]:
+        """Return the k live memories that fit best; `min_similarity` is a cosine in both modes."""
+        hits = await self._ledger.search(
+            self.namespace, query, limit=k, mode=mode, filter={"kind": kind} if kind else None
+        )
+        found = [MemoryRecord.of(hit.version, _cosine(hit)) for hit in hits]
+        if min_similarity is None:
+            return found
+        return [each for each in found if (each.similarity or 0.0) >= min_similarity]
+
+    async def _filled(
+        self, found: Sequence[MemoryRecord], k: int, wanted: Mapping[str, str]
+    ) -> list[MemoryRecord]:
+        """Add the latest other memories, up to k: what is meant often shares no word with the question."""
+        count = await self._ledger.count(self.namespace, filter=wanted)
+        latest = await self._ledger.records(self.namespace, filter=wanted, limit=k, offset=max(0, count - k))
+        known = {each.key for each in found}
+        others = [MemoryRecord.of(version) for version in reversed(latest) if version.key not in known]
+        return [*found, *others][:k]
+
+    async def list(
+        self, *, limit: int = 100, offset: int = 0, include_retired: bool = False
+    ) -> Sequence[MemoryRecord]:
+        """Return memories in the order in which they were first remembered."""
+        versions = await self._ledger.records(
+            self.namespace, limit=limit, offset=offset, include_retired=include_retired
+        )
+        return [MemoryRecord.of(version) for version in versions]
+
+    async def show(self, key: str) -> MemoryRecord:
+        """Return a memory as it is now, live or retired. Raises NotFound."""
+        version = await self._ledger.get(self.namespace, key)
+        if version is None:
+            raise NotFound(f"{self.user} has no memory {key}.", "See `mneme memories list`.")
+        return MemoryRecord.of(version)
+
+    async def history(self, key: str) -> Sequence[Version]:
+        """Return every version of a memory, oldest first. Raises NotFound."""
+        return await self._ledger.history(self.namespace, key)
+
+    async def diff(self, key: str, older: int, newer: int) -> str:
+        """Return what changed between two versions. Raises NotFound."""
+        return await self._ledger.diff(self.namespace, key, older, newer)
+
+    async def as_of(self, at: datetime) -> Sequence[MemoryRecord]:
+        """Return what was remembered at that time."""
+        return [MemoryRecord.of(version) for version in await self._ledger.as_of(self.namespace, at)]
+
+    async def rollback(
+        self, key: str, to_version: int, *, change: Change, expected_version: int | None = None
+    ) -> MemoryRecord:
+        """Write a new version that equals an older one. Raises Conflict, NotFound."""
+        version = await self._ledger.rollback(
+            self.namespace, key, to_version, change=change, expected_version=expected_version
+        )
+        return MemoryRecord.of(version)
+
+    async def undo(self, *, actor: str) -> MemoryRecord | None:
+        """Take back the latest change that has not been taken back yet; None where there is none.
+
+        Called again, it takes back the change before that one.
+        """
+        stacks = [standing(await self._changes(head)) for head in await self._heads()]
+        latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
+        return None if latest is None else await self._take_back(latest, actor)
+
+    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
+    async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
+        """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
+        history = await self._ledger.history(self.namespace, key)
+        messages = {message for version in history for message in _messages(version)}
+        quotes = {Memory.model_validate(version.value).quote for version in history}
+        traces = await Inbox(self._ledger).traces(self.user, messages, quotes)
+        marks = await self._ledger.forget_records(
+            [history[-1], *traces.gone], reason=reason, actor=actor, rewritten=traces.rewritten
+        )
+        return marks[0]
+
+    async def forget_all(self, *, reason: str, actor: str) -> int:
+        """Erase everything kept for this user, the inbox too; return the number of records."""
+        return await self._ledger.forget_all(user_namespace(self.user), reason=reason, actor=actor)
+
+    def export(self) -> AsyncIterator[str]:
+        """Yield every version of every memory as a line of JSON."""
+        return self._ledger.export(self.namespace)
+
+    async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
+        """Bring this user's exported lines in; lines of anybody else's are refused."""
+        return await self._ledger.import_(lines, within=self.namespace)
+
+    async def _heads(self) -> Sequence[Version]:
+        count = await self._ledger.count(self.namespace, include_retired=True)
+        return await self._ledger.records(self.namespace, limit=count, include_retired=True)
+
+    async def _changes(self, head: Version) -> Sequence[Version]:
+        return [head] if head.version == 1 else await self.history(head.key)
+
+    async def _take_back(self, standing: Sequence[Version], actor: str) -> MemoryRecord:
+        last, key = standing[-1], standing[-1].key
+        head = (await self._ledger.history(self.namespace, key))[-1]
+        change = Change(reason=f"take back version {last.version}", actor=actor, undoes=last.version)
+        if len(standing) == 1:
+            return await self.retire(key, change=change, expected_version=head.version)
+        before = standing[-2].version
+        return await self.rollback(key, before, change=change, expected_version=head.version)
+
+
+def standing(history: Sequence[Version]) -> list[Version]:
+    """Return the changes that have not been taken back, oldest first."""
+    stack: list[Version] = []
+    for version in history:
+        if version.change.undoes is None:
+            stack.append(version)
+        else:
+            stack.pop()
+    return stack
+
+
+def _cosine(hit: Hit) -> float | None:
+    return hit.parts.get("dense")
+
+
+def _messages(version: Version) -> set[str]:
+    named = version.value.get("message_id")
+    return {*version.change.source.messages, *([named] if isinstance(named, str) and named else [])}

@@ -1,1 +1,0 @@
-"""Teams that discuss: roles, memory templates, who speaks when, what document they are to produce."""

@@ -1,0 +1,59 @@
+"""The chatbot's rule: answers from memories alone, honestly."""
+
+import pytest
+
+from mneme.prompts.chat.chatbot import Turn, reply
+from mneme.rules.registry import answer as by_rule
+
+MEMORIES = [
+    "Max, a Labrador mix, loves playing fetch and is 5 years old.",
+    "The user's sister Emily lives in Portland.",
+    "The user's dentist appointment is on Thursday.",
+    "The user lives in Berlin and works as a nurse.",
+]
+
+
+def say(message: str) -> str:
+    return by_rule(reply, Turn(message=message, memories=MEMORIES))
+
+
+def test_a_question_about_a_name_tells_what_is_known() -> None:
+    assert say("What do we know about Max?") == MEMORIES[0]
+
+
+def test_memories_are_told_to_the_person_they_are_about() -> None:
+    assert say("When is my dentist appointment?") == "Your dentist appointment is on Thursday."
+    assert "Your sister Emily lives in Portland." in say("Where does my sister live?")
+
+
+@pytest.mark.parametrize("question", ["What is my favourite colour?", "How tall is my brother?"])
+def test_what_is_not_known_is_said_to_be_unknown(question: str) -> None:
+    assert say(question).startswith("I don't know")
+
+
+def test_statements_are_acknowledged_without_pretending() -> None:
+    assert say("I have a parrot.") == "Noted."
+    assert "no language model" in say("Hello there!")
+    assert say("")
+    assert say("x" * 200_000)
+
+
+def test_without_memories_nothing_is_invented() -> None:
+    assert by_rule(reply, Turn(message="Who is Max?")).startswith("I don't know")
+    assert "(none)" in reply.wording(Turn(message="Who is Max?"))[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "memory", "told"),
+    [
+        ("Where do I live?", "The user moved to Denver.", "You moved to Denver."),
+        ("whats my job", "The user works as a nurse.", "You work as a nurse."),
+        ("do i have any pets?", "The user has two cats.", "You have two cats."),
+        ("What am I allergic to?", "The user is allergic to nuts.", "You are allergic to nuts."),
+        ("Am I married?", "The user's wife is called Ann.", "Your wife is called Ann."),
+    ],
+)
+def test_a_question_is_answered_by_what_it_asks_for(question: str, memory: str, told: str) -> None:
+    others = ["The user's brother lives in Rome.", "The user plays chess."]
+    assert by_rule(reply, Turn(message=question, memories=[*others, memory])) == told
+    assert by_rule(reply, Turn(message=question, memories=others)).startswith("I don't know")

@@ -1,0 +1,235 @@
+"""The memory agent: what it stores, updates and discards, and that it does so once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mneme.core.errors import BadInput, ModelUnavailable
+from mneme.evals.doubles.ollama import Model, Reply
+from mneme.graphs.baselines.memory_agent_v1 import builder as version_1
+from mneme.graphs.baselines.memory_agent_v2 import builder as version_2
+from mneme.graphs.memory_agent import builder as version_3
+from mneme.graphs.remember import builder as remember
+from mneme.models.embedding.embedders import open_embedder
+from mneme.nodes.chat.context import MemoryContext
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.users.inbox import Inbox
+from mneme.stores.users.memories import UserMemories
+from tests.doubles.served import served
+
+RULES = MemoryContext(memory_agent="rules")
+HOME = "The user lives in Austin."
+TABLE_1 = (
+    "My dog Max is a golden retriever. He loves playing fetch.",
+    "Actually, Max is a Labrador mix, not a purebred.",
+    "Max gets anxious during thunderstorms.",
+    "Max lives with my sister Emily in Portland.",
+    "What do we know about Max?",
+    "Max is now 5 years old.",
+)
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
+    yield opened
+    await opened.close()
+
+
+async def tell(ledger: Ledger, message: str, builder: Any = version_3, **given: Any) -> dict[str, Any]:
+    graph = builder.compile(store=LedgerStore(ledger))
+    told: dict[str, Any] = await graph.ainvoke({"message": message, **given}, context=RULES)
+    return told
+
+
+async def contents(ledger: Ledger, user: str = "local") -> list[str]:
+    return [each.memory.content for each in await UserMemories(ledger, user).list()]
+
+
+def done(told: dict[str, Any]) -> list[str]:
+    return [operation["operation"] for operation in told["operations"]] or [told["route"]]
+
+
+async def test_the_papers_table_1_comes_out_right(ledger: Ledger) -> None:
+    told = [await tell(ledger, message) for message in TABLE_1]
+
+    operations = [done(each) for each in told]
+    assert operations == [["insert"], ["update"], ["insert"], ["insert"], ["discard"], ["update"]]
+    profile, storms, home = await contents(ledger)
+    assert "Labrador mix" in profile and "retriever" not in profile
+    assert "fetch" in profile and "5" in profile, "an addition is appended, not replaced"
+    assert "thunderstorms" in storms
+    assert "user's sister Emily" in home and "his sister" not in home
+    assert all(each["rationale"] for each in told)
+
+
+@pytest.mark.parametrize("builder", [version_1, version_2, version_3])
+async def test_every_version_inserts_updates_and_discards(ledger: Ledger, builder: Any) -> None:
+    assert done(await tell(ledger, "I live in Austin.", builder)) == ["insert"]
+    assert done(await tell(ledger, "I moved to Denver.", builder)) == ["update"]
+    assert done(await tell(ledger, "Thanks a lot!", builder)) == ["discard"]
+    (memory,) = await contents(ledger)
+    assert "Denver" in memory and "in Austin" not in memory
+
+
+async def test_one_message_may_update_one_memory_and_insert_another(ledger: Ledger) -> None:
+    await tell(ledger, "I live in Austin.")
+    told = await tell(ledger, "I moved to Denver. My brother Tom plays the cello.")
+
+    assert sorted(done(told)) == ["insert", "update"]
+    home, brother = await contents(ledger)
+    assert "Denver" in home
+    assert "cello" in brother
+
+
+async def test_what_is_known_is_discarded_with_the_memory_that_knows_it(ledger: Ledger) -> None:
+    first = await tell(ledger, "My sister Emily lives in Portland.")
+    (operation,) = (await tell(ledger, "Emily lives in Portland."))["operations"]
+
+    assert operation["operation"] == "discard"
+    assert operation["key"] == first["operations"][0]["key"]
+    assert operation["rationale"]
+    assert len(await contents(ledger)) == 1
+
+
+async def test_a_memory_carries_the_words_it_rests_on(ledger: Ledger) -> None:
+    message = "By the way, my sister Emily lives in Portland."
+    await tell(ledger, message, message_id="m1", thread="t1")
+
+    (memory,) = await UserMemories(ledger, "local").list()
+    assert memory.memory.quote and memory.memory.quote in message
+    assert (memory.memory.message_id, memory.memory.thread) == ("m1", "t1")
+    assert "Emily" in " ".join(memory.memory.entities)
+    (version,) = await UserMemories(ledger, "local").history(memory.key)
+    assert version.change.model == "rules"
+    assert version.change.source.messages == ["m1"]
+
+
+async def test_a_message_that_comes_twice_is_remembered_once(ledger: Ledger) -> None:
+    first = await tell(ledger, "I live in Austin.", message_id="m1")
+    again = await tell(ledger, "I live in Austin.", message_id="m1")
+
+    assert done(first) == ["insert"]
+    assert again["route"] == "store" and again["operations"] == []
+    assert len(await contents(ledger)) == 1
+
+
+async def test_the_next_message_on_a_thread_starts_afresh(ledger: Ledger) -> None:
+    from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
+
+    graph = version_3.compile(store=LedgerStore(ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke({"message": "I live in Austin.", "message_id": "m1"}, config, context=RULES)
+    told = await graph.ainvoke({"message": "My cat is called Zoe."}, config, context=RULES)
+
+    assert done(told) == ["insert"]
+    assert len(await contents(ledger)) == 2
+
+
+async def test_two_updates_of_one_memory_at_once_both_survive(ledger: Ledger) -> None:
+    await tell(ledger, "My dog Max is a Labrador.")
+    told = await asyncio.gather(
+        *(tell(ledger, message) for message in ("Max is 5 years old.", "Max is actually a poodle."))
+    )
+
+    assert [done(each) for each in told] == [["update"], ["update"]]
+    (memory,) = await contents(ledger)
+    assert "5" in memory and "poodle" in memory
+
+
+async def test_users_see_nothing_of_one_another(ledger: Ledger) -> None:
+    graph = version_3.compile(store=LedgerStore(ledger))
+    for user, place in (("ann", "Austin"), ("bob", "Denver")):
+        context = MemoryContext(memory_agent="rules", user=user)
+        told = await graph.ainvoke({"message": f"I live in {place}."}, context=context)
+        assert done(told) == ["insert"], "another user's memory is no conflict"
+    assert await contents(ledger, "ann") == ["The user lives in Austin."]
+    assert await contents(ledger, "bob") == ["The user lives in Denver."]
+
+
+async def test_an_empty_message_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(BadInput, match="empty"):
+        await tell(ledger, "  \n")
+
+
+async def test_a_batch_is_remembered_in_order(ledger: Ledger) -> None:
+    graph = remember.compile(store=LedgerStore(ledger))
+    batch: Any = {"messages": [{"message": "I live in Austin."}, {"message": "I moved to Denver."}]}
+    report = await graph.ainvoke(batch, {"recursion_limit": 100}, context=RULES)
+
+    assert report == {"remembered": 2, "failed": []}
+    (memory,) = await contents(ledger)
+    assert "Denver" in memory
+    assert await Inbox(ledger).pending("local") == []
+
+
+async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> None:
+    graph = remember.compile(store=LedgerStore(ledger))
+    chat: Any = [
+        {"role": "user", "content": "I have a dog called Max."},
+        {"role": "assistant", "content": "I live in Paris."},
+        {"role": "user", "content": "He is 5 years old."},
+    ]
+    report = await graph.ainvoke({"messages": chat}, {"recursion_limit": 100}, context=RULES)
+
+    assert report == {"remembered": 2, "failed": []}
+    (memory,) = await contents(ledger)
+    assert "Max" in memory and "5" in memory, "what went before says who `he` is"
+
+
+async def test_a_message_that_no_model_makes_sense_of_is_kept(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = remember.compile(store=LedgerStore(ledger))
+    batch: Any = {"messages": [{"message": "I live in Austin.", "message_id": "m1"}]}
+    with served(monkeypatch, Model("small"), brain=lambda _: "Well, I do not know, really."):
+        context = MemoryContext(memory_agent="ollama:small")
+        report = await graph.ainvoke(batch, {"recursion_limit": 100}, context=context)
+    assert report["remembered"] == 0
+    assert [failure["message_id"] for failure in report["failed"]] == ["m1"]
+    assert [each["message_id"] for each in await Inbox(ledger).pending("local")] == ["m1"]
+
+    again = await graph.ainvoke({}, {"recursion_limit": 100}, context=RULES)
+    assert again == {"remembered": 1, "failed": []}
+    assert await contents(ledger) == ["The user lives in Austin."]
+
+
+async def test_version_1_needs_a_model_with_tools(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = version_1.compile(store=LedgerStore(ledger))
+    with (
+        served(monkeypatch, Model("plain", capabilities=("completion",))),
+        pytest.raises(ModelUnavailable, match="tools"),
+    ):
+        context = MemoryContext(memory_agent="ollama:plain")
+        await graph.ainvoke({"message": "I live in Austin."}, context=context)
+
+
+async def test_version_1_is_asked_again_where_it_describes_a_call(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = version_1.compile(store=LedgerStore(ledger))
+    arguments = {"content": HOME, "quote": "I live in Austin", "kind": "semantic"}
+    insert = {"name": "insert_memory", "arguments": arguments}
+    with served(monkeypatch, Model("small")) as double:
+        double.chat.reply(f'insert_memory(content="{HOME}")', Reply(tool_calls=(insert,)))
+        context = MemoryContext(memory_agent="ollama:small")
+        told = await graph.ainvoke({"message": "I live in Austin."}, context=context)
+
+    assert done(told) == ["insert"]
+    assert await contents(ledger) == [HOME]
+
+
+async def test_version_1_discards_with_the_agents_own_words(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = version_1.compile(store=LedgerStore(ledger))
+    with served(monkeypatch, Model("small"), brain=lambda _: "That is nice to hear!"):
+        context = MemoryContext(memory_agent="ollama:small")
+        told = await graph.ainvoke({"message": "I live in Austin."}, context=context)
+
+    assert done(told) == ["discard"]
+    assert told["rationale"] == "The agent called no tool. It wrote: That is nice to hear!"

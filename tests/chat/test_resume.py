@@ -1,0 +1,60 @@
+"""A chat that is killed at any moment goes on where it was: nothing is lost, nothing written twice."""
+
+import json
+import random
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mneme.evals.doubles.ollama import OllamaDouble, by_rules
+from mneme.prompts.chat.chatbot import reply
+from mneme.prompts.chat.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
+from tests.doubles.command_line import Running, quiet, run_mneme
+from tests.doubles.waiting import wait_until
+
+MODEL = "ollama:llama3.1:8b"
+SAID = (
+    "I live in Austin.",
+    "I have a cat called Zoe.",
+    "My brother Tom plays the cello.",
+    "I moved to Denver.",
+    "I am allergic to penicillin.",
+)
+
+
+def listed(home: Path, command: str, *words: str) -> list[dict[str, Any]]:
+    told = run_mneme(("memories", command, *words, "--json"), quiet(home))
+    assert told.returncode == 0, told.stderr
+    return [json.loads(line) for line in told.stdout.splitlines()]
+
+
+def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(tmp_path: Path) -> None:
+    """Say five things in order; kill the chat at random moments, also while it goes on from the last kill."""
+    home, chance = tmp_path / "home", random.Random(7)
+    prompts = (reply, route_message, compose_memories, check_conflict, rewrite_memory)
+    with OllamaDouble(brain=by_rules(*prompts), seconds=0.1) as double:
+        who = {"MNEME_OLLAMA_URL": double.url, "MNEME_CHATBOT": MODEL, "MNEME_MEMORY_AGENT": MODEL}
+        chat = partial(Running, ("chat", "--json"), quiet(home, MNEME_TRACEBACK="1", **who))
+        for number, words in enumerate(SAID):
+            with chat(f"{words}\n"):
+                wait_until(partial(is_asked, double, words))  # before that nothing has been said
+                time.sleep(chance.uniform(0, 0.8))
+            with chat():
+                time.sleep(chance.uniform(0, 0.8))
+            with chat() as last:
+                assert last.end().returncode == 0, last.end().stderr
+            assert len(listed(home, "list")) == min(number + 1, 3) + (number == 4)
+
+    memories = {each["key"]: each["memory"]["content"] for each in listed(home, "list")}
+    contents = sorted(memories.values())
+    assert len(contents) == 4, contents
+    for word in ("Denver", "Zoe", "cello", "penicillin"):
+        assert sum(word in content for content in contents) == 1
+    versions = {word: len(listed(home, "history", key)) for key, word in memories.items()}
+    assert sorted(versions.values()) == [1, 1, 1, 2], "one insert each, one update of where the user lives"
+
+
+def is_asked(double: OllamaDouble, words: str) -> bool:
+    """Tell whether these words have reached the model."""
+    return any(words in json.dumps(request.body) for request in double.chats)

@@ -1,0 +1,320 @@
+"""`mneme discuss` as a user runs it: real files, a real process that is killed, a real server."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema_rs
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mneme.cli.main import app
+from mneme.core.errors import MnemeError
+from mneme.core.settings import settings
+from mneme.evals.doubles.ollama import Model, OllamaDouble, by_rules
+from mneme.library.teams.team import load_team
+from mneme.models.asking.asking import forget
+from mneme.nodes.background import thread_id
+from mneme.prompts.discussion.document import write_document
+from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
+from tests.doubles.command_line import Running, failed, quiet, run_mneme
+from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.served import answers_up_to
+from tests.doubles.waiting import until, wait_until
+
+TASK = """# Pipeline <script>alert(1)</script>
+Design a data pipeline on AWS for real-time machine learning on cars: 6 camera sources in .jpg,
+one lidar source in .pcd.bin, 5 radar sources in .pcd. Training and inference.
+"""
+ROOT = Path(__file__).parents[2]
+
+
+class Done(NamedTuple):
+    """How a command ended: what it printed, and what it refused."""
+
+    status: int
+    stdout: str
+    refused: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return quiet(tmp_path / "home", PYTHONPATH=str(ROOT), COLUMNS="160")
+
+
+@pytest.fixture
+def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Give the command line in this process, on a home of its own."""
+    (tmp_path / "TASK.md").write_text(TASK)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, stdin: str = "", fails: bool = False) -> Done:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+        forget()
+        done = CliRunner().invoke(app, ["discuss", *words], input=stdin)
+        refused = str(done.exception) if isinstance(done.exception, MnemeError) else ""
+        assert (done.exit_code != 0) == fails, (done.output, done.exception)
+        return Done(done.exit_code, done.stdout, refused)
+
+    yield run
+    settings.cache_clear()
+    forget()
+
+
+def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_path: Path) -> None:
+    told = mneme("TASK.md", "--team", "data_pipeline", "--agents", "rules", "--id", "first")
+    assert "All deciding roles accepted" in told.stdout
+    folder = tmp_path / "discussions" / "first"
+    document = json.loads((folder / "PIPELINE_OVERVIEW.json").read_text())
+    schema = json.loads((folder / "PIPELINE_OVERVIEW.schema.json").read_text())
+    jsonschema_rs.validate(schema, document)
+    assert not jsonschema_rs.is_valid(schema, document | {"Platform": ""})
+    assert not jsonschema_rs.is_valid(schema, document | {"Implementation difficulties": 11})
+    assert document["Platform"] == "AWS"
+    turns = [json.loads(line) for line in (folder / "transcript.jsonl").read_text().splitlines()]
+    assert [turn["number"] for turn in turns] == list(range(1, len(turns) + 1))
+    memories = [json.loads(line) for line in (folder / "memories.jsonl").read_text().splitlines()]
+    assert len(memories) == 8
+    markdown, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    for part in ("# PIPELINE_OVERVIEW.json", "## Transcript", "memory at the end", "answered by rules"):
+        assert part in markdown
+    assert "<h2>Transcript</h2>" in page and "<script" not in page
+
+    listed = json.loads(mneme("list", "--json").stdout)
+    assert (listed["id"], listed["ended"]) == ("first", "consensus")
+    shown = mneme("show", "--json").stdout.splitlines()
+    assert len(shown) == 1 + len(turns)
+    early = json.loads(mneme("memory", "data_engineer", "--turn", "4", "--json").stdout)
+    late = json.loads(mneme("memory", "data_engineer", "--json").stdout)
+    assert (early["turn"], early["version"]) == (4, 2) and late["turn"] > 4
+    diff = mneme("memory", "data_engineer", "--since", "0", "--turn", "4").stdout
+    assert re.search(r"^\+ .*Time synchronisation", diff, re.MULTILINE)
+    versions = mneme("memory", "data_engineer", "--history").stdout
+    assert "the discussion begins" in versions
+    again = mneme("report", "--out", "elsewhere", "--json").stdout
+    assert (tmp_path / "elsewhere" / "report.html").read_text() == page and "elsewhere" in again
+
+
+def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
+    words = ("--agents", "rules", "--as", "business_objectives", "--max-turns", "5")
+    waits = mneme("TASK.md", *words, "--id", "mine", stdin="", fails=True)
+    assert waits.status == 3 and "waits for you" in waits.stdout
+    other = mneme("--id", "mine", "--as", "data_engineer", fails=True)
+    assert "was begun with business_objectives" in other.refused
+    done = mneme(
+        "--id", "mine", "--agents", "rules", stdin="Proposal: Diesel pump (rotary) because we need it.\ny\n"
+    )
+    assert "a person" in done.stdout
+    shown = mneme("show", "mine").stdout
+    assert "Diesel pump" in shown
+    assert shown == mneme("show", "--id", "mine").stdout == mneme("show", "-d", "mine").stdout
+    machine = mneme(
+        "TASK.md", *words, "--id", "other", "--json", stdin='{"message": "Cheap!", "accept": true}\n'
+    )
+    lines = [json.loads(line) for line in machine.stdout.splitlines()]
+    assert any("waits" in line for line in lines)
+    assert lines[-1]["ended"] == "turn limit"
+
+
+def test_a_bound_that_leaves_no_document_still_leaves_a_transcript_and_a_report(
+    mneme: Run, tmp_path: Path
+) -> None:
+    told = mneme("TASK.md", "--agents", "rules", "--max-turns", "1", "--id", "short")
+    assert "before all accepted" in told.stdout and "No PIPELINE_OVERVIEW.json" in told.stdout
+    folder = tmp_path / "discussions" / "short"
+    assert not (folder / "PIPELINE_OVERVIEW.json").exists()
+    assert len((folder / "transcript.jsonl").read_text().splitlines()) == 1
+    assert "at least 1 of Component, and 0 were found" in (folder / "report.md").read_text()
+
+
+def test_a_document_is_approved_or_discussed_on(mneme: Run) -> None:
+    told = mneme(
+        "TASK.md", "--agents", "rules", "--approve", "--id", "a", stdin="What about a data catalogue?\nyes\n"
+    )
+    assert "Data catalogue" in told.stdout and "All deciding roles accepted" in told.stdout
+
+
+def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) -> None:
+    made = mneme(
+        *(
+            "new-team",
+            "shop",
+            "--task",
+            "Daily orders of a shop must reach a warehouse for reports, cheaply.",
+        ),
+        *("--role", "Data Engineer: ingestion, storage, quality, processing of each data source"),
+        *("--role", "Controller: cost, reports", "--agents", "rules"),
+        fails=True,
+    )
+    assert "set reviewed: true" in made.stdout
+    file = tmp_path / "shop.yaml"
+    team = yaml.safe_load(file.read_text())
+    template = next(role["memory"] for role in team["roles"] if role["name"] == "data_engineer")
+    assert "ingestion" in template["duties"] and template["position"]
+    refused = mneme("A task for the shop.", "--team", "shop.yaml", "--agents", "rules", fails=True)
+    assert "reviewed" in refused.refused
+    assert "exists already" in mneme("new-team", "shop", "--task", "x", fails=True).refused
+    file.write_text(file.read_text().replace("reviewed: false", "reviewed: true"))
+    mneme("Daily orders of a shop must reach a warehouse.", "--team", "shop.yaml", "--agents", "rules")
+
+
+def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path: Path) -> None:
+    roles = (
+        "--role",
+        "Grower: what plants need, mould, harvest",
+        "--role",
+        "Électricien: sensors, wiring, power",
+    )
+    task = "Climate control of a greenhouse. The sensors must last a season. Mould must be seen at once."
+    mneme("new-team", "grow", "--task", task, *roles, "--yes", "--agents", "rules")
+    told = mneme(task, "--team", "grow.yaml", "--agents", "rules", "--id", "grow")
+    assert "All deciding roles accepted" in told.stdout
+    document = json.loads((tmp_path / "discussions" / "grow" / "PIPELINE_OVERVIEW.json").read_text())
+    assert (
+        "The sensors must last a season" in document["Component 1"]["name"] + document["Component 2"]["name"]
+    )
+    team = yaml.safe_load((tmp_path / "grow.yaml").read_text())
+    assert "electricien" in [role["name"] for role in team["roles"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([""], "task: it is empty"),
+        (["absent.md"], "Cannot read the task"),
+        (["shwo"], "did you mean show"),
+        (["new-taem"], "did you mean new-team"),
+        (["."], "is a folder"),
+        (["/"], "is a folder"),
+        (["tasks/absent"], "no file tasks/absent"),
+        (["absent.markdown"], "no file absent.markdown"),
+        (["x", "--id", "../../x"], "cannot be an id"),
+        (["x", "--id", "a/b"], "cannot be an id"),
+        (["x", "--max-turns", "99999999"], "--max-turns"),
+        (["x", "--max-turns", "-1"], "--max-turns"),
+        (["x", "--context-tokens", "-5"], "--context-tokens"),
+        (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
+        (["x", "--team", "nope"], "no team 'nope'"),
+        (["x", "--as", "nobody"], "no role 'nobody'"),
+        (["x", "--model", "solver"], "ROLE=MODEL"),
+        (["x", "--model", "nobody=rules"], "no role 'nobody'"),
+        (["x", "--memory", "elephant"], "no such memory"),
+        (["x", "--context-tokens", "200"], "context_tokens: 200"),
+        (["word " * 9000, "--agents", "rules"], "context_tokens is 4096"),
+        (["x", "--agents", "martian"], "martian"),
+        (["show"], "no discussion"),
+        (["show", "unheard-of"], "no discussion unheard-of"),
+        (["show", "one", "--id", "another"], "Two discussions are named"),
+        (["memory", "solver"], "no discussion"),
+        (["--id", "unheard-of"], "no discussion"),
+        (["new-team", "t", "--task", "x", "--role", "No duties"], "give a title and duties"),
+    ],
+)
+def test_what_cannot_work_is_told(words: list[str], told: str, mneme: Run) -> None:
+    assert told in mneme(*words, fails=True).refused
+
+
+@pytest.mark.parametrize("words", [["teams"], ["list"]])
+def test_tables_fit_a_narrow_terminal(
+    words: list[str], tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment["COLUMNS"] = "80"
+    begun = ("discuss", "A data pipeline for logs, on AWS.", "--agents", "rules", "--max-turns", "1")
+    assert run_mneme(begun, environment).returncode == 0
+    told = run_mneme(("discuss", *words), environment).stdout
+    assert max(map(len, told.splitlines())) <= 80
+    whole = load_team("data_pipeline").names if words == ["teams"] else ["data_pipeline", "turn limit"]
+    assert all(name in told for name in whole), told
+
+
+def test_a_refusal_is_one_line_and_a_hint(environment: dict[str, str]) -> None:
+    refused = run_mneme(("discuss", "x", "--as", "nobody"), environment)
+    failed(refused, "no role 'nobody'")
+    assert refused.stderr.splitlines()[-1].startswith("  It has: ")
+
+
+PROMPTS = (contribute, delegate, integrate, evaluate, update_memory, write_document)
+MODEL = "ollama:llama3.1:8b"
+
+
+def test_a_discussion_that_is_killed_at_any_moment_goes_on(
+    mneme: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    words = ("TASK.md", "--agents", MODEL, "--id", "k", "--max-turns", "10")
+    with OllamaDouble(Model("llama3.1:8b")) as double:
+        environment["MNEME_OLLAMA_URL"] = double.url
+        for asked in (3, 8, 15):
+            double.brain = answers_up_to(asked, double, by_rules(*PROMPTS))
+            with Running(("discuss", *words), environment):
+                wait_until(partial(is_asked, double, asked))
+        double.brain = by_rules(*PROMPTS)
+        mneme(*words)
+    lines = (tmp_path / "discussions" / "k" / "transcript.jsonl").read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines] == list(range(1, 11))
+    versions = [
+        json.loads(line)
+        for line in mneme("memory", "data_engineer", "--history", "--json").stdout.splitlines()
+    ]
+    assert [each["turn"] for each in versions] == [0, 4], "each output updated the memory once"
+
+
+def is_asked(double: OllamaDouble, number: int) -> bool:
+    return len(double.chats) >= number
+
+
+@pytest.mark.xdist_group("server")
+async def test_a_server_that_is_killed_in_a_turn_goes_on_until_a_person_is_asked(tmp_path: Path) -> None:
+    given: Any = {"task": TASK, "team": "data_pipeline", "discussion_id": "served"}
+    context: Any = {"agents": MODEL, "person": "data_engineer", "max_turns": 6}
+    thread = thread_id("discuss/local/served")
+    with OllamaDouble(Model("llama3.1:8b")) as double:
+        double.brain = answers_up_to(4, double, by_rules(*PROMPTS))
+        where = {"MNEME_OLLAMA_URL": double.url}
+        with serving(tmp_path / "home", **where) as server:
+            async with server.client() as client:
+                await client.threads.create(thread_id=thread, graph_id="intrinsic_memory")
+                await client.runs.create(thread, "intrinsic_memory", input=given, context=context)
+                await until(lambda: is_asked(double, 4))
+            server.kill()
+        double.brain = by_rules(*PROMPTS)
+        with serving(tmp_path / "home", **where) as server:
+            async with server.client() as client:
+                await client.threads.create(
+                    thread_id=thread, graph_id="intrinsic_memory", if_exists="do_nothing"
+                )
+                waits: Any = await client.runs.wait(thread, "intrinsic_memory", input=None, context=context)
+                assert waits["__interrupt__"][0]["value"]["role"] == "Data Engineer"
+                said: Any = {
+                    "resume": {"message": "Proposal: Sluice (gate) because floods.", "accept": False}
+                }
+                done: Any = await client.runs.wait(thread, "intrinsic_memory", command=said, context=context)
+            assert done["ended"] == "turn limit" and "Sluice" in json.dumps(done["document"])
+            assert len(double.chats) <= 2 * 6 + 1, "what was kept before the death was not asked for again"
+            through_the_server(server, tmp_path / "out")
+
+
+def through_the_server(server: Server, out: Path) -> None:
+    """Use the command line while the server owns the ledger."""
+    listed = json.loads(server.mneme("discuss", "list", "--json").stdout)
+    assert (listed["id"], listed["turns"]) == ("served", 6)
+    early = json.loads(
+        server.mneme("discuss", "memory", "business_objectives", "--turn", "2", "--json").stdout
+    )
+    assert early["turn"] == 2 and early["memory"]["proposed_solution"]["components"]
+    words = ("--agents", "rules", "--max-turns", "3", "--id", "two", "--out", str(out), "--json")
+    done = server.mneme("discuss", TASK, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["turns"] == 3
+    assert (out / "PIPELINE_OVERVIEW.json").exists()
+    refused = server.mneme("discuss", "x", "--as", "nobody", "--agents", "rules")
+    assert refused.returncode == 1 and "no role 'nobody'" in refused.stderr

@@ -1,0 +1,759 @@
+"""Structured memories, context construction, speaker selection, and whole discussions on a real ledger."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel, Split
+from tokenizers.pre_tokenizers import Sequence as PreTokenizers
+from tokenizers.trainers import BpeTrainer
+
+from mneme.core.errors import BadAnswer, BadInput, Conflict, MnemeError, NotFound, PromptTooLong
+from mneme.evals.doubles.ollama import Model, by_rules
+from mneme.graphs.intrinsic_memory import builder
+from mneme.library.teams.document import schema
+from mneme.library.teams.selection import Floor, sigma
+from mneme.library.teams.team import Team, load_team, read_team, shipped
+from mneme.models.asking.asking import ask, script
+from mneme.models.asking.budget import tokens
+from mneme.models.ollama import tokenizers
+from mneme.models.ollama.tokenizers import CUTS
+from mneme.nodes.discussion.context import DiscussionContext
+from mneme.nodes.task_memories.f_context import f_context
+from mneme.prompts.discussion.document import write_document
+from mneme.prompts.discussion.intrinsic_memory import (
+    Contribution,
+    Delegation,
+    Remembering,
+    contribute,
+    delegate,
+    evaluate,
+    integrate,
+    update_memory,
+    update_memory_by,
+)
+from mneme.prompts.discussion.memory_template import Slots, departure, empty, entries, size
+from mneme.rules.discussion import memory_rules
+from mneme.rules.discussion.design_knowledge import kinds_for, parts_of, sources_of
+from mneme.rules.discussion.discussion_rules import View, contribution
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.discussions.agent_memory import AgentMemory
+from mneme.stores.discussions.discussions import Discussions, Turn
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+from tests.doubles.served import served
+
+TEMPLATE: dict[str, Any] = {
+    "position": "What I stand for now",
+    "proposals": {
+        "components": ["Each component proposed, with its reason"],
+        "rejected": ["What was not taken"],
+    },
+    "risks": ["What may go wrong"],
+}
+CHANGE = Change(reason="a test", actor="test")
+TASK = (
+    "Design a data pipeline on AWS for real-time machine learning on cars: 6 camera sources in .jpg, one "
+    "lidar source in .pcd.bin, 5 radar sources in .pcd. Training and inference, scalable and cheap to run."
+)
+
+
+def remembering(memory: dict[str, Any], output: str, limit: int = 2000) -> Remembering:
+    return Remembering(
+        role="Data Engineer", template=Slots(TEMPLATE), memory=Slots(memory), output=output, limit=limit
+    )
+
+
+async def updated(
+    memory: dict[str, Any], output: str, who: str = "rules", limit: int = 2000
+) -> dict[str, Any]:
+    answered = await ask(update_memory_by(TEMPLATE), remembering(memory, output, limit), who)
+    return answered.value.slots
+
+
+class TestMemoryUpdate:
+    """f_memory_update (equation 3, figure 2)."""
+
+    async def test_statements_go_into_the_slots_that_they_fit(self) -> None:
+        output = "Proposal: Storage (S3) because raw data must be kept.\nRisk: Egress may cost much."
+        memory = await updated(empty(TEMPLATE), output)
+        assert memory["proposals"]["components"] == ["Storage (S3) because raw data must be kept."]
+        assert memory["risks"] == ["Egress may cost much."]
+
+    async def test_history_is_kept_and_the_same_subject_replaced(self) -> None:
+        first = await updated(empty(TEMPLATE), "Proposal: Ingestion (Kinesis) because it scales.")
+        second = await updated(first, "Proposal: Storage (S3) because it is cheap.")
+        third = await updated(second, "Proposal: Ingestion (Kafka) because it runs anywhere.")
+        assert [each[:18] for each in third["proposals"]["components"]] == [
+            "Storage (S3) becau",
+            "Ingestion (Kafka) ",
+        ]
+
+    async def test_words_with_accents_are_whole_words(self) -> None:
+        memory = await updated(empty(TEMPLATE), "Risk: Der Bär frisst Äpfel.\nRisk: Der Bus frisst Äpfel.")
+        assert len(memory["risks"]) == 2
+        assert memory_rules.words("Gärten für Äpfel") == {"gärten", "für", "äpfel"}
+
+    async def test_names_with_digits_are_different_subjects(self) -> None:
+        memory = await updated(
+            empty(TEMPLATE), "Risk: ball1 may fall off the rack.\nRisk: ball2 may fall off the rack."
+        )
+        assert len(memory["risks"]) == 2
+
+    async def test_the_same_words_in_another_order_are_another_subject(self) -> None:
+        output = "Risk: lidar may overtake radar.\nRisk: radar may overtake lidar."
+        assert len((await updated(empty(TEMPLATE), output))["risks"]) == 2
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("The egress is open.", "The egress is closed."),
+            ("Lane 2 is fastened.", "Lane 2 is unfastened."),
+            ("Lane 2 is covered.", "Lane 2 is not covered."),
+        ],
+    )
+    async def test_what_is_denied_later_is_stale(self, before: str, after: str) -> None:
+        memory = await updated(empty(TEMPLATE), f"Risk: {before}\nRisk: Lane 3 is open.\nRisk: {after}")
+        assert memory["risks"] == ["Lane 3 is open.", after]
+
+    async def test_open_things_are_settled_by_what_is_said_to_be_so(self) -> None:
+        template = {"facts": ["What was observed"], "subgoals": {"done": ["Reached"], "open": ["To come"]}}
+        wanted = "B1 is clear. It is needed for: B2 is on b1."
+        memory: dict[str, Any] = empty(template)
+        for output in (f"open subgoal: {wanted}", "Observed: B2 is clear.", "Observed: Boot is open."):
+            memory = memory_rules.updated(template, memory, output, 2000)[1]
+        assert memory["subgoals"] == {"done": [], "open": [wanted]}
+        why, memory = memory_rules.updated(template, memory, "Observed: B1 is clear.", 2000)
+        assert memory["subgoals"] == {"done": [wanted], "open": []} and "subgoals.done" in why
+        assert memory["facts"] == ["B2 is clear.", "Boot is open.", "B1 is clear."]
+
+    async def test_a_full_memory_is_condensed_to_its_bound_and_loses_no_slot(self) -> None:
+        memory = empty(TEMPLATE)
+        for number in range(60):
+            memory = await updated(
+                memory, f"Proposal: Part{number} (X{number}) because {'it is needed ' * 9}.", limit=900
+            )
+            assert size(memory) <= 900 and departure(TEMPLATE, memory) == ""
+        assert len(memory["proposals"]["components"]) >= 4
+        assert memory["proposals"]["components"][-1].startswith("Part59")
+
+    @pytest.mark.parametrize(
+        ("wrong", "told"),
+        [
+            (lambda m: m.pop("risks"), "risks"),
+            (lambda m: m.update(extra="x"), "extra"),
+            (lambda m: m["proposals"].pop("rejected"), "rejected"),
+            (lambda m: m.update(risks="one text"), "risks"),
+            (lambda m: m.update(position=["a"]), "position"),
+        ],
+    )
+    async def test_a_slot_lost_or_invented_is_refused(self, wrong: Any, told: str) -> None:
+        memory = empty(TEMPLATE)
+        wrong(memory)
+        script("wrong", {"update_memory": [json.dumps({"reason": "so", "memory": memory})]})
+        with pytest.raises(BadAnswer, match=told):
+            await updated(empty(TEMPLATE), "anything", "scripted:wrong")
+
+    async def test_an_update_beyond_the_bound_or_without_history_is_refused(self) -> None:
+        full = empty(TEMPLATE) | {"risks": [f"Risk number {n}" for n in range(8)]}
+        large = empty(TEMPLATE) | {"risks": [f"{n} {'x' * 300}" for n in range(9)]}
+        lines = [json.dumps({"reason": "so", "memory": each}) for each in (empty(TEMPLATE), large)]
+        script("careless", {"update_memory": lines})
+        with pytest.raises(BadAnswer, match="8 entries became 0"):
+            await updated(full, "anything", "scripted:careless")
+        with pytest.raises(BadAnswer, match="condense"):
+            await updated(full, "anything", "scripted:careless")
+
+    async def test_a_model_is_held_to_the_slots_and_repaired(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        good = empty(TEMPLATE) | {"risks": ["Egress may cost much."]}
+        with served(monkeypatch, Model("llama3.1:8b")) as double:
+            lost = {"reason": "so", "memory": {"position": ""}}
+            double.chat.reply(json.dumps(lost), json.dumps({"reason": "so", "memory": good}))
+            assert await updated(empty(TEMPLATE), "Risk: Egress may cost much.", "ollama:llama3.1:8b") == good
+            first, second = double.chats
+        slots = first.body["format"]["properties"]["memory"]
+        assert set(slots["properties"]) == set(TEMPLATE) and slots["required"] == list(TEMPLATE)
+        assert "proposals" in json.dumps(second.body["messages"][-1])
+
+    @drawn(st.lists(st.text(max_size=120), max_size=6))
+    async def test_whatever_was_said_the_memory_follows_its_template(self, said: list[str]) -> None:
+        memory = empty(TEMPLATE)
+        for each in said:
+            memory = await updated(memory, each, limit=500)
+            assert departure(TEMPLATE, memory) == "" and size(memory) <= 500
+
+
+class TestContext:
+    """f_context (algorithm 1)."""
+
+    @drawn(st.lists(st.text(min_size=1, max_size=300), max_size=12), st.integers(20, 400))
+    def test_task_and_memory_first_then_the_newest_turns_in_order(self, turns: list[str], room: int) -> None:
+        window = f_context("the task", "a memory", turns, room, tokens)
+        assert window.turns == turns[window.first :]
+        assert (
+            window.tokens == tokens("the task") + tokens("a memory") + sum(map(tokens, window.turns)) <= room
+        )
+        if window.first:
+            assert window.tokens + tokens(turns[window.first - 1]) > room, "another turn would have fitted"
+
+    def test_a_task_that_does_not_fit_is_an_error(self) -> None:
+        with pytest.raises(PromptTooLong, match="context"):
+            f_context("word " * 100, "memory", [], 50, tokens)
+
+
+def trained() -> Tokenizer:
+    """Train a byte-level BPE such as models have, on a few sentences."""
+    cut = Split(Regex(CUTS["llama-bpe"]), "isolated")
+    made = Tokenizer(BPE())
+    made.pre_tokenizer = PreTokenizers([cut, ByteLevel(add_prefix_space=False, use_regex=False)])
+    trainer = BpeTrainer(vocab_size=600, initial_alphabet=ByteLevel.alphabet(), show_progress=False)
+    made.train_from_iterator([TASK, "Lidar frames arrive late, 123456 of them, and nobody's there."], trainer)
+    return made
+
+
+class TestTokenizers:
+    """Tokens are counted by the model's own tokenizer where it is known."""
+
+    @pytest.mark.parametrize("text", [TASK, "Überraschung: 1234567 Bälle!\n\n  don't", "", "x" * 500])
+    async def test_a_models_own_vocabulary_counts(self, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        own = trained()
+        bpe = json.loads(own.to_str())["model"]
+        vocabulary = {
+            "tokenizer.ggml.model": "gpt2",
+            "tokenizer.ggml.pre": "llama-bpe",
+            "tokenizer.ggml.tokens": sorted(bpe["vocab"], key=bpe["vocab"].get),
+            "tokenizer.ggml.merges": [" ".join(pair) for pair in bpe["merges"]],
+        }
+        tokenizers.forget()
+        with served(monkeypatch, Model("llama3.1:8b", vocabulary=vocabulary)):
+            count = await tokenizers.counter_of("ollama:llama3.1:8b")
+        tokenizers.forget()
+        assert count(text) == len(own.encode(text).ids)
+
+    @pytest.mark.parametrize("pre", ["some-new-way", ""])
+    async def test_any_other_tokenizer_is_estimated(self, pre: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        told = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": ["a"]}
+        tokenizers.forget()
+        with served(monkeypatch, Model("llama3.1:8b", vocabulary=told)):
+            assert (await tokenizers.counter_of("ollama:llama3.1:8b"))(TASK) == tokens(TASK)
+        tokenizers.forget()
+        assert (await tokenizers.counter_of("rules"))(TASK) == tokens(TASK)
+
+
+class TestVersions:
+    """M_{n,m} in the ledger."""
+
+    async def test_every_turn_is_a_version_with_a_diff_and_is_written_once(self, ledger: Ledger) -> None:
+        memory = AgentMemory(ledger, ("teams", "t", "discussions", "d"), "data_engineer")
+        begun = await memory.begin(empty(TEMPLATE), change=CHANGE)
+        again = await memory.begin({"other": ""}, change=CHANGE)
+        assert again.memory == begun.memory
+        full = empty(TEMPLATE) | {"risks": ["late frames"]}
+        kept = await memory.update(full, turn=4, change=CHANGE, expected_version=1)
+        replayed = await memory.update(empty(TEMPLATE), turn=4, change=CHANGE, expected_version=1)
+        assert (kept, replayed.memory) == (replayed, full)
+        with pytest.raises(Conflict):
+            await memory.update(full, turn=9, change=CHANGE, expected_version=1)
+        assert [each.turn for each in await memory.history()] == [0, 4]
+        assert (await memory.at_turn(3)).memory == empty(TEMPLATE)
+        assert (await memory.at_turn(4)).memory == (await memory.now()).memory == full
+        assert '+  "late frames"' in await memory.diff(0, 4)
+        with pytest.raises(NotFound):
+            await AgentMemory(ledger, ("teams", "t", "discussions", "d"), "ml_engineer").now()
+
+
+class TestTeams:
+    """Teams as data, and σ."""
+
+    def test_algorithm_2_gives_each_worker_the_floor_and_ends_rounds(self) -> None:
+        team, floor, order = load_team("data_pipeline"), Floor(), []
+        for _ in range(20):
+            floor = sigma(team, floor)
+            order.append(floor.speaker)
+        cda, kia, era = "conversation_delegation", "knowledge_integration", "evaluation"
+        boa, dea, mle, ia = team.deciders
+        assert order[:10] == [cda, boa, cda, dea, cda, mle, cda, ia, kia, era]
+        assert order[10:] == order[:10]
+
+    def test_round_robin_goes_round(self) -> None:
+        team, floor, order = load_team("pddl"), Floor(), []
+        for _ in range(4):
+            floor = sigma(team, floor)
+            order.append(floor.speaker)
+        assert order == ["solver", "second_agent"] * 2
+
+    @pytest.mark.parametrize("name", shipped())
+    def test_shipped_teams_are_sound_and_their_schemas_are_valid(self, name: str) -> None:
+        team = load_team(name)
+        assert read_team(team.model_dump(mode="json")) == team
+        assert schema(team.document)["required"]
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            (
+                lambda t: t["speakers"]["workers"].pop(),
+                r"roles\.infrastructure_engineer: this role never speaks",
+            ),
+            (
+                lambda t: t["roles"].append(deepcopy(t["roles"][0])),
+                "roles: business_objectives is there twice",
+            ),
+            (
+                lambda t: t["roles"][1].update(memory="notes"),
+                r"roles\.data_engineer\.memory is a text, not an object",
+            ),
+            (lambda t: t["roles"][1].update(memory=["notes"]), r"roles\.data_engineer\.memory is a list"),
+            (lambda t: t["roles"][1].update(memory={}), "has no slots"),
+            (lambda t: t["roles"][1].update(memory={"a": {"b": 3}}), r"memory\.a\.b is a number"),
+            (lambda t: t["roles"][1].update(memory={"A b": "x"}), "no name of a slot"),
+            (
+                lambda t: t["speakers"].update(delegate="nobody"),
+                r"speakers\.delegate: there is no role nobody",
+            ),
+            (lambda t: t["speakers"]["workers"].append("evaluation"), ""),
+            (lambda t: t.update(memory_tokens=5000), "memory_tokens"),
+            (lambda t: t.update(surprise=1), "surprise"),
+            (lambda t: t["roles"][0].pop("title"), r"roles\.0\.title"),
+            (lambda t: t.update(reviewed=False), "reviewed"),
+            (lambda t: t["document"].update(name="../x.json"), r"document\.name"),
+            (lambda t: t["document"]["fields"].update({"Component 1": "x"}), "items are numbered so"),
+            (lambda t: t["document"]["ratings"].update({"component 12": "x"}), "items are numbered so"),
+            (lambda t: t["document"]["ratings"].update(Platform="x"), "Platform is a field already"),
+            (lambda t: t["document"]["item_fields"].update(name="x"), r"document\.item_fields: name"),
+            (lambda t: t["document"]["item_fields"].update({"a, b": "x"}), r"document\.item_fields: 'a, b'"),
+            (
+                lambda t: t["document"]["item_fields"].update(Pros="x"),
+                r"document\.item_fields: pros is there",
+            ),
+            (lambda t: t["document"].update(item_fields=["pros"]), r"document\.item_fields"),
+        ],
+    )
+    def test_a_team_that_cannot_work_is_refused_with_its_field(self, change: Any, told: str) -> None:
+        team = load_team("data_pipeline").model_dump(mode="json")
+        change(team)
+        if not told:
+            assert read_team(team).deciders[-1] == "evaluation"
+            return
+        with pytest.raises(BadInput, match=told) as refused:
+            read_team(team)
+        assert refused.value.hint
+
+    def test_files_that_are_no_teams_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "list.yaml").write_text("- a\n- b\n")
+        (tmp_path / "broken.yaml").write_text("a: [")
+        for name in ("list.yaml", "broken.yaml", "absent.yaml", "no_such_team"):
+            with pytest.raises(BadInput):
+                load_team(str(tmp_path / name))
+
+
+def given(**more: Any) -> Any:
+    return {"task": TASK, "team": "data_pipeline", "discussion_id": "d", **more}
+
+
+def context(**more: Any) -> DiscussionContext:
+    return DiscussionContext(**{"agents": "rules", **more})
+
+
+async def discuss(
+    ledger: Ledger, what: Any = None, saver: BaseCheckpointSaver[str] | None = None, **more: Any
+) -> Any:
+    graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "d"}}
+    return await graph.ainvoke(what or given(), config, context=context(**more))
+
+
+async def turns_of(ledger: Ledger, result: Any) -> list[Turn]:
+    return await Discussions(ledger, "local").conversation(result["discussion_id"]).all(result["turn"])
+
+
+class TestDiscussions:
+    """The graph."""
+
+    async def test_a_team_discusses_until_all_accept_and_writes_its_document(self, ledger: Ledger) -> None:
+        result = await discuss(ledger)
+        turns = await turns_of(ledger, result)
+        team = load_team("data_pipeline")
+        assert result["ended"] == "consensus" and turns[-1].finalize
+        latest = {turn.speaker: turn.accept for turn in turns}
+        assert all(latest[name] for name in team.deciders)
+        document = result["document"]
+        assert document["Platform"] == "AWS" and "Component 12" in document
+        assert 1 <= document["Implementation difficulties"] <= 10
+        assert "Kinesis" in json.dumps(document) and set(result["report"]) == set(team.document.report)
+        kept = await Discussions(ledger, "local").get("d")
+        assert (kept.ended, kept.document, kept.turns) == ("consensus", document, len(turns))
+        assert kept.answered_by["data_engineer"] == "rules"
+
+    async def test_each_memory_grows_by_its_own_outputs_alone(self, ledger: Ledger) -> None:
+        result = await discuss(ledger)
+        turns, discussions = await turns_of(ledger, result), Discussions(ledger, "local")
+        for role in load_team("data_pipeline").roles:
+            history = await discussions.memory("d", role.name).history()
+            assert [each.turn for each in history] == [
+                0,
+                *(t.number for t in turns if t.speaker == role.name),
+            ]
+            assert all(departure(role.memory, each.memory) == "" for each in history)
+        known = entries((await discussions.memory("d", "data_engineer").now()).memory)
+        own = " ".join(turn.message for turn in turns if turn.speaker == "data_engineer")
+        assert known and all(each[:20].rstrip("…") in own for each in known), "nobody else's words"
+
+    async def test_contexts_keep_to_their_budget_and_memories_to_their_bound(
+        self, edge_ledger: Ledger
+    ) -> None:
+        result = await discuss(edge_ledger, context_tokens=1500)
+        turns = await turns_of(edge_ledger, result)
+        assert max(turn.context_tokens for turn in turns) <= 1500
+        memory = (await Discussions(edge_ledger, "local").memory("d", "data_engineer").now()).memory
+        assert tokens(str(Slots(memory))) <= load_team("data_pipeline").memory_within(1500)
+
+    async def test_what_a_small_context_loses_is_remembered(self, edge_ledger: Ledger) -> None:
+        small = 2048
+        with_memory = await discuss(edge_ledger, given(discussion_id="a"), context_tokens=small)
+        without = await discuss(edge_ledger, given(discussion_id="b"), memory="none", context_tokens=small)
+        found = [
+            sum(name.startswith("Component") for name in each["document"]) for each in (with_memory, without)
+        ]
+        assert found[0] > found[1]
+        with pytest.raises(NotFound):
+            await Discussions(edge_ledger, "local").memory("b", "data_engineer").now()
+
+    async def test_a_bound_with_nothing_said_yet_ends_in_no_document_and_says_so(
+        self, edge_ledger: Ledger
+    ) -> None:
+        result = await discuss(edge_ledger, max_turns=1)
+        assert (result["ended"], result["turn"], result["document"]) == ("turn limit", 1, {})
+        assert (
+            result["lacks"]
+            == "No PIPELINE_OVERVIEW.json: it needs at least 1 of Component, and 0 were found."
+        )
+        assert "Not agreed by all" in result["report"]["summary"]
+        kept = await Discussions(edge_ledger, "local").get("d")
+        assert (kept.ended, kept.lacks) == ("turn limit", result["lacks"])
+
+    async def test_fewer_items_than_a_document_needs_make_none(self, edge_ledger: Ledger) -> None:
+        team = load_team("data_pipeline").model_dump(mode="json")
+        team["document"]["least"] = 50
+        result = await discuss(edge_ledger, given(team=team))
+        assert result["ended"] == "consensus" and not result["document"]
+        assert "at least 50 of Component" in result["lacks"] and "Kinesis" in result["report"]["summary"]
+
+    async def test_what_a_discussion_was_begun_with_holds_when_it_is_resumed(
+        self, edge_ledger: Ledger
+    ) -> None:
+        saver = InMemorySaver()
+        begun = {"person": "data_engineer", "max_turns": 6, "approve": True, "context_tokens": 3000}
+        await discuss(edge_ledger, saver=saver, **begun)
+        said: Any = {"message": "Proposal: Paper archive (shelves) because of the law.", "accept": True}
+        waits = await discuss(edge_ledger, Command(resume=said), saver)
+        (question,) = waits["__interrupt__"]
+        assert question.value["ended"] == "turn limit" and waits["turn"] == 6
+        turns = await turns_of(edge_ledger, waits)
+        assert max(turn.context_tokens for turn in turns) <= 3000
+
+    async def test_no_acceptance_is_older_than_the_last_proposal(self, edge_ledger: Ledger) -> None:
+        """What all accept is the solution as it stands: one full round since the last new item."""
+        result = await discuss(edge_ledger)
+        turns = await turns_of(edge_ledger, result)
+        last = max(turn.number for turn in turns if turn.changes)
+        team = load_team("data_pipeline")
+        accepted = {turn.speaker for turn in turns if turn.number >= last and turn.accept}
+        assert result["ended"] == "consensus" and accepted >= set(team.deciders)
+        assert "Proposal:" in turns[last - 1].message
+
+    async def test_roles_of_an_unknown_field_propose_what_the_task_demands(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, given(task=GREENHOUSE, team=greenhouse_team()))
+        document = result["document"]
+        assert result["ended"] == "consensus" and len(document) > 4, document
+        assert "below 28" in json.dumps(document) and "28 degrees" in result["report"]["plan"]
+
+    async def test_a_task_without_demands_leaves_the_roles_their_duties(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, given(task="A greenhouse for tomatoes.", team=greenhouse_team()))
+        assert result["ended"] == "consensus" and "mould" in json.dumps(result["document"]).lower()
+
+    async def test_the_bound_on_turns_is_kept_and_said(self, edge_ledger: Ledger) -> None:
+        result = await discuss(edge_ledger, max_turns=7)
+        assert (result["ended"], result["turn"]) == ("turn limit", 7)
+        assert result["document"]["Component 1"] and "Not agreed by all" in result["report"]["summary"]
+
+    async def test_the_delegate_cannot_finalise_before_all_have_accepted(self, edge_ledger: Ledger) -> None:
+        hasty = Delegation(reasoning="Enough.", message="Write it.", finalize=True)
+        script("hasty", {"delegate": [hasty]})
+        team = with_model(load_team("data_pipeline"), "conversation_delegation", "scripted:hasty")
+        with pytest.raises(BadAnswer, match="did not accept yet"):
+            await discuss(edge_ledger, given(team=team))
+
+    @pytest.mark.parametrize(
+        "memory", ["meta_gpt", "generative", "chat_dev", "memory_bank", "voyager", "g_memory"]
+    )
+    async def test_memory_can_be_exchanged_for_any_baseline(self, edge_ledger: Ledger, memory: str) -> None:
+        first = await discuss(edge_ledger, given(discussion_id="one"), memory=memory, context_tokens=3000)
+        second = await discuss(edge_ledger, given(discussion_id="two"), memory=memory, context_tokens=3000)
+        assert first["document"] and second["document"]
+
+    async def test_other_teams_discuss_too(self, edge_ledger: Ledger) -> None:
+        design = "A new public API endpoint lets users upload orders; the service writes to a database table."
+        review = await discuss(edge_ledger, given(task=design, team="design_review"))
+        assert review["document"]["Verdict"] == "revise" and "Finding 3" in review["document"]
+        plan = "The robot must move ball1 to roomb. The robot must be at rooma. Reach the goal by actions."
+        planned = await discuss(edge_ledger, given(task=plan, team="pddl", discussion_id="p"))
+        assert planned["document"]["Step 1"]
+
+    @pytest.mark.parametrize(
+        ("what", "more", "told"),
+        [
+            ({"task": "  "}, {}, "task"),
+            ({"task": "word " * 5000}, {}, "context_tokens"),
+            ({"team": "no_team"}, {}, "team"),
+            ({"team": "../teams/pddl.yaml"}, {}, "team"),
+            ({"team": {"name": "x"}}, {}, "roles"),
+            ({}, {"person": "nobody"}, "nobody"),
+            ({}, {"person": "documentation"}, "never has the floor"),
+            *(
+                ({"discussion_id": each}, {}, "cannot be an id")
+                for each in ("../../x", "a/b", "..", "a b", ".x")
+            ),
+        ],
+    )
+    async def test_bad_input_is_refused_before_any_model_is_asked(
+        self, edge_ledger: Ledger, what: Any, more: Any, told: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with served(monkeypatch, Model("llama3.1:8b")) as double:
+            with pytest.raises(BadInput, match=told) as refused:
+                await discuss(edge_ledger, given(**what), agents="ollama:llama3.1:8b", **more)
+            assert refused.value.hint and not double.chats
+        assert not await Discussions(edge_ledger, "local").list()
+
+    async def test_an_id_is_not_taken_for_another_discussion(self, edge_ledger: Ledger) -> None:
+        await discuss(edge_ledger, max_turns=2)
+        with pytest.raises(BadInput, match="another discussion"):
+            await discuss(edge_ledger, given(task="Another task on AWS."))
+
+    async def test_it_runs_over_the_wire_with_a_model(
+        self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        prompts = (contribute, delegate, integrate, evaluate, update_memory, write_document)
+        with served(monkeypatch, Model("llama3.1:8b"), brain=by_rules(*prompts)) as double:
+            result = await discuss(edge_ledger, agents="ollama:llama3.1:8b", max_turns=12)
+        assert result["answered_by"]["data_engineer"] == "ollama:llama3.1:8b"
+        assert result["document"]["Component 1"]["pros"]
+        assert len(double.chats) == 2 * 12 + 1, "a turn and a memory update each, and the document"
+
+
+GREENHOUSE = """Plan the climate control of a greenhouse.
+- The air must stay below 28 degrees in summer.
+- The sensors should work for a season without a new battery.
+- Mould must be seen within a day."""
+
+
+def greenhouse_team() -> dict[str, Any]:
+    """Return a team of a field that rules know nothing of, led as the shipped one is."""
+    team = load_team("data_pipeline").model_dump(mode="json")
+    template = team["roles"][0]["memory"]
+    grown = {"name": "grower", "title": "Grower", "description": "what plants need, mould, harvest"}
+    wired = {"name": "electrician", "title": "Electrician", "description": "sensors, wiring, power"}
+    experts = [each | {"memory": template} for each in (grown, wired)]
+    others = [each for each in team["roles"] if each["name"] not in team["speakers"]["workers"]]
+    speakers = team["speakers"] | {"workers": ["grower", "electrician"]}
+    return team | {"name": "greenhouse", "roles": [*experts, *others], "speakers": speakers}
+
+
+def a_view(*said: str, task: str = TASK) -> View:
+    duties = load_team("data_pipeline").role("data_engineer").description
+    turns = [f"Client (a person):\n{each}" for each in said]
+    return View(duties, task, "", turns, "Component", ["pros", "cons"])
+
+
+@pytest.mark.parametrize(
+    ("said", "wished"),
+    [
+        ("Where is the data catalogue?", True),
+        ("There is no data catalogue yet.", True),
+        ("Please add a data catalogue.", True),
+        ("No data catalogue, please.", False),
+        ("We can do without a data catalogue.", False),
+        ("Only one data catalogue at most.", False),
+        ("I do not want a data catalogue.", False),
+    ],
+)
+def test_a_persons_refusal_is_no_wish(said: str, wished: bool) -> None:
+    names = [kind.name for kind in a_view(said).mine]
+    assert ("Data catalogue" in names) == wished
+
+
+def test_what_a_person_refused_is_proposed_by_nobody_and_can_be_wished_for_again() -> None:
+    first = a_view().mine[0].name
+    refused, again = f"No {first.lower()}.", f"I was wrong: add {first.lower()}."
+    assert first not in [kind.name for kind in a_view(refused).mine]
+    assert first in [kind.name for kind in a_view(refused, again).mine]
+
+
+REVIEWED = "Users log in by password. The API takes orders (CSV);\nthe service writes them to a table."
+
+
+def test_a_finding_quotes_the_design_verbatim_and_denies_nothing_that_it_says() -> None:
+    found = {
+        kind.name: dict(parts_of(kind, REVIEWED, ["evidence"])) for kind in kinds_for("Finding", REVIEWED)
+    }
+    assert "Authentication" not in found and "Rate limits" in found
+    for parts in found.values():
+        for quoted in re.findall("'(.*?)'", parts["evidence"]):
+            assert any(quoted in sentence for sentence in re.split(r"(?<=\.) |\n", REVIEWED)), quoted
+    unsaid = "Users upload orders through the API."
+    assert "Authentication" in [kind.name for kind in kinds_for("Finding", unsaid)]
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("One sensor and its telemetry.", "sensors and telemetry data"),
+        ("Logs, orders and one camera.", "logs, orders and cameras"),
+        ("Nothing of the kind.", "the sources"),
+    ],
+)
+def test_sources_are_said_in_the_plural(task: str, said: str) -> None:
+    assert sources_of(task) == said
+
+
+def test_a_drawback_is_said_in_whole_words() -> None:
+    turn = "Data Engineer:\nProposal: Object storage (Amazon S3) because of cost. Cons: no low latency; dear."
+    duties = load_team("data_pipeline").role("ml_engineer").description
+    message = contribution(View(duties, TASK, "", [turn], "Component", ["pros", "cons"]), 3000).message
+    assert "its drawback: no low latency." in message
+
+
+def with_model(team: Team, name: str, who: str) -> dict[str, Any]:
+    given = team.model_dump(mode="json")
+    for role in given["roles"]:
+        if role["name"] == name:
+            role["model"] = who
+    return given
+
+
+class TestPersons:
+    """A person joins in."""
+
+    async def test_a_person_speaks_as_a_role_with_its_memory(self, edge_ledger: Ledger) -> None:
+        saver = InMemorySaver()
+        waiting = await discuss(edge_ledger, saver=saver, person="data_engineer", max_turns=12)
+        (question,) = waiting["__interrupt__"]
+        assert question.value["role"] == "Data Engineer" and "components" in question.value["memory"]
+        assert "message" in question.response_schema["properties"]
+        asked_again = await discuss(
+            edge_ledger, Command(resume={"accept": True}), saver, person="data_engineer"
+        )
+        assert "message" in asked_again["__interrupt__"][0].value["wrong"]
+        said: Any = {
+            "message": "Proposal: Paper archive (shelves) because the law asks for it.",
+            "accept": False,
+        }
+        on = await discuss(edge_ledger, Command(resume=said), saver, person="data_engineer", max_turns=6)
+        turn = (await turns_of(edge_ledger, on))[3]
+        assert turn.person and turn.answered_by == "a person" and "(a person)" in str(turn)
+        memory = await Discussions(edge_ledger, "local").memory("d", "data_engineer").at_turn(4)
+        assert "Paper archive" in json.dumps(memory.memory)
+        assert "Paper archive" in json.dumps(on["document"])
+
+    @pytest.mark.parametrize(
+        "answer", [{"approve": True}, {"decisions": [{"type": "approve"}]}], ids=["plain", "agent-chat-ui"]
+    )
+    async def test_a_person_approves_the_document(self, edge_ledger: Ledger, answer: Any) -> None:
+        saver = InMemorySaver()
+        waiting = await discuss(edge_ledger, saver=saver, approve=True)
+        (question,) = waiting["__interrupt__"]
+        assert question.value["document"] and question.value["action_requests"][0]["name"] == "finalise"
+        done = await discuss(edge_ledger, Command(resume=answer), saver, approve=True)
+        assert done["ended"] == "consensus"
+
+    async def test_remarks_reopen_the_discussion(self, edge_ledger: Ledger) -> None:
+        saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}
+        first = await discuss(edge_ledger, saver=saver, approve=True)
+        assert "Data catalogue" not in json.dumps(first["document"])
+        second = await discuss(edge_ledger, Command(resume=remarks), saver, approve=True)
+        assert second["turn"] > first["turn"] and "Data catalogue" in json.dumps(second["document"])
+        done = await discuss(edge_ledger, Command(resume={"approve": True}), saver, approve=True)
+        assert done["ended"] == "consensus"
+
+    async def test_remarks_after_the_bound_get_a_round_of_their_own(self, edge_ledger: Ledger) -> None:
+        saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}
+        first = await discuss(edge_ledger, saver=saver, approve=True, max_turns=5)
+        assert first["turn"] == 5 and "Data catalogue" not in json.dumps(first["document"])
+        second = await discuss(edge_ledger, Command(resume=remarks), saver)
+        turns = await turns_of(edge_ledger, second)
+        assert {turn.speaker for turn in turns[6:]} >= set(load_team("data_pipeline").deciders)
+        assert "Data catalogue" in json.dumps(second["document"])
+
+    async def test_only_the_delegate_may_call_for_the_document(self, edge_ledger: Ledger) -> None:
+        saver = InMemorySaver()
+        waits = await discuss(edge_ledger, saver=saver, person="evaluation")
+        assert waits["__interrupt__"][0].value["may_finalize"] is False
+
+
+class Dead(MnemeError):  # noqa: N818
+    """The process would have died here."""
+
+
+class TestResuming:
+    """A discussion that stopped goes on, and nothing is said or remembered twice."""
+
+    async def test_a_failed_turn_is_taken_again_and_nothing_twice(
+        self, edge_ledger: Ledger, tmp_path: Path
+    ) -> None:
+        team, file = load_team("data_pipeline"), str(tmp_path / "checkpoints.sqlite")
+        scripted = with_model(team, "ml_engineer", "scripted:mortal")
+        script("mortal", {"contribute": [Dead("dead")]})
+        async with open_checkpointer(file) as saver:
+            with pytest.raises(Dead):
+                await discuss(edge_ledger, given(team=scripted), saver, max_turns=9)
+        said = Contribution(reasoning="so", message="Going on.", changes=False, accept=True)
+        memory = {"reason": "so", "memory": empty(team.role("ml_engineer").memory)}
+        script("mortal", {"contribute": [said], "update_memory": [json.dumps(memory)]})
+        async with open_checkpointer(file) as saver:  # as another process would
+            result = await go_on(edge_ledger, saver, max_turns=9)
+        turns = await turns_of(edge_ledger, result)
+        assert [turn.number for turn in turns] == list(range(1, 10))
+        assert turns[5].message == "Going on."
+        history = await Discussions(edge_ledger, "local").memory("d", "data_engineer").history()
+        assert [each.turn for each in history] == [0, 4]
+
+    async def test_what_was_kept_before_the_death_is_not_asked_for_again(self, edge_ledger: Ledger) -> None:
+        first = await discuss(edge_ledger, max_turns=3)
+        known = await turns_of(edge_ledger, first)
+        again = await discuss(edge_ledger, max_turns=3)  # no checkpoint of it is left; the ledger is
+        assert await turns_of(edge_ledger, again) == known
+        history = await Discussions(edge_ledger, "local").memory("d", "business_objectives").history()
+        assert [each.turn for each in history] == [0, 2]
+
+    async def test_checkpoints_hold_no_words_of_the_conversation(
+        self, edge_ledger: Ledger, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "checkpoints.sqlite"
+        async with open_checkpointer(str(file)) as saver:
+            await discuss(edge_ledger, saver=saver, max_turns=9)
+        with closing(sqlite3.connect(file)) as connection:
+            ((states,),) = connection.execute(
+                "SELECT count(*) FROM checkpoints WHERE instr(checkpoint, 'brought to one clock')"
+            )
+        turns = await Discussions(edge_ledger, "local").conversation("d").all(9)
+        assert sum("brought to one clock" in turn.message for turn in turns) >= 2
+        assert states <= 2, "the states after the document was written, which hold it"
+
+
+async def go_on(ledger: Ledger, saver: BaseCheckpointSaver[str], **more: Any) -> Any:
+    graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "d"}}
+    return await graph.ainvoke(None, config, context=context(**more))

@@ -1,0 +1,175 @@
+"""A Qdrant server's REST interface over the client's in-memory engine, so that the real client talks HTTP."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, TypeAdapter
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.models import PointsSelector
+
+Reply = Any
+
+
+class QdrantDouble(AbstractContextManager["QdrantDouble"]):
+    """A server on loopback; `version` and `api_key` are what it says and wants."""
+
+    def __init__(self, version: str = "1.20.0", api_key: str = "") -> None:
+        self.version, self.api_key = version, api_key
+        self.requests: list[str] = []
+        self._engine = AsyncQdrantClient(":memory:")
+        self._guard = threading.Lock()
+        double = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                double.serve(self)
+
+            do_GET = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Keep quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "QdrantDouble":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def serve(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer one request, in Qdrant's envelope."""
+        body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
+        if self.api_key and handler.headers.get("api-key") != self.api_key:
+            return _send(handler, 401, {"status": {"error": "Must provide an API key"}})
+        what = f"{handler.command} {urlsplit(handler.path).path}"
+        self.requests.append(what)
+        with self._guard:
+            found = asyncio.run(self._answer(what, json.loads(body) if body else None))
+        if what == "GET /":
+            return _send(handler, 200, found)
+        return _send(handler, 200, {"result": found, "status": "ok", "time": 0.0})
+
+    async def _answer(self, what: str, body: Any) -> Reply:
+        for pattern, route in ROUTES.items():
+            if match := re.fullmatch(pattern, what):
+                return await route(self, body, *match.groups())
+        raise AssertionError(f"the double has no {what}")
+
+    async def root(self, body: Any) -> Reply:
+        return {"title": "qdrant - vector search engine", "version": self.version}
+
+    async def aliases(self, body: Any) -> Reply:
+        return _plain(await self._engine.get_aliases())
+
+    async def change_aliases(self, body: Any) -> Reply:
+        wanted = models.ChangeAliasesOperation.model_validate(body)
+        return await self._engine.update_collection_aliases(wanted.actions)
+
+    async def exists(self, body: Any, name: str) -> Reply:
+        return {"exists": await self._engine.collection_exists(name)}
+
+    async def create(self, body: Any, name: str) -> Reply:
+        wanted = models.CreateCollection.model_validate(body)
+        return await self._engine.create_collection(
+            name, vectors_config=wanted.vectors, sparse_vectors_config=wanted.sparse_vectors
+        )
+
+    async def drop(self, body: Any, name: str) -> Reply:
+        return await self._engine.delete_collection(name)
+
+    async def index(self, body: Any, name: str) -> Reply:
+        models.CreateFieldIndex.model_validate(body)
+        return _DONE
+
+    async def upsert(self, body: Any, name: str) -> Reply:
+        wanted = models.PointsList.model_validate(body)
+        await self._engine.upsert(
+            name, wanted.points, update_filter=wanted.update_filter, update_mode=wanted.update_mode
+        )
+        return _DONE
+
+    async def retrieve(self, body: Any, name: str) -> Reply:
+        wanted = models.PointRequest.model_validate(body)
+        return _plain(await self._engine.retrieve(name, wanted.ids, with_vectors=wanted.with_vector or False))
+
+    async def delete(self, body: Any, name: str) -> Reply:
+        await self._engine.delete(name, TypeAdapter(PointsSelector).validate_python(body))
+        return _DONE
+
+    async def batch(self, body: Any, name: str) -> Reply:
+        operations = models.UpdateOperations.model_validate(body).operations
+        await self._engine.batch_update_points(name, operations)
+        return [_DONE for _ in operations]
+
+    async def scroll(self, body: Any, name: str) -> Reply:
+        wanted = models.ScrollRequest.model_validate(body)
+        records, following = await self._engine.scroll(
+            name, wanted.filter, limit=wanted.limit or 10, offset=wanted.offset, with_payload=True
+        )
+        return {"points": _plain(records), "next_page_offset": following}
+
+    async def count(self, body: Any, name: str) -> Reply:
+        wanted = models.CountRequest.model_validate(body)
+        return _plain(await self._engine.count(name, wanted.filter))
+
+    async def facet(self, body: Any, name: str) -> Reply:
+        wanted = models.FacetRequest.model_validate(body)
+        return _plain(
+            await self._engine.facet(name, wanted.key, facet_filter=wanted.filter, limit=wanted.limit or 10)
+        )
+
+    async def query(self, body: Any, name: str) -> Reply:
+        wanted = models.QueryRequestBatch.model_validate(body)
+        return _plain(await self._engine.query_batch_points(name, wanted.searches))
+
+
+_DONE = {"operation_id": 0, "status": "completed"}
+ROUTES: dict[str, Callable[..., Any]] = {
+    "GET /": QdrantDouble.root,
+    "GET /aliases": QdrantDouble.aliases,
+    "POST /collections/aliases": QdrantDouble.change_aliases,
+    "GET /collections/([^/]+)/exists": QdrantDouble.exists,
+    "PUT /collections/([^/]+)": QdrantDouble.create,
+    "DELETE /collections/([^/]+)": QdrantDouble.drop,
+    "PUT /collections/([^/]+)/index": QdrantDouble.index,
+    "PUT /collections/([^/]+)/points": QdrantDouble.upsert,
+    "POST /collections/([^/]+)/points": QdrantDouble.retrieve,
+    "POST /collections/([^/]+)/points/delete": QdrantDouble.delete,
+    "POST /collections/([^/]+)/points/batch": QdrantDouble.batch,
+    "POST /collections/([^/]+)/points/scroll": QdrantDouble.scroll,
+    "POST /collections/([^/]+)/points/count": QdrantDouble.count,
+    "POST /collections/([^/]+)/facet": QdrantDouble.facet,
+    "POST /collections/([^/]+)/points/query/batch": QdrantDouble.query,
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _send(handler: BaseHTTPRequestHandler, status: int, answer: Any) -> None:
+    content = json.dumps(answer).encode()
+    handler.send_response(status)
+    handler.send_header("content-type", "application/json")
+    handler.send_header("content-length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)

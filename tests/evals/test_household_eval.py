@@ -1,0 +1,202 @@
+"""The household evaluation: its figures by hand, and a small run from the command line, resumed."""
+
+import json
+import subprocess
+import sys
+from os import environ
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mneme.core.errors import BadInput
+from mneme.environments.household import generate, parse_episode
+from mneme.environments.household.bound import lower_bound
+from mneme.evals.household import evaluation
+from mneme.evals.household.arms import Arm, Plan, all_open, table_arms
+from mneme.evals.household.evaluation import Options
+from mneme.evals.household.notes import notes_of
+from mneme.evals.household.paper import CATEGORIES, paper_steps
+from mneme.evals.household.results import AVERAGE, Results, mean_of
+from mneme.evals.report import Report
+
+MORE = {"seed": 7000, "placed": ["seeded rule"], "bound_kind": "exact"}
+ROOT = Path(__file__).parents[2]
+DATA = Path(environ.get("MNEME_DATA", ROOT.parent / "shared" / "data")) / "cwah"
+MITA, COELA = Arm("MiTa", 2), Arm("CoELA", 2)
+
+
+def row(arm: Arm, episode: str, steps: int, category: str = "Prepare Tea") -> dict[str, Any]:
+    figures = {"steps": steps, "bound": 10, "success": True, "messages": 1}
+    return {"arm": arm.key, "agents": arm.agents, "episode": episode, "category": category, **figures}
+
+
+def test_an_interval_is_students() -> None:
+    mean = mean_of([10, 12, 14])
+    assert mean.value == 12
+    assert mean.half == pytest.approx(4.303 * 2 / 3**0.5, abs=0.01)
+    assert mean.is_clear
+    assert str(mean_of([7])) == "7.0"
+    assert not mean_of([7]).is_clear
+    assert f"{mean_of([7]):+.1f}" == "+7.0"
+    assert f"{mean_of([10, 12, 14]):+.1f}" == "+12.0 ±5.0"
+
+
+def test_efficiency_improvement_is_over_the_greater_value() -> None:
+    alone = Arm("MHP", 1)
+    results = Results([row(alone, "a", 100), row(MITA, "a", 40), row(COELA, "a", 125)])
+    assert results.improvement(MITA, alone) == pytest.approx(0.6)
+    assert results.improvement(COELA, alone) == pytest.approx(-0.2)
+
+
+def test_a_pair_is_compared_over_the_episodes_that_both_played() -> None:
+    mine = [row(MITA, "a", 20), row(MITA, "b", 30), row(MITA, "c", 40), row(MITA, "only mine", 1)]
+    theirs = [row(COELA, "a", 25), row(COELA, "b", 30), row(COELA, "c", 38)]
+    gap = Results([*mine, *theirs]).difference(MITA, COELA)
+    assert gap is not None
+    assert gap.mean.value == pytest.approx(-1)
+    assert (gap.ahead, gap.level, gap.behind) == (1, 1, 1)
+
+
+def test_ahead_is_said_only_where_it_is_clear() -> None:
+    steps = {"Prepare Tea": [(20, 30), (21, 32), (22, 32)], "Wash Dishes": [(20, 90), (30, 20), (40, 42)]}
+    rows = [
+        row(arm, f"{category} {number}", pair[arm is COELA], category)
+        for category, pairs in steps.items()
+        for number, pair in enumerate(pairs)
+        for arm in (MITA, COELA)
+    ]
+    notes = notes_of(Results([each | MORE for each in rows]), Plan([COELA, MITA], [], []), has_model=True)
+    [told] = [note for note in notes if "against CoELA" in note]
+    assert "clearly ahead: Prepare Tea." in told
+    assert "ahead on average, not clear: Wash Dishes, all together;" in told
+
+
+def test_many_small_gains_are_clear_by_the_paired_test() -> None:
+    gaps = [-1, -2, -1, -3, -1, -2, -1, -90, -1, -2]
+    rows = [row(MITA, str(n), 100 + gap) for n, gap in enumerate(gaps)]
+    gap = Results([*rows, *(row(COELA, str(n), 100) for n in range(10))]).difference(MITA, COELA)
+    assert gap is not None
+    assert not gap.mean.is_clear
+    assert gap.is_clear
+
+
+def test_a_category_that_the_paper_lacks_is_named() -> None:
+    results = Results([row(MITA, "a", 20) | MORE, row(MITA, "b", 20, "Read Book") | MORE | {"seed": 12}])
+    notes = notes_of(results, Plan([MITA], [], []), has_model=True)
+    assert any("1 episodes are of no category of the paper (Read Book)" in note for note in notes)
+    assert any("1 of these 2 are among them" in note for note in notes), "seed 12 was tuned on"
+
+
+def test_the_informed_arm_finds_every_container_open() -> None:
+    episode = generate(7000, agents=2)
+    seen = all_open(episode)
+    assert {thing.id for thing in episode.things if thing.category == "container"} == set(seen.open)
+    assert parse_episode(seen.model_dump(mode="json")) == seen
+    assert lower_bound(seen).steps <= lower_bound(episode).steps
+
+
+def test_the_average_is_over_all_episodes() -> None:
+    rows = [row(MITA, "a", 20), row(MITA, "b", 40, "Wash Dishes")]
+    steps = Results(rows).steps(MITA, AVERAGE)
+    assert steps is not None
+    assert steps.value == 30
+    assert Results(rows).steps(MITA, "Set up Table") is None
+
+
+def test_the_papers_cells_average_to_its_last_column() -> None:
+    for method, agents in (("MHP", 1), ("LLM", 1), ("CoELA", 3), ("ProAgent", 2), ("MiTa", 3)):
+        cells = [paper_steps(method, agents, category) for category in CATEGORIES]
+        assert sum(each or 0 for each in cells) / 5 == pytest.approx(
+            paper_steps(method, agents, AVERAGE), abs=0.15
+        )
+    assert paper_steps("LLM", 2, AVERAGE) is None
+
+
+def test_the_lineup_is_that_of_the_papers_tables() -> None:
+    arms = table_arms([3, 1], ["MHP", "CoELA", "MiTa", "LLM"], "rules", "rules")
+    plan = Plan(arms, [], [])
+    assert [(arm.agents, arm.name) for arm in plan.main] == [
+        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa")
+    ]  # fmt: skip
+    assert [arm.name for arm in plan.ablations] == ["w/o allocation", "w/o summary"]
+    assert len({arm.key for arm in plan.every}) == len(plan.every)
+    assert plan.mita == Arm("MiTa", 3)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+def command(runs: Path, *more: str) -> dict[str, Any]:
+    """Run the evaluation from the command line, as a user does."""
+    call = [sys.executable, "-m", "mneme", "eval", "household", "--json", "--out", str(runs), *more]
+    small = [
+        "--model",
+        "rules",
+        "--jobs",
+        "1",
+        "--episodes",
+        "1",
+        "--agents",
+        "2",
+        "--method",
+        "CoELA",
+        "--method",
+        "MiTa",
+    ]
+    done = subprocess.run([*call, *small], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
+
+
+def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(runs: Path) -> None:
+    first = command(runs)
+    arms = first["summary"]["arms"]
+    assert arms["CoELA, 2, rules"]["cells"]["Average"]["episodes"] == 5
+    assert arms["MiTa, 2, rules"]["over_bound"] >= 1
+    assert all(Path(plot).stat().st_size > 10_000 for plot in first["plots"])
+    notes = "\n".join(first["notes"])
+    assert "Answered by rules" in notes
+    assert "Episodes of the seeds 7000 to 7000; " in notes
+    assert "none of these is among them" in notes
+    assert "steps at window 3" in notes
+    assert "All other rows: window 10" in notes
+    assert arms["MiTa, 2, rules, all open"]["over_bound"] < arms["MiTa, 2, rules"]["over_bound"]
+    assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
+
+    raw = Path(first["raw"])
+    lines = raw.read_text().splitlines(keepends=True)
+    raw.write_text("".join(lines[:-3]) + lines[-3][:40])  # as a kill would leave it
+    again = command(runs)
+    assert again["raw"] == first["raw"]
+    assert again["summary"] == first["summary"]
+    assert sorted(_case(line) for line in raw.read_text().splitlines()[1:]) == sorted(
+        _case(line) for line in lines[1:]
+    )
+
+
+def _case(line: str) -> str:
+    return str(json.loads(line)["case"])
+
+
+async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> None:
+    if not DATA.is_dir():
+        pytest.skip(f"no C-WAH episodes in {DATA}: set MNEME_DATA")
+    (tmp_path / "some").mkdir()
+    for path in sorted(DATA.glob("*.json"))[:2]:
+        (tmp_path / "some" / path.name).write_bytes(path.read_bytes())
+    report = await _played(tmp_path, data=tmp_path / "some", agents=[3], methods=["ProAgent"])
+    assert {tuple(row["placed"]) for row in report.rows} == {("recorded", "recorded", "seeded rule")}
+    assert any("2 of 6 starts" in note for note in report.notes)
+
+
+async def test_a_folder_without_episodes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no episode files"):
+        await _played(tmp_path, data=tmp_path)
+
+
+async def _played(out: Path, **options: Any) -> Report:
+    return await evaluation.run(Options(models=["rules"], out=out / "runs", jobs=1, **options))

@@ -1,0 +1,182 @@
+"""The case study's evaluation, and growth over a long discussion: what is counted, and what is reported."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mneme.core.errors import BadAnswer, BadInput
+from mneme.evals.discussion import discussion_growth, pipeline_design
+from mneme.evals.discussion.discussion_growth import exponent
+from mneme.evals.discussion.pipeline_design_tables import PAPER, breaks_down, summarise, worse
+from mneme.evals.report import Row
+from mneme.models.asking.asking import ask, script
+from mneme.prompts.discussion.design_judge import METRICS, SCORES, Design, Judgement, Scored, judge_design
+
+GOOD = {
+    "name": "Ingestion (Kinesis)",
+    "pros": "scales; durable",
+    "cons": "each shard costs",
+    "design": "one stream a source",
+    "details": "partition by device",
+}
+BARE = dict.fromkeys(GOOD, "not discussed") | {"name": "Storage"}
+
+
+def design(*components: dict[str, str]) -> Design:
+    file = {"Platform": "AWS", **{f"Component {n}": each for n, each in enumerate(components, start=1)}}
+    return Design(document=json.dumps(file))
+
+
+async def test_the_judge_by_rules_counts_and_says_so() -> None:
+    rich = (await ask(judge_design, design(*[GOOD] * 12), "rules")).value
+    mixed = (await ask(judge_design, design(*[GOOD] * 6, *[BARE] * 6), "rules")).value
+    poor = (await ask(judge_design, design(*[BARE] * 12), "rules")).value
+    for metric in METRICS:
+        scores = [getattr(each, metric).score for each in (rich, mixed, poor)]
+        assert scores == [10, 1 + round(9 * 6 / 12), 1], metric
+        assert getattr(mixed, metric).justification.startswith("Counted by rules, not judged: 6 of 12")
+
+
+async def test_parts_of_the_specification_and_contradictions_are_counted() -> None:
+    wanted = ["Platform", "Component 1", "Maintenance difficulties", "pros"]
+    other = GOOD | {"name": "Storage (Azure Blob)"}
+    file: dict[str, object] = {
+        "Platform": "AWS",
+        "Component 1": GOOD,
+        "Component 2": GOOD,
+        "Component 3": other,
+        "Component 4": BARE,
+    }
+    judged = (await ask(judge_design, Design(document=json.dumps(file), specification=wanted), "rules")).value
+    assert "2 of 4 parts of the specification" in judged.completeness.justification
+    assert judged.consistency.score == 1 and "0 of 4 components fit" in judged.consistency.justification
+    file |= {
+        "Component 2": other | {"name": "Warehouse (Amazon Redshift)"},
+        "Component 4": GOOD | {"name": "Audit"},
+    }
+    file |= {"Component 3": GOOD | {"name": "Storage (Amazon S3)"}, "Maintenance difficulties": 4}
+    judged = (await ask(judge_design, Design(document=json.dumps(file), specification=wanted), "rules")).value
+    assert (judged.completeness.score, judged.consistency.score) == (10, 10)
+
+
+def test_where_memory_is_worse_and_where_the_baseline_breaks_down_is_said() -> None:
+    def rows(size: int, agreed: str, score: int) -> list[Row]:
+        both = (("none", agreed, 5), ("intrinsic", "consensus", score))
+        return [
+            {
+                "arm": arm,
+                "size": size,
+                "tokens": 1,
+                "turns": 5,
+                "ended": ended,
+                "document": {},
+                "judgement": {metric: {"score": each} for metric in SCORES},
+            }
+            for arm, ended, each in both
+        ]
+
+    summary = {
+        "1536": summarise(rows(1536, "turn limit", 4), []),
+        "2048": summarise(rows(2048, "turn limit", 6), []),
+        "4096": summarise(rows(4096, "consensus", 6), []),
+    }
+    assert breaks_down(summary) == [
+        "Largest size where the baseline fails to agree: 2048 tokens; 0 % of its runs do."
+    ]
+    (told,) = worse(summary)
+    assert told.startswith("At 1536 tokens") and "usability, cost-effectiveness" in told
+
+
+def test_the_head_of_the_report_is_the_teams_own_size() -> None:
+    assert pipeline_design.Options().context_tokens == 0
+    with pytest.raises(BadInput, match="512 are the least"):
+        _ = pipeline_design.Options(context_tokens=100).sized
+
+
+async def test_a_judgement_without_a_justification_is_refused() -> None:
+    bare = {metric: Scored(justification="so", score=3) for metric in SCORES}
+    script("curt", {"judge_design": [Judgement(**bare | {"usability": Scored(justification=" ", score=3)})]})
+    with pytest.raises(BadAnswer, match="usability has no justification"):
+        await ask(judge_design, design(GOOD), "scripted:curt")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
+    options = pipeline_design.Options(agents="rules", quick=True, out=out, context_tokens=2048)
+    report = await pipeline_design.run(options)
+    assert report.answered_by == "rules" and report.plots[0].exists()
+    main = report.summary["sizes"]["2048"]
+    assert report.summary["context_tokens"] == 2048
+    assert set(PAPER) <= set(main)
+    assert main["components"]["intrinsic"]["mean"] > main["components"]["none"]["mean"]
+    assert all(0 <= figure["p"] <= 1 for figure in main.values())
+    printed = Console(width=80, record=True, file=io.StringIO())
+    printed.print(report.tables[0])
+    told = printed.export_text()
+    assert all(name in told for name in ("cost-effective ", "documentation ", "parts of each ")), told
+    assert any("judges nothing" in note for note in report.notes)
+    assert any("what is lost from a context" in note for note in report.notes)
+    for row in report.rows:
+        assert row["transcript"][0]["context_tokens"] <= 2048
+        assert all(row["judgement"][metric]["justification"] for metric in METRICS)
+    seen: list[str] = []
+    again = await pipeline_design.run(options, lambda done, of, what: seen.append(what))
+    assert again.summary == report.summary and len(seen) == len(report.rows)
+
+
+async def test_runs_differ_in_who_speaks_first_and_arms_do_not(out: Path) -> None:
+    report = await pipeline_design.run(
+        pipeline_design.Options(agents="rules", quick=True, out=out, context_tokens=2048)
+    )
+    orders = {
+        (row["arm"], row["seed"]): [turn["speaker"] for turn in row["transcript"][:8]] for row in report.rows
+    }
+    assert orders["none", 0] == orders["intrinsic", 0] != orders["none", 1] == orders["intrinsic", 1]
+
+
+async def test_a_missing_task_is_refused(out: Path) -> None:
+    with pytest.raises(BadInput, match="--task"):
+        await pipeline_design.run(pipeline_design.Options(agents="rules", task=out / "absent.md", out=out))
+
+
+def test_a_difference_is_tested_by_ranks() -> None:
+    rows = [
+        {
+            "arm": arm,
+            "tokens": base + n,
+            "turns": 5,
+            "ended": "consensus",
+            "document": {"Component 1": {"name": "a", "pros": "b"}},
+            "judgement": {metric: {"score": 3} for metric in SCORES},
+        }
+        for arm, base in (("none", 100), ("intrinsic", 200))
+        for n in range(10)
+    ]
+    figures = summarise(rows, ["pros"])
+    assert figures["tokens"]["p"] < 0.001 and figures["turns"]["p"] == 1.0
+
+
+async def test_context_stays_bounded_and_checkpoints_grow_linearly(out: Path) -> None:
+    options = discussion_growth.Options(agents="rules", turns=60, out=out, context_tokens=3000)
+    report = await discussion_growth.run(options)
+    kept, whole, stated = (
+        report.summary[arm] for arm in ("intrinsic", "whole conversation", "conversation in the state")
+    )
+    assert kept["largest context"] <= 3000 < whole["largest context"]
+    assert whole["context, last tenth"] > 3 * whole["context, first tenth"]
+    assert kept["checkpoint exponent"] < 1.2 and kept["ledger exponent"] < 1.3
+    assert stated["checkpoint exponent"] > kept["checkpoint exponent"] + 0.3
+    assert stated["checkpoint bytes"] > kept["checkpoint bytes"]
+    assert report.plots[0].exists()
+
+
+def test_an_exponent_tells_linear_from_quadratic() -> None:
+    assert exponent([10 * n for n in range(1, 101)]) == pytest.approx(1.0)
+    assert exponent([n * n for n in range(1, 101)]) == pytest.approx(2.0, abs=0.25)

@@ -1,0 +1,209 @@
+"""`mneme household`: run, go on with a killed run, replay, list; what cannot be played is refused."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from mneme.cli.main import app
+from mneme.core.errors import BadInput
+from mneme.core.settings import settings
+from mneme.environments.household import generate, save_episode
+from tests.doubles.command_line import Done, Running, quiet, run_mneme
+
+RULES = ("--model", "rules")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+def mneme(home: Path, *words: str, status: int = 0, columns: int = 200) -> Done:
+    told = run_mneme(("household", *words), quiet(home, COLUMNS=str(columns)))
+    assert told.returncode == status, told.stdout + told.stderr
+    assert "Traceback" not in told.stderr
+    return told
+
+
+def ended(told: Done) -> dict[str, Any]:
+    last: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
+    return last
+
+
+@pytest.fixture(scope="module")
+def tea(home: Path) -> dict[str, Any]:
+    """Play one run that the tests look at."""
+    return ended(
+        mneme(home, "run", "--task", "Prepare Tea", "--seed", "5", "--name", "tea", *RULES, "--json")
+    )
+
+
+class TestRuns:
+    """One run, seen from all sides."""
+
+    def test_a_run_says_how_it_ended_and_what_it_was_worth(self, home: Path, tea: dict[str, Any]) -> None:
+        assert tea["success"] and tea["bound"] <= tea["steps"] <= 250
+        assert all("rules" in who for who in tea["answered_by"])
+        steps = [line for line in lines(Path(tea["trace"])) if line["kind"] == "step"]
+        assert [line["step"] for line in steps] == list(range(1, tea["steps"] + 1))
+
+    def test_it_is_listed(self, home: Path, tea: dict[str, Any]) -> None:
+        (listed,) = [json.loads(line) for line in mneme(home, "list", "--json").stdout.splitlines()]
+        assert (listed["run"], listed["outcome"], listed["steps"]) == ("tea", "done", tea["steps"])
+        assert "Prepare Tea" in mneme(home, "list").stdout
+
+    def test_it_is_told_again_up_to_a_step(self, home: Path, tea: dict[str, Any]) -> None:
+        whole, part = mneme(home, "replay", "tea").stdout, mneme(home, "replay", "tea", "--step", "6").stdout
+        assert len(part.splitlines()) < len(whole.splitlines())
+        assert "After step 6" in part and f"After step {tea['steps']}" in whole
+        assert mneme(home, "replay", "tea", "--step", "999", status=1).stderr.startswith("mneme: --step")
+
+    def test_it_is_drawn_and_animated(self, home: Path, tea: dict[str, Any], tmp_path: Path) -> None:
+        png, gif = tmp_path / "plan.png", tmp_path / "run.gif"
+        mneme(home, "replay", "tea", "--step", "9", "--png", str(png), "--gif", str(gif))
+        with Image.open(png) as plan, Image.open(gif) as run:
+            assert plan.size > (900, 400)
+            assert getattr(run, "n_frames", 1) > 20 < tea["steps"]
+            assert run.size == (960, 512)
+        assert gif.stat().st_size < 3_000_000
+        wrong = mneme(home, "replay", "tea", "--png", str(tmp_path / "plan.jpg"), status=1)
+        assert ".png" in wrong.stderr
+
+    def test_a_name_that_is_over_is_not_played_again(self, home: Path, tea: dict[str, Any]) -> None:
+        again = mneme(home, "run", "--name", "tea", *RULES, status=1)
+        assert "is over" in again.stderr
+
+    def test_what_never_began_is_a_row_among_others(self, home: Path, tea: dict[str, Any]) -> None:
+        broken = {"empty": "", "half": '{"kind": "epi', "line": '{"kind": "epi\n', "foreign": "7\n"}
+        traces = [home / "household" / f"{name}.jsonl" for name in broken]
+        for trace, text in zip(traces, broken.values(), strict=True):
+            trace.write_text(text)
+        rows = [json.loads(line) for line in mneme(home, "list", "--json").stdout.splitlines()]
+        shown = mneme(home, "list", columns=40).stdout
+        for trace in traces:
+            trace.unlink()
+        outcomes = {row["run"]: (row["outcome"], row["at_least"]) for row in rows}
+        assert outcomes == {"tea": ("done", tea["bound"]), **dict.fromkeys(broken, ("never began", None))}
+        assert {*broken, "tea", "manager:", "outcome"} <= {*shown.split()}, "no word is broken"
+
+    def test_only_what_began_a_run_goes_on_with_it(self, here: Path, tea: dict[str, Any]) -> None:
+        begun = lines(Path(tea["trace"]))[:9]
+        trace = here / "household" / "kk.jsonl"
+        trace.parent.mkdir(parents=True)
+        trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
+        play = ("--name", "kk", "--task", "Prepare Tea", "--agents", "4", "--seed", "5")
+        told = refused(*play, "--no-allocation", "--manager-model", "ollama:nope", *RULES)
+        assert told == "--manager-model, --allocation, --agents: the run 'kk' was begun with another value."
+        assert trace.read_text().count("\n") == 9
+
+    def test_another_command_begins_another_run(self, home: Path, tea: dict[str, Any]) -> None:
+        begun = lines(Path(tea["trace"]))[:9]
+        trace = home / "household" / "prepare-tea-3-5.jsonl"
+        trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
+        told = mneme(home, "run", "--task", "Prepare Tea", "--seed", "5", "--no-summary", *RULES)
+        assert told.stdout.startswith("prepare-tea-3-5-2 begins")
+        assert "0 repaired answers, 0 fallbacks." in told.stdout
+        cut_short = mneme(home, "replay", "prepare-tea-3-5")
+        assert "was interrupted" in cut_short.stderr
+        trace.unlink()
+
+    def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
+        before = {*(home / "household").iterdir()}
+        told = mneme(home, "run", "--seed", "5", "--name", "mute", "--model", "ollama:nope", status=1)
+        assert "Ollama" in told.stderr
+        assert {*(home / "household").iterdir()} == before
+
+    def test_a_run_that_does_not_exist_is_named(self, home: Path, tea: dict[str, Any]) -> None:
+        assert "'supper'" in mneme(home, "replay", "supper", status=1).stderr
+
+    def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
+        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "--agents", "2", *RULES, "--watch")
+        for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
+            assert words in shown.stdout
+        assert "done in" in shown.stdout
+
+
+def lines(trace: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in trace.read_text().splitlines()]
+
+
+class TestKilled:
+    """A run that is killed goes on under the same name, to the same end."""
+
+    def test_a_killed_run_goes_on_to_the_same_end(
+        self, home: Path, tea: dict[str, Any], tmp_path: Path
+    ) -> None:
+        play = ("run", "--task", "Prepare Tea", "--seed", "5", "--name", "killed", *RULES, "--json")
+        trace = home / "household" / "killed.jsonl"
+        with Running(("household", *play), quiet(home), piped=True) as command:
+            while not (trace.exists() and trace.read_text().count('"step"') > 12):
+                assert command.output.readline()
+        assert '"end"' not in trace.read_text()
+        again = ended(mneme(home, *play))
+        assert {**again, "name": "tea", "trace": tea["trace"]} == tea
+        steps = {line["step"] for line in lines(trace) if line["kind"] == "step"}
+        assert steps == set(range(1, tea["steps"] + 1))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Run in this process, in an empty home."""
+    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
+    settings.cache_clear()
+    yield tmp_path / "home"
+    settings.cache_clear()
+
+
+def refused(*words: str) -> str:
+    """Run what is to be refused; return what the user is told."""
+    outcome = CliRunner().invoke(app, ["household", "run", *words])
+    assert isinstance(outcome.exception, BadInput), outcome.output
+    return str(outcome.exception)
+
+
+class TestBadInput:
+    """What cannot be played is refused in a line that names the field."""
+
+    @pytest.mark.parametrize(
+        ("words", "field"),
+        [
+            (("--agents", "0"), "agents"),
+            (("--agents", "50"), "agents"),
+            (("--task", "Fly a kite"), "--task"),
+            (("--name", "../up"), "--name"),
+            (("--name", ""), "--name"),
+            (("--episode", "nowhere.json"), "nowhere.json"),
+            (("--watch", "--json"), "--watch"),
+            (("--model", "nobody"), "nobody"),
+        ],
+    )
+    def test_options_are_refused(self, here: Path, words: tuple[str, ...], field: str) -> None:
+        assert field in refused(*RULES, *words)
+        assert not (here / "household").exists(), "what cannot be played leaves no run behind"
+
+    @pytest.mark.parametrize(
+        ("change", "field"),
+        [
+            (lambda given: given["starts"][0].update(room=999), "starts.0.room"),
+            (lambda given: given["goals"][0].update(target=999), "target"),
+            (lambda given: given["goals"][0].update(relation="under"), "relation"),
+            (lambda given: given.update(doors=[]), "doors"),
+        ],
+    )
+    def test_episodes_are_refused(self, here: Path, tmp_path: Path, change: Any, field: str) -> None:
+        file = tmp_path / "episode.json"
+        save_episode(generate(3), file)
+        given = json.loads(file.read_text())
+        change(given)
+        file.write_text(json.dumps(given))
+        assert field in refused("--episode", str(file), *RULES)
+
+    def test_a_sound_episode_is_played_from_its_file(self, home: Path, tmp_path: Path) -> None:
+        file = tmp_path / "mine.json"
+        save_episode(generate(4, "Wash Dishes"), file)
+        assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--agents", "2", *RULES).stdout

@@ -1,0 +1,616 @@
+"""MiTa: its questions and rules, its graph in the household, and what a model's nonsense does to it."""
+
+import json
+import os
+from collections.abc import Sequence
+from glob import glob
+from itertools import permutations, product
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime
+
+from mneme.core.errors import BadInput
+from mneme.environments.household.beliefs import Beliefs
+from mneme.environments.household.episode import CATEGORIES, Episode
+from mneme.environments.household.generator import generate
+from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
+from mneme.graphs.mita import builder
+from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.household.mita_state import assess, together
+from mneme.nodes.household.mita_views import known_to_the_manager
+from mneme.prompts.household.household import (
+    Container,
+    Door,
+    Item,
+    Knowledge,
+    Need,
+    Option,
+    Room,
+    View,
+    Worker,
+)
+from mneme.prompts.household.mita import (
+    Allocation,
+    Choice,
+    CrossContext,
+    Found,
+    Passage,
+    Proposal,
+    Report,
+    Situation,
+    Synopsis,
+    allocate_actions,
+    propose_action,
+    summarise_passage,
+)
+from mneme.rules.household.errands import Errands
+from mneme.rules.household.judgement import best, merits
+from mneme.rules.household.rounds import Rounds
+from mneme.rules.household.teamwork import Hand, share_out
+from mneme.rules.household.whereabouts import Whereabouts
+from mneme.rules.registry import answer as by_rule
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.episodes.episodic_memory import EpisodicMemory
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from tests.doubles.served import served
+
+RULES = {"member": "rules", "manager": "rules"}
+
+
+def context(**more: Any) -> HouseholdContext:
+    return HouseholdContext(**{**RULES, **more})
+
+
+def given(episode: Episode) -> Any:
+    return {"episode": episode.model_dump(mode="json")}
+
+
+async def play(episode: Episode, **more: Any) -> Any:
+    return await builder.compile().ainvoke(given(episode), context=context(**more))
+
+
+async def events(episode: Episode, **more: Any) -> list[dict[str, Any]]:
+    stream = builder.compile().astream(given(episode), context=context(**more), stream_mode="custom")
+    return [event async for event in stream]
+
+
+# ------------------------------------------------------------------ the graph, under rules
+
+
+@pytest.mark.parametrize(("category", "agents"), list(zip(CATEGORIES, (1, 2, 3, 4, 3), strict=True)))
+async def test_a_team_finishes_every_kind_of_task(category: str, agents: int) -> None:
+    result = await play(generate(31, category, agents))
+    assert result["success"] and result["steps"] < 250
+    assert result["counters"]["conflicts"] == 0
+    assert result["counters"]["rounds"] > 0 and result["counters"]["calls"] > 0
+    assert result["answered_by"] == ["manager: rules", "member: rules"]
+
+
+async def test_the_same_seed_plays_the_same_episode() -> None:
+    episode = generate(7, "Prepare Tea", 3)
+    first, second = await events(episode), await events(episode)
+    assert first == second
+
+
+async def test_an_episode_is_made_from_a_category_and_a_seed() -> None:
+    graph = builder.compile()
+    made = await graph.ainvoke({"category": "Set up Table", "agents": 3, "seed": 4}, context=context())
+    assert made["steps"] == (await play(generate(4, "Set up Table", 3)))["steps"]
+
+
+async def test_a_broken_episode_is_refused_by_the_name_of_its_field() -> None:
+    episode = generate(3, "Wash Dishes", 2).model_dump(mode="json")
+    episode["starts"][0]["room"] = 9999
+    with pytest.raises(BadInput, match="starts"):
+        await builder.compile().ainvoke({"episode": episode}, context=context())
+
+
+async def test_allocation_avoids_conflicts_and_synopses_avoid_looking_twice() -> None:
+    episodes = [generate(11, category, 3) for category in CATEGORIES]
+    whole = [await play(episode, window=2) for episode in episodes]
+    alone = [await play(episode, allocation=False) for episode in episodes]
+    forgetful = [await play(episode, window=2, summary=False) for episode in episodes]
+
+    def count(results: Sequence[Any], what: str) -> int:
+        return sum(result["counters"][what] for result in results)
+
+    assert count(whole, "conflicts") == 0 < count(alone, "conflicts")
+    assert count(whole, "redundant") == 0 < count(forgetful, "redundant")
+
+
+async def test_there_is_a_synopsis_whenever_progress_changed_and_only_then() -> None:
+    told = await events(generate(5, "Prepare a Meal", 3))
+    kinds = [event["step"] for event in told]
+    assert "summarise" in kinds and kinds[-1] == "finish"
+    result = await play(generate(5, "Prepare a Meal", 3))
+    synopses = result["synopses"]
+    assert len(synopses) == kinds.count("summarise")
+    assert all(each["change"] != "nothing" for each in synopses)
+    assert [each["step"] for each in synopses] == sorted({each["step"] for each in synopses})
+    placed = [thing for each in synopses for thing in each["synopsis"]["placed"]]
+    assert len(set(placed)) >= sum(result["progress"].values())
+    assert not (await play(generate(5, "Prepare a Meal", 3), summary=False))["synopses"]
+
+
+async def test_the_manager_knows_what_is_in_the_window_a_synopsis_or_a_proposal_and_nothing_else() -> None:
+    episode = generate(9, "Prepare Tea", 3)
+    forgotten = {True: 0, False: 0}
+    for summary in (True, False):
+        graph = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["allocate"])
+        config: Any = {"configurable": {"thread_id": "t"}}
+        chosen = context(window=2, summary=summary)
+        await graph.ainvoke(given(episode), config, context=chosen)
+        while (await graph.aget_state(config)).next:
+            state: Any = (await graph.aget_state(config)).values
+            known = known_to_the_manager(state, Runtime(context=chosen))
+            everything = together([Beliefs.model_validate(each["beliefs"]) for each in state["members"]])
+            named = {piece["id"] for told in state["synopses"] for piece in told["named"]}
+            proposed = {each["option"]["target"] for each in state["proposals"]}
+            for thing, seen in everything.things.items():
+                if known.lost.get(thing) == seen.step:
+                    continue  # one member saw it in the step in which another missed it
+                in_window = seen.step >= state["steps"] - 2 or (thing in proposed and thing not in known.lost)
+                told = thing in named and thing not in known.lost
+                assert (thing in known.things) == (in_window or told)
+                forgotten[summary] += thing not in known.things
+            await graph.ainvoke(None, config, context=chosen)
+    assert forgotten[True] < forgotten[False]
+
+
+async def test_an_interrupted_episode_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    episode = generate(21, "Put Groceries", 3)
+    whole = await play(episode)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    first: Any = given(episode)
+    async with open_checkpointer(str(tmp_path / "c.db")) as saver:
+        for stop in ("negotiate", "allocate", "execute", "perceive"):
+            graph = builder.compile(checkpointer=saver, interrupt_after=[stop])
+            await graph.ainvoke(first, config, context=context())
+            first = None
+        result = await builder.compile(checkpointer=saver).ainvoke(None, config, context=context())
+    assert result == whole
+
+
+async def test_checkpoints_of_a_whole_episode_stay_small(tmp_path: Path) -> None:
+    config: Any = {"configurable": {"thread_id": "t"}}
+    path = tmp_path / "c.db"
+    async with open_checkpointer(str(path)) as saver:
+        graph = builder.compile(checkpointer=saver)
+        result = await graph.ainvoke(
+            given(generate(5, "Prepare Tea", 3)), config, context=context(manager_lapses=1.0)
+        )
+    size = sum(os.stat(each).st_size for each in glob(f"{path}*"))  # noqa: PTH116, PTH207
+    assert size / result["counters"]["rounds"] < 600_000
+
+
+async def test_without_synopses_no_record_is_kept_for_them() -> None:
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke(given(generate(5, "Prepare Tea", 2)), config, context=context(summary=False))
+    state: Any = (await graph.aget_state(config)).values
+    assert state["round"] > 3 and state["actions"] == []
+
+
+async def test_members_proposals_count_with_the_manager_but_cause_no_conflicts() -> None:
+    episodes = [generate(13, category, 3) for category in CATEGORIES[:3]]
+    sound = [(await play(each))["steps"] for each in episodes]
+    lapsing = [await play(each, member_lapses=1.0) for each in episodes]
+    assert [each["steps"] for each in lapsing] != sound
+    assert all(each["success"] and each["counters"]["conflicts"] == 0 for each in lapsing)
+
+
+async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
+    episodes = [generate(11, category, 3) for category in CATEGORIES[:3]]
+    steps = {}
+    for share in (0.0, 0.5):
+        steps[share] = [(await play(each, manager_lapses=share))["steps"] for each in episodes]
+    assert mean(steps[0.5]) > mean(steps[0.0])
+    again = [(await play(each, manager_lapses=0.5))["steps"] for each in episodes[:1]]
+    assert again == steps[0.5][:1]
+
+
+# ------------------------------------------------------------------ memory across episodes
+
+
+async def test_the_next_episode_in_an_apartment_starts_from_what_was_learned(edge_ledger: Ledger) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    episodes = [generate(seed, "Prepare Tea", 3, apartment=77) for seed in (1, 2)]
+    for number, episode in enumerate(episodes):
+        stream = graph.astream(given(episode), context=context(remember=True), stream_mode="custom")
+        told = [event async for event in stream]
+        (remembered,) = [event for event in told if event["step"] == "remember"]
+        assert len(remembered["episodes"]) == number
+        (first, *_) = [event for event in told if event["step"] == "perceive"]
+        rooms = {line for words in first["beliefs"] for line in words.splitlines()}
+        if number:
+            assert any("fridge" in line for line in rooms)
+    memory = EpisodicMemory(edge_ledger, "local", episodes[0].apartment)
+    kept = await memory.recall()
+    assert [each.episode for each in kept] == [episode.id for episode in episodes]
+    assert kept[0].finds and kept[0].furniture and kept[0].synopses
+    assert not await EpisodicMemory(edge_ledger, "others", episodes[0].apartment).recall()
+
+
+async def test_remembering_needs_a_ledger() -> None:
+    with pytest.raises(BadInput, match="ledger"):
+        await play(generate(1, "Prepare Tea", 2), remember=True)
+
+
+# ------------------------------------------------------------------ a model behind Ollama
+
+
+def options_in(body: Json) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def sensible(body: Json) -> Answer:
+    """Answer as a model might that chooses the first option, and for the manager the proposals."""
+    system = str(body["messages"][0]["content"])
+    if "You are the manager" in system:
+        user = str(body["messages"][1]["content"])
+        count = user.count("may do:")
+        return {"reason": "The first.", "choices": [{"member": n, "option": n} for n in range(count)]}
+    if "You keep the memory" in system:
+        return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
+                "unchecked": [], "explored": []}  # fmt: skip
+    return {"reason": "The first.", "choice": 0}
+
+
+async def first_rounds(rounds: int, **more: Any) -> Any:
+    """Play so many rounds, and return the state."""
+    graph = builder.compile(checkpointer=InMemorySaver(), interrupt_after=["execute"])
+    config: Any = {"configurable": {"thread_id": "t"}}
+    first: Any = given(generate(2, "Prepare Tea", 2))
+    for _ in range(rounds):
+        await graph.ainvoke(first, config, context=context(**more))
+        first = None
+    return (await graph.aget_state(config)).values
+
+
+async def test_member_and_manager_may_be_different_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, Model("small"), Model("large"), brain=sensible) as double:
+        state = await first_rounds(2, member="ollama:small", manager="ollama:large")
+        asked = {(chat.body["model"], str(chat.body["messages"][0]["content"])[:16]) for chat in double.chats}
+    assert {("small", "You are a member"), ("large", "You are the mana")} <= asked
+    assert state["counters"]["calls"] == len(double.chats)
+    assert state["counters"]["prompt_tokens"] > 0 and state["counters"]["reply_tokens"] > 0
+    assert state["counters"].get("fallbacks", 0) == 0
+    assert set(state["answered_by"]) == {"member: ollama:small", "manager: ollama:large"}
+
+
+async def test_a_member_is_told_everything_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, Model("small"), brain=sensible) as double:
+        await first_rounds(2, member="ollama:small")
+        user = str(double.chats[-1].body["messages"][1]["content"])
+    for part in ("Task:", "Progress:", "What you see now:", "What you believe:", "[0]", "about", "steps"):
+        assert part in user
+    assert "Template" not in user and "room=" not in user, "words, not field dumps"
+
+
+async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def confused(body: Json) -> Answer:
+        """Send everybody to one place until told that this cannot be."""
+        answer = sensible(body)
+        if "You are the manager" not in str(body["messages"][0]["content"]):
+            return answer
+        if len(body["messages"]) > 2:
+            told.append(str(body["messages"][-1]["content"]))
+            return answer
+        lines = str(body["messages"][1]["content"]).splitlines()
+        numbers = [
+            line.split("]")[0].strip()[1:]
+            for line in lines
+            if line.strip().startswith("[") and "goexplore <kitchen>" in line
+        ]
+        picks = [{"member": n, "option": int(number)} for n, number in enumerate(numbers)]
+        return {"reason": "All there.", "choices": picks}
+
+    with served(monkeypatch, Model("large"), brain=confused):
+        state = await first_rounds(1, manager="ollama:large")
+    assert any("both go for" in words or "exactly one choice" in words for words in told)
+    assert state["counters"]["repaired"] >= 1 and state["counters"].get("fallbacks", 0) == 0
+
+
+async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
+    def babbling(body: Json) -> Answer:
+        return Reply('{"reason": "so", "choices": [{"member": 7, "option": 99}]}')
+
+    with served(monkeypatch, Model("large"), brain=babbling):
+        state = await first_rounds(1, manager="ollama:large", summary=False)
+    proposed = [each["option"] for each in sorted(state["proposals"], key=lambda each: each["member"])]
+    assert [(each["kind"], each["target"]) for each in state["decided"]] == [
+        (each["kind"], each["target"]) for each in proposed
+    ]
+    assert state["counters"]["fallbacks"] == 2 and state["counters"]["repaired"] == 2
+
+
+async def test_a_member_that_babbles_does_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, Model("small"), brain=lambda _: Reply("I would love to help!")):
+        state = await first_rounds(1, member="ollama:small", allocation=False)
+    assert state["counters"]["fallbacks"] == 2
+    assert all(each["kind"] != "wait" for each in state["decided"])
+    assert state["steps"] >= 0 and state["world"]["steps"] > 0
+
+
+async def test_a_synopsis_that_stays_unusable_is_made_up_for_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forgetful(body: Json) -> Answer:
+        if "You keep the memory" in str(body["messages"][0]["content"]):
+            return {"narrative": "Wrong.", "found": [{"thing": 4711, "place": 4712}], "placed": [],
+                    "checked": [], "unchecked": [], "explored": []}  # fmt: skip
+        return sensible(body)
+
+    with served(monkeypatch, Model("large"), brain=forgetful):
+        state = await first_rounds(4, manager="ollama:large")
+    assert not state["synopses"] and state["counters"]["fallbacks"] > 0
+    assert len(state["actions"]) > 2, "the record waits for a synopsis that holds"
+
+
+# ------------------------------------------------------------------ the questions and their rules
+
+
+def flat(**more: Any) -> dict[str, Any]:
+    """Describe two rooms side by side, a table in the first, and what more is given."""
+    rooms = [
+        Room(id=1, name="kitchen", room=1, x=2, z=2, seen=0),
+        Room(id=2, name="bedroom", room=2, x=8, z=2, seen=0),
+    ]
+    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=1)
+    told: dict[str, Any] = {"step": 3, "needs": [need], "rooms": rooms}
+    return told | {"doors": [Door(rooms=(1, 2), x=5, z=2)], **more}
+
+
+def worker(number: int, room: int, x: float, z: float, hands: Sequence[int] = ()) -> Worker:
+    return Worker(number=number, name=f"M{number}", room=room, x=x, z=z, hands=list(hands))
+
+
+def item(number: int, room: int, x: float, z: float, name: str = "wine") -> Item:
+    return Item(id=number, name=name, room=room, x=x, z=z)
+
+
+def test_rounds_are_the_shortest_there_are() -> None:
+    things = [item(20 + n, 1 + n % 2, 1.5 + 2 * n, 3.0 - n, name) for n, name in enumerate("abcd")]
+    needs = [
+        Need(id=9, name="table", room=1, x=1, z=1, relation="on", thing=name, wanted=1) for name in "abcd"
+    ]
+    knowledge = Knowledge(**flat(needs=needs, items=things))
+    team = [worker(0, 1, 3, 3), worker(1, 2, 9, 1)]
+    errands = Errands(knowledge)
+    rounds = Rounds(errands, team)
+    assert len(rounds.items) == 4
+
+    def alone(who: Worker, order: Sequence[Item]) -> int:
+        """Fetch two at a time in this order, bringing them home in between or not."""
+        options = []
+        for cuts in product((False, True), repeat=max(0, len(order) - 1)):
+            here, time, load, fits = who.corner, 0, 0, True
+            for number, thing in enumerate(order):
+                time += errands.steps(here, thing.id)
+                here, load = thing.corner, load + 1
+                fits &= load <= 2
+                if number == len(order) - 1 or cuts[number]:
+                    time += errands.steps(here, 9) + load - 1
+                    here, load = errands.spots[9].corner, 0
+            options += [time] if fits else []
+        return min(options, default=0)
+
+    def shortest(who: Worker, things: Sequence[Item]) -> int:
+        return min(alone(who, order) for order in permutations(things)) if things else 0
+
+    for share in range(rounds.all + 1):
+        chosen = [thing for n, thing in enumerate(rounds.items) if share >> n & 1]
+        for who in team:
+            assert rounds.cost(who.corner, (), share) == shortest(who, chosen)
+    shares = rounds.shares(team)
+    end = max(rounds.cost(who.corner, (), share) for who, share in zip(team, shares, strict=True))
+    assert end == min(
+        max(rounds.cost(team[0].corner, (), share), rounds.cost(team[1].corner, (), rounds.all ^ share))
+        for share in range(rounds.all + 1)
+    )
+
+
+def test_places_are_likely_by_sense_and_less_so_after_looking_in_vain() -> None:
+    cabinets = [Container(id=30 + n, name="kitchencabinet", room=1, x=n, z=4) for n in range(4)]
+    fridge = Container(id=40, name="fridge", room=1, x=4, z=4)
+    before = Whereabouts(Knowledge(**flat(containers=[*cabinets, fridge]))).gains()
+    assert before[40] > before[30] and sum(before.values()) == pytest.approx(1)
+    opened = [each.model_copy(update={"is_open": True, "checked": 2}) for each in cabinets[:3]]
+    after = Whereabouts(Knowledge(**flat(containers=[*opened, cabinets[3], fridge]))).gains()
+    assert after[33] / after[40] < before[33] / before[40]
+
+
+def test_what_the_target_holds_would_have_been_counted() -> None:
+    fridge = Container(id=9, name="fridge", room=1, x=4, z=4)
+    need = Need(id=9, name="fridge", room=1, x=4, z=4, relation="inside", thing="wine", wanted=1)
+    stove = Container(id=41, name="stove", room=1, x=3, z=4)
+    gains = Whereabouts(Knowledge(**flat(needs=[need], containers=[fridge, stove]))).gains()
+    assert gains == {41: pytest.approx(1.0)}
+
+
+def options_for(*chosen: tuple[str, int]) -> list[Option]:
+    made = [Option(kind=kind, target=target, name="x") for kind, target in chosen]
+    return [*made, Option(kind="wait")]
+
+
+def test_a_team_sends_the_nearer_one_and_nobody_twice() -> None:
+    bedroom = Container(id=50, name="cabinet", room=2, x=8, z=4)
+    kitchen = Container(id=51, name="microwave", room=1, x=2, z=4)
+    knowledge = Knowledge(**flat(containers=[bedroom, kitchen]))
+    both = options_for(("gocheck", 50), ("gocheck", 51))
+    team = [Hand(worker=worker(0, 2, 8, 1), options=both), Hand(worker=worker(1, 1, 2, 1), options=both)]
+    assert share_out(knowledge, team) == [0, 1]
+    crowd = [Hand(worker=worker(n, 1, 2, n), options=both) for n in range(3)]
+    chosen = [both[n] for n in share_out(knowledge, crowd)]
+    claims = [option.claim for option in chosen if option.claim]
+    assert len(claims) == len(set(claims)) == 2 and [each.kind for each in chosen].count("wait") == 1
+
+
+@pytest.mark.parametrize("proposal", [0, 1])
+def test_between_plans_as_good_as_each_other_the_proposal_decides(proposal: int) -> None:
+    left = Container(id=50, name="cabinet", room=1, x=1, z=4)
+    right = Container(id=51, name="cabinet", room=1, x=3, z=4)
+    knowledge = Knowledge(**flat(containers=[left, right]))
+    both = options_for(("gocheck", 50), ("gocheck", 51))
+    alone = Hand(worker=worker(0, 1, 2, 4), options=both, proposal=proposal)
+    assert share_out(knowledge, [alone]) == [proposal]
+
+
+def test_a_proposal_does_not_outweigh_what_is_much_better() -> None:
+    near = Container(id=50, name="fridge", room=1, x=1, z=2)
+    far = Container(id=51, name="cabinet", room=2, x=10, z=4)
+    knowledge = Knowledge(**flat(containers=[near, far]))
+    both = options_for(("gocheck", 50), ("gocheck", 51))
+    alone = Hand(worker=worker(0, 1, 2, 2), options=both, proposal=1)
+    assert share_out(knowledge, [alone]) == [0]
+
+
+def test_of_rounds_as_short_as_each_other_the_proposed_one_is_done() -> None:
+    things = [item(61, 1, 1, 3.5), item(62, 1, 3.5, 1)]
+    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=2)
+    knowledge = Knowledge(**flat(needs=[need], items=things))
+    both = options_for(("gograb", 61), ("gograb", 62))
+    for proposal in (0, 1):
+        alone = Hand(worker=worker(0, 1, 3.5, 3.5), options=both, proposal=proposal)
+        assert share_out(knowledge, [alone]) == [proposal]
+
+
+def test_who_has_full_hands_delivers_and_who_passes_the_target_does_too() -> None:
+    things = [
+        item(60, 1, 3, 3).model_copy(update={"held_by": 0}),
+        item(61, 2, 8, 3),
+        item(62, 1, 2, 3).model_copy(update={"held_by": 0}),
+    ]
+    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=3)
+    base = flat(needs=[need], items=things)
+    choices = options_for(("gograb", 61), ("goput", 9))
+    full = View(**base, workers=[worker(0, 1, 3, 3, (60, 62))], options=choices)
+    assert best(full) == 1
+    assert merits(full)[2] < merits(full)[1]
+
+
+def situation(**more: Any) -> Situation:
+    words = {"name": "Alice", "task": "t", "progress": "p", "observation": "o", "belief": "b"}
+    told = flat(workers=[worker(0, 1, 2, 2)], items=[item(61, 2, 8, 3)])
+    return Situation(**told, **words, options=options_for(("gograb", 61)), **more)
+
+
+def test_a_proposal_is_one_of_the_options() -> None:
+    proposed = by_rule(propose_action, situation())
+    assert proposed.choice == 0
+    with pytest.raises(ValueError, match="no option 5"):
+        propose_action.verify(situation(), Proposal(reason="", choice=5))
+
+
+def cross_context() -> CrossContext:
+    choices = options_for(("gograb", 61), ("goexplore", 2))
+    reports = [Report(worker=worker(n, 1, 2, 2), proposal=0, options=choices) for n in range(2)]
+    return CrossContext(**flat(items=[item(61, 2, 8, 3)]), task="t", progress="p", members=reports)
+
+
+@pytest.mark.parametrize(
+    ("choices", "why"),
+    [
+        ([(0, 0), (1, 0)], "both go for 61"),
+        ([(0, 0)], "exactly one choice"),
+        ([(0, 0), (0, 1)], "exactly one choice"),
+        ([(0, 0), (2, 1)], "exactly one choice"),
+        ([(0, 0), (1, 9)], "no option 9"),
+        ([(0, -1), (1, 1)], "no option -1"),
+    ],
+)
+def test_an_allocation_is_complete_possible_and_without_duplicates(
+    choices: list[tuple[int, int]], why: str
+) -> None:
+    picked = [Choice(member=member, option=option) for member, option in choices]
+    with pytest.raises(ValueError, match=why):
+        allocate_actions.verify(cross_context(), Allocation(reason="", choices=picked))
+    allowed = by_rule(allocate_actions, cross_context())
+    assert allocate_actions.verify(cross_context(), allowed) == allowed
+
+
+def passage() -> Passage:
+    wine = item(61, 1, 2, 3).model_copy(update={"holder": "inside <fridge> (40)"})
+    fridge = Container(id=40, name="fridge", room=1, x=2, z=3, is_open=True, checked=2)
+    stove = Container(id=41, name="stove", room=1, x=3, z=3)
+    return Passage(
+        task="t",
+        actions="a",
+        beliefs="b",
+        change="found: +1 wine",
+        progress="p",
+        items=[wine],
+        places={61: 40},
+        containers=[fridge, stove],
+        rooms=[Room(id=1, name="kitchen", room=1, x=2, z=2, seen=2)],
+        workers=[worker(0, 1, 2, 2).model_copy(update={"doing": "gograb <wine> (61)"})],
+    )
+
+
+def test_a_synopsis_says_all_that_was_found_checked_and_is_under_way() -> None:
+    made = summarise_passage.verify(passage(), by_rule(summarise_passage, passage()))
+    assert made.found == [Found(thing=61, place=40)]
+    assert (made.checked, made.unchecked, made.explored) == ([40], [41], [1])
+    for words in ("+1 wine", "<wine> (61) inside <fridge> (40)", "Still unchecked: <stove> (41)"):
+        assert words in made.narrative
+    assert "Under way: M0: gograb <wine> (61)" in made.narrative
+
+
+def test_a_narrative_counts_containers_that_are_alike() -> None:
+    cabinets = [Container(id=70 + n, name="kitchencabinet", room=1, x=n, z=4) for n in range(8)]
+    told = passage().model_copy(update={"containers": [*passage().containers, *cabinets]})
+    made = summarise_passage.verify(told, by_rule(summarise_passage, told))
+    assert "Still unchecked: <stove> (41), 8 kitchencabinets." in made.narrative
+    assert made.unchecked == [41, *range(70, 78)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"placed": [7]},
+        {"checked": [7]},
+        {"explored": [40]},
+        {"found": [{"thing": 7, "place": 40}]},
+        {"narrative": " "},
+    ],
+)
+def test_a_synopsis_names_nothing_that_was_not_told(wrong: dict[str, Any]) -> None:
+    made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
+    with pytest.raises(ValueError, match=r"number 7|number 40|empty"):
+        summarise_passage.verify(passage(), made)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"checked": [41]}, "nobody has opened"),
+        ({"unchecked": [40]}, "was opened"),
+        ({"placed": [61]}, "not where it belongs"),
+        ({"found": [{"thing": 61, "place": 41}]}, "61 was not seen at 41"),
+        ({"found": [{"thing": 61, "place": 4712}]}, "61 was not seen at 4712"),
+    ],
+)
+def test_a_synopsis_claims_nothing_that_was_not_so(wrong: dict[str, Any], why: str) -> None:
+    made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
+    with pytest.raises(ValueError, match=why):
+        summarise_passage.verify(passage(), made)
+    by_its_room = made.model_copy(update={"found": [Found(thing=61, place=1)], "placed": []})
+    allowed = by_its_room.model_copy(update={"checked": [40], "unchecked": [41]})
+    assert summarise_passage.verify(passage(), allowed) == allowed
+
+
+def test_progress_is_what_the_members_believe_together() -> None:
+    episode = generate(3, "Prepare Tea", 2)
+    nobody = [Beliefs(agent=0), Beliefs(agent=1)]
+    assert assess(episode, nobody) == {
+        "placed": dict.fromkeys((goal.key for goal in episode.goals), 0),
+        "held": {},
+        "found": {},
+    }

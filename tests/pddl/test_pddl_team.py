@@ -1,0 +1,350 @@
+"""A team in PDDL worlds: the harness, a solver that knows only its context, models that answer nonsense."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from tokenizers.pre_tokenizers import ByteLevel
+
+from mneme.core.errors import BadInput
+from mneme.environments.pddl import PddlWorld, Problem, generate, load
+from mneme.environments.pddl.wording import ILLEGAL, UNPARSED
+from mneme.evals.doubles.ollama import Json, Model, Reply, by_rules
+from mneme.graphs.pddl_team import builder
+from mneme.models.asking.asking import script
+from mneme.models.asking.budget import tokens
+from mneme.models.ollama import tokenizers
+from mneme.nodes.pddl.context import PddlContext
+from mneme.nodes.task_memories.kinds import MEMORIES
+from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
+from mneme.prompts.task_memories.trajectories import tell
+from mneme.rules.pddl.pddl_manual import read_manual
+from mneme.rules.pddl.pddl_reading import read
+from mneme.rules.pddl.pddl_solving import CHECK, next_action
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from tests.doubles.served import served
+
+RULES = {"solver": "rules", "second_agent": "rules", "memory_model": "rules"}
+GRIPPER = generate("gripper", 1, 4)
+BARMAN = generate("barman", 3)
+
+
+def context(**more: Any) -> PddlContext:
+    return PddlContext(**{**RULES, "memory": "none", **more})
+
+
+async def play(ledger: Ledger, problem: Problem, task_id: str = "t0", **more: Any) -> Any:
+    graph = builder.compile(store=LedgerStore(ledger))
+    given: Any = {"problem": problem.model_dump(), "task_id": task_id}
+    return await graph.ainvoke(given, context=context(**more))
+
+
+def task_of(problem: Problem) -> str:
+    """Return the text that agents are shown as their task."""
+    return f"{problem.goal}\n{problem.manual}\nAt the start: {PddlWorld(problem).first_observation}"
+
+
+def chosen(problem: Problem, memory: str = "", *turns: str) -> str:
+    return next_action(read(task_of(problem), memory, "\n".join(turns)))
+
+
+def moves(*actions: str) -> dict[str, Any]:
+    return {"choose_action": [Move(action=each) for each in actions]}
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+async def test_a_problem_is_played_with_every_memory(edge_ledger: Ledger, memory: str) -> None:
+    result = await play(edge_ledger, GRIPPER, memory=memory)
+    assert 0 < result["progress"] <= 1 and result["steps"] == len(result["transcript"]) <= 30
+    assert result["success"] == (result["progress"] == 1)
+    assert result["answered_by"] == "rules" and result["complaints"] == []
+    assert result["cost"]["calls"] >= result["steps"] and result["cost"]["prompt_tokens"] > 1000
+    assert result["valid_steps"] == sum(step["valid"] for step in result["transcript"])
+
+
+async def test_a_task_ends_after_thirty_steps_whatever_they_are(edge_ledger: Ledger) -> None:
+    script("idle", moves(*[f"think: step {number}" for number in range(40)]))
+    result = await play(edge_ledger, GRIPPER, solver="scripted:idle")
+    assert (result["steps"], result["valid_steps"], result["success"]) == (30, 0, False)
+    assert result["cost"]["calls"] == 30
+
+
+async def test_the_second_agent_answers_where_the_solver_repeats_itself_twice(edge_ledger: Ledger) -> None:
+    script("stuck", moves(*[CHECK] * 40))
+    script("other", {"choose_otherwise": [Move(action="look around")] * 40})
+    result = await play(edge_ledger, GRIPPER, solver="scripted:stuck", second_agent="scripted:other")
+    told = [(step["agent"], step["action"]) for step in result["transcript"][:6]]
+    mine, others = ("solver", CHECK), ("second_agent", "look around")
+    assert told == [mine, mine, others, mine, mine, others]
+    assert result["valid_steps"] == 30, "both calls are valid, and cost a step"
+    assert result["cost"]["calls"] == 40
+
+
+async def test_a_step_streams_what_it_did(edge_ledger: Ledger) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    given: Any = {"problem": GRIPPER.model_dump()}
+    told = [part async for part in graph.astream(given, context=context(), stream_mode="custom")]
+    assert [part["step"] for part in told] == list(range(1, len(told) + 1))
+    assert set(told[0]) == {"step", "agent", "action", "observation", "progress"}
+
+
+async def test_a_task_goes_on_where_it_was_left(edge_ledger: Ledger) -> None:
+    whole = await play(edge_ledger, GRIPPER, "whole", memory="intrinsic")
+    saver = InMemorySaver()
+    graph = builder.compile(store=LedgerStore(edge_ledger), checkpointer=saver, interrupt_before=["observe"])
+    config: Any = {"configurable": {"thread_id": "broken"}}
+    given: Any = {"problem": GRIPPER.model_dump(), "task_id": "broken"}
+    await graph.ainvoke(given, config, context=context(memory="intrinsic"))
+    for _ in range(3):
+        await graph.ainvoke(None, config, context=context(memory="intrinsic"))
+    again = builder.compile(store=LedgerStore(edge_ledger), checkpointer=saver)
+    ended: Any = await again.ainvoke(None, config, context=context(memory="intrinsic"))
+    assert ended["transcript"] == whole["transcript"] and ended["cost"] == whole["cost"]
+
+
+async def test_an_input_without_a_problem_is_refused(edge_ledger: Ledger) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    nothing: Any = {}
+    with pytest.raises(BadInput, match="problem: none is given"):
+        await graph.ainvoke(nothing, context=context())
+
+
+async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model whose every byte is a token has no room where another has."""
+    bytewise = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "llama-bpe",
+        "tokenizer.ggml.tokens": [*sorted(ByteLevel.alphabet()), "Qz"],
+        "tokenizer.ggml.merges": ["Q z"],
+    }
+    room = len(task_of(GRIPPER).encode()) - 1
+    assert tokens(task_of(GRIPPER)) < room
+    for first, second in itertools.permutations(("ollama:llama3.1:8b", "rules")):
+        tokenizers.forget()
+        with (
+            served(monkeypatch, Model("llama3.1:8b", vocabulary=bytewise)),
+            pytest.raises(BadInput, match=f"take about {room + 1} tokens; the window has {room}"),
+        ):
+            await play(edge_ledger, GRIPPER, window=room, solver=first, second_agent=second)
+    tokenizers.forget()
+    assert (await play(edge_ledger, GRIPPER, window=room))["steps"] > 0
+
+
+async def test_a_structured_memory_costs_no_reward_where_the_window_is_tight(edge_ledger: Ledger) -> None:
+    problem = generate("barman", 2)
+    bare = await play(edge_ledger, problem, "bare", window=2500)
+    noted = await play(edge_ledger, problem, "noted", memory="intrinsic", window=2500, memory_tokens=400)
+    assert noted["progress"] == bare["progress"] == 1
+
+
+@pytest.mark.parametrize("problem", [{}, {"name": "x"}, GRIPPER.model_dump() | {"domain_pddl": 3}])
+async def test_a_problem_that_is_none_is_refused(edge_ledger: Ledger, problem: Any) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    with pytest.raises(BadInput):
+        await graph.ainvoke({"problem": problem}, context=context())
+
+
+async def test_a_task_longer_than_the_window_is_refused_before_any_question(edge_ledger: Ledger) -> None:
+    script("silent", {})
+    with pytest.raises(BadInput, match="the window has 1200"):
+        await play(edge_ledger, BARMAN, window=1200, solver="scripted:silent")
+    with pytest.raises(BadInput, match="its memory"):
+        await play(edge_ledger, GRIPPER, window=800, memory="intrinsic", solver="scripted:silent")
+
+
+async def test_what_one_task_taught_is_shown_to_the_next_of_its_team_alone(edge_ledger: Ledger) -> None:
+    """A thought is a step; who is told how another carried balls does without it, and keeps that step."""
+    first = await play(edge_ledger, GRIPPER, "t0", memory="meta_gpt", team="learners")
+    assert first["success"]
+    larger = generate("gripper", 5, 8)
+    told = await play(edge_ledger, larger, "t1", memory="meta_gpt", team="learners")
+    alone = await play(edge_ledger, larger, "t1", memory="meta_gpt", team="others")
+    none = await play(edge_ledger, larger, "t1")
+    assert thoughts(alone) == thoughts(none)
+    assert thoughts(told) < thoughts(none)
+    assert told["progress"] >= none["progress"]
+
+
+def thoughts(result: Any) -> int:
+    return sum(step["action"].startswith("think") for step in result["transcript"])
+
+
+# The solver's rule: text in, action out.
+
+
+def test_a_manual_is_read_from_the_task() -> None:
+    manual = read_manual(task_of(BARMAN))
+    grasp = manual.doings["grasp"]
+    assert len(grasp.parameters) == 2 and grasp.kinds[grasp.parameters[1]] == {"shaker", "shot"}
+    assert manual.kinds["shaker1"] == "shaker"
+    assert [str(act) for act in manual.acts_in("Let us grasp left shot1, then leave it.")] == [
+        "grasp left shot1"
+    ]
+
+
+def test_without_descriptions_there_is_nothing_to_do_but_to_ask() -> None:
+    assert next_action(read("Stack the blocks.", "", "")) == CHECK
+    asked = tell(1, "solver", CHECK, "Valid actions: check valid actions; look around")
+    assert next_action(read("Stack the blocks.", "", asked)) in {CHECK, "look around"}
+
+
+def test_an_action_that_failed_is_not_repeated_while_the_failure_can_be_seen() -> None:
+    first = chosen(GRIPPER)
+    failed = tell(1, "solver", first, ILLEGAL)
+    assert chosen(GRIPPER, "", failed) != first
+    assert chosen(GRIPPER, "", "") == first, "out of sight, it is tried again"
+    noted = json.dumps({"actions": {"failed": [f"{first}. {ILLEGAL}"]}})
+    assert chosen(GRIPPER, noted) != first, "a note is as good as the turn"
+
+
+def test_a_subgoal_is_thought_once_where_the_thought_is_still_seen() -> None:
+    world = PddlWorld(BARMAN)
+    turns: list[str] = []
+    while not (action := chosen(BARMAN, "", *turns)).startswith("think"):
+        turns.append(tell(len(turns) + 1, "solver", action, world.step(action).text))
+    thought = tell(len(turns) + 1, "solver", action, "OK. Thinking took a step.")
+    assert chosen(BARMAN, "", *turns, thought) != action
+    assert chosen(BARMAN, "", *turns) == action, "forgotten, it is thought again"
+    noted = json.dumps({"subgoals": {"open": [action.removeprefix("think: ")]}})
+    assert chosen(BARMAN, noted, *turns) != action
+
+
+def test_what_was_done_beyond_the_window_is_believed_undone_unless_it_is_noted() -> None:
+    problem = generate("tyreworld", 1)
+    world = PddlWorld(problem)
+    first = chosen(problem)
+    done = tell(1, "solver", first, world.step(first).text)
+    second = chosen(problem, "", done)
+    assert second != first
+    seen = tell(2, "solver", second, world.step(second).text)
+    third = chosen(problem, "", done, seen)
+    noted = json.dumps(
+        {"facts_learned": PddlWorld(problem, world.state()).step("look around").text.split(". ")}
+    )
+    assert chosen(problem, noted) == third, "facts that are noted stand for turns that are not seen"
+    assert chosen(problem, f"Done, in order: {first}; {second}") == third
+
+
+@pytest.mark.parametrize("domain", ["tyreworld", "barman", "blockworld"])
+def test_a_memory_of_now_does_not_change_what_the_visible_turns_tell(domain: Any) -> None:
+    problem = generate(domain, 2)
+    world, turns, worked = PddlWorld(problem), list[str](), list[str]()
+    for number in range(1, 15):
+        action = chosen(problem, "", *turns)
+        turns.append(tell(number, "solver", action, world.step(action).text))
+        worked = [*(each for each in worked if each != action), action]
+        memory = json.dumps({"facts_learned": [], "actions": {"worked_in_order": worked}})
+        bare = read(task_of(problem), "", "\n".join(turns))
+        noted = read(task_of(problem), memory, "\n".join(turns))
+        assert noted.facts == bare.facts and noted.led_back == bare.led_back
+        blind = read(task_of(problem), memory, "")
+        assert blind.facts == bare.facts, "what was done last, in order, tells what holds now"
+
+
+def test_an_earlier_success_is_followed_where_things_correspond() -> None:
+    world, action = PddlWorld(GRIPPER), ""
+    turns: list[str] = []
+    while not (action.startswith("think") and world.progress):
+        turns += [tell(len(turns) + 1, "solver", action, world.step(action).text)] if action else []
+        action = chosen(GRIPPER, "", *turns)
+    wanted = "The goal is to satisfy the following conditions: Ball7 is at rooma. Ball8 is at rooma."
+    steps = ["pick ball7 roomb left", "move roomb rooma", "drop ball7 rooma left", "move rooma roomb"]
+    told = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    earlier = f"An earlier task that succeeded. Its goal: {wanted}\nIts key steps:\n{told}"
+    assert chosen(GRIPPER, earlier, *turns) == "move rooma roomb"
+    assert chosen(GRIPPER, earlier.replace("succeeded", "failed"), *turns) == action
+
+
+def test_the_same_words_give_the_same_action() -> None:
+    assert (
+        len({chosen(BARMAN, "note", tell(1, "solver", "look around", "Shot1 is clean.")) for _ in range(5)})
+        == 1
+    )
+
+
+# Models over the wire.
+
+
+OLLAMA = {"solver": "ollama:llama3.1:8b", "second_agent": "ollama:llama3.1:8b"}
+
+
+async def test_the_same_task_over_the_wire(edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ruled = await play(edge_ledger, GRIPPER, "ruled")
+    with served(monkeypatch, brain=by_rules(choose_action, choose_otherwise)) as double:
+        result = await play(edge_ledger, GRIPPER, "wire", **OLLAMA)
+        body = double.chats[0].body
+    assert [each["action"] for each in result["transcript"]] == [
+        each["action"] for each in ruled["transcript"]
+    ]
+    assert body["options"]["temperature"] == 0 and body["format"]["properties"].keys() == {"action"}
+    assert result["answered_by"] == "ollama:llama3.1:8b"
+    assert result["cost"]["calls"] == result["steps"] and result["cost"]["reply_tokens"] > 0
+
+
+async def test_words_that_name_no_action_cost_a_step(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(monkeypatch, brain=lambda _: Reply('{"action": "I would rather dance"}')):
+        result = await play(edge_ledger, GRIPPER, **OLLAMA)
+    assert (result["steps"], result["progress"], result["valid_steps"]) == (30, 0, 0)
+    assert {step["observation"] for step in result["transcript"]} == {UNPARSED}
+    assert {step["agent"] for step in result["transcript"]} == {"solver", "second_agent"}
+    assert result["complaints"] == []
+
+
+@pytest.mark.parametrize("nonsense", ["pick ball1", "{}", '{"action": ""}', '{"action": 7}', "[]"])
+async def test_a_reply_that_stays_unusable_costs_a_step_and_is_told(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, nonsense: str
+) -> None:
+    replies = 0
+
+    def answer(body: Json) -> Reply:
+        nonlocal replies
+        replies += 1
+        return Reply(nonsense if replies <= 3 else '{"action": "look around"}')
+
+    with served(monkeypatch, brain=answer):
+        result = await play(edge_ledger, GRIPPER, **OLLAMA)
+    assert result["transcript"][0]["action"] == nonsense
+    assert len(result["complaints"]) == 1 and "no usable answer to choose_action" in result["complaints"][0]
+    assert result["steps"] == 30 and result["cost"]["prompt_tokens"] > 0
+
+
+async def test_a_bad_reply_is_repaired_by_asking_again(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = 0
+
+    def answer(body: Json) -> Reply:
+        nonlocal replies
+        replies += 1
+        return Reply("nonsense" if replies == 1 else '{"action": "look around"}')
+
+    with served(monkeypatch, brain=answer):
+        result = await play(edge_ledger, GRIPPER, **OLLAMA)
+    assert result["transcript"][0]["action"] == "look around" and result["complaints"] == []
+    assert result["cost"]["calls"] > result["steps"]
+
+
+@pytest.mark.parametrize("memory", ["voyager", "chat_dev", "g_memory", "intrinsic"])
+async def test_a_memory_that_gets_no_usable_answer_stays_as_it_was(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    with served(monkeypatch, brain=lambda _: Reply("I forgot.")):
+        result = await play(edge_ledger, GRIPPER, memory=memory, memory_model="ollama:llama3.1:8b")
+    assert result["progress"] > 0 and result["complaints"]
+    assert all("no usable answer" in each for each in result["complaints"])
+
+
+async def test_a_problem_from_a_file_is_played(edge_ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "domain.pddl").write_text(GRIPPER.domain_pddl)
+    (tmp_path / "p1.pddl").write_text(GRIPPER.problem_pddl)
+    loaded = load(tmp_path / "domain.pddl", tmp_path / "p1.pddl")
+    result = await play(edge_ledger, loaded)
+    assert result["progress"] > 0

@@ -1,0 +1,282 @@
+"""The agents that share memories: their files, rubrics, the forms of what they write, their seed sets."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mneme.core.errors import BadInput
+from mneme.library.agents import AGENTS, DOMAINS, RUBRICS, agents_of, load_agent, load_rubric, read_rubric
+from mneme.library.agents.forms import FORMS, FormReport, check_form
+from tests.doubles.sharing_puzzles import SOLVERS
+
+SEEDS = Path(__file__).parents[2] / "library" / "pairs"
+LEAST = 20
+
+
+def seeds(agent: str) -> list[dict[str, str]]:
+    lines = (SEEDS / f"{agent}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def checked(form: str, answer: str, question: str = "What is it?") -> FormReport:
+    return check_form(form, question, answer)
+
+
+# --- agents and rubrics ---------------------------------------------------------------------------------
+
+
+def test_nine_agents_stand_in_three_domains() -> None:
+    by_domain = {domain: [agent.name for agent in agents_of(domain)] for domain in DOMAINS}
+    assert [len(names) for names in by_domain.values()] == [3, 3, 3]
+    assert [name for names in by_domain.values() for name in names] == list(AGENTS)
+    assert {load_agent(name).language for name in AGENTS} == {"en", "zh"}
+    assert [load_agent(name).form for name in AGENTS] == list(FORMS)
+
+
+def test_an_agent_of_the_users_own_is_one_yaml_file(tmp_path: Path) -> None:
+    file = tmp_path / "haiku.yaml"
+    file.write_text(
+        "name: haiku\ndomain: literary_creation\ntitle: Haiku\ndoes: Write a haiku.\n"
+        "questions: A season and a moment.\nlanguage: en\n"
+    )
+    assert load_agent(file).domain == "literary_creation"
+    assert load_agent(str(file)).form is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("name: [", "not YAML"),
+        ("name: haiku", "domain"),
+        ("- a list", "valid dictionary"),
+        ("name: Haiku!\ndomain: d\ntitle: t\ndoes: d\nquestions: q\nlanguage: en", "name"),
+        ("name: h\ndomain: d\ntitle: t\ndoes: d\nquestions: q\nlanguage: en\nmodel: x", "model"),
+    ],
+)
+def test_a_broken_agent_file_is_named_with_its_fault(tmp_path: Path, text: str, named: str) -> None:
+    file = tmp_path / "broken.yaml"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=named) as raised:
+        load_agent(file)
+    assert "broken.yaml" in str(raised.value)
+    assert raised.value.hint
+
+
+def test_what_does_not_exist_is_refused_with_what_does() -> None:
+    for load, known in (
+        (load_agent, "limerick"),
+        (load_rubric, "single_pool"),
+        (agents_of, "plan_generation"),
+    ):
+        with pytest.raises(BadInput, match="ballad") as raised:
+            load("ballad")
+        assert known in raised.value.hint
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_agent("nowhere/ballad.yaml")
+
+
+@pytest.mark.parametrize(("name", "criteria"), list(zip(RUBRICS, (11, 9, 7, 5), strict=True)))
+def test_each_rubric_has_the_papers_criteria_and_a_hundred_points(name: str, criteria: int) -> None:
+    rubric = load_rubric(name)
+    assert len(rubric.criteria) == criteria
+    assert rubric.total([each.points for each in rubric.criteria]) == 100
+    assert all(each.name in rubric.as_text() for each in rubric.criteria)
+
+
+@pytest.mark.parametrize(
+    ("points", "fault"), [((60, 30), "sum to 90"), ((60, 50), "sum to 110"), ((101, -1), "criteria.0.points")]
+)
+def test_a_rubric_that_does_not_sum_to_a_hundred_is_refused(points: tuple[int, int], fault: str) -> None:
+    criteria = [{"name": f"c{index}", "points": p, "looks_at": "x"} for index, p in enumerate(points)]
+    with pytest.raises(BadInput, match=fault):
+        read_rubric(json.dumps({"name": "mine", "title": "Mine", "criteria": criteria}))
+
+
+def test_a_rubric_names_each_criterion_once_and_is_scored_within_its_points() -> None:
+    twice = [{"name": name, "points": 50, "looks_at": "x"} for name in ("Wit", "wit")]
+    with pytest.raises(BadInput, match="two criteria"):
+        read_rubric(json.dumps({"name": "mine", "title": "Mine", "criteria": twice}))
+    rubric = load_rubric("single_pool")
+    with pytest.raises(BadInput, match="4 scores for 5"):
+        rubric.total([1, 2, 3, 4])
+    with pytest.raises(BadInput, match="Relevance"):
+        rubric.total([25, 21, 20, 20, 15])
+
+
+# --- the seed sets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_seed_has_the_form_of_its_agent(agent: str) -> None:
+    form = load_agent(agent).form
+    assert form is not None
+    faults = {
+        seed["id"]: report.as_text()
+        for seed in seeds(agent)
+        if not (report := check_form(form, seed["question"], seed["answer"])).holds
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_seed_set_is_large_enough_and_repeats_nothing(agent: str) -> None:
+    pairs = seeds(agent)
+    assert len(pairs) >= LEAST
+    assert {frozenset(pair) for pair in pairs} == {frozenset({"id", "question", "answer"})}
+    assert len({pair["id"] for pair in pairs}) == len({pair["answer"] for pair in pairs}) == len(pairs)
+    openings = Counter(_opening(pair["question"]) for pair in pairs)
+    assert max(openings.values()) == 1, openings.most_common(3)
+
+
+def _opening(question: str) -> str:
+    """Give a question's first words, or in Chinese its first characters: a template would repeat them."""
+    return question[:4] if question[0] > "\u3000" else " ".join(question.split()[:4])
+
+
+def test_every_puzzle_has_one_solution_and_it_is_the_one_given() -> None:
+    given = {pair["id"]: pair["answer"].rpartition("Answer: ")[2] for pair in seeds("puzzle")}
+    assert {puzzle: solve() for puzzle, solve in SOLVERS.items()} == {
+        each: {end} for each, end in given.items()
+    }
+
+
+# --- what is not of the form ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", ["limerick", "sonnet"])
+def test_spoiled_verse_is_found_out(agent: str) -> None:
+    for seed in seeds(agent):
+        lines = [line for line in seed["answer"].splitlines() if line]
+        rhymeless = [*lines[:-1], lines[-1].rpartition(" ")[0] + " month"]
+        limping = [lines[0] + " again and again", *lines[1:]]
+        swapped = [lines[0], *lines[3:1:-1], lines[1], *lines[4:]]
+        for spoiled in (lines[:-1], rhymeless, limping, swapped if agent == "limerick" else lines * 2):
+            assert not checked(agent, "\n".join(spoiled)).holds, spoiled
+
+
+def test_a_spoiled_wuyanlvshi_is_found_out() -> None:
+    for seed in seeds("wuyanlvshi"):
+        one, two, *rest = seed["answer"].splitlines()
+        turned = "。".join(reversed(two.rstrip("。").split("，"))) + "。"
+        off_rhyme = two[:-2] + "雪。"
+        six = one.replace("，", "山，")
+        for spoiled in ((one, turned, *rest), (one, off_rhyme, *rest), (six, two, *rest), (two, *rest)):
+            assert not checked("wuyanlvshi", "\n".join(spoiled)).holds, spoiled
+
+
+def test_lears_own_limerick_rhymes_a_word_with_itself() -> None:
+    poem = (
+        "There was an Old Man with a beard,\nWho said, “It is just as I feared!\nTwo Owls and a Hen,\n"
+        "Four Larks and a Wren,\nHave all built their nests in my beard!”"
+    )
+    assert checked("limerick", poem).as_text() == 'line 5: "beard" rhymes with itself'
+
+
+def test_a_fault_of_verse_is_told_with_its_line() -> None:
+    first = seeds("limerick")[0]["answer"].splitlines()
+    prose = "\n".join([*first[:2], "He went to the shop on a Tuesday", *first[3:]])
+    assert [fault.where for fault in checked("limerick", prose).faults] == ["line 3"]
+    unheard = "\n".join(["A brxlk with dough could not rest", *first[1:]])
+    assert "no known sound for: brxlk" in checked("limerick", unheard).as_text()
+
+
+def test_a_tang_poem_holds_by_the_old_tones_and_a_quatrain_is_no_lushi() -> None:
+    wang_wei = (
+        "空山新雨后，天气晚来秋。明月松间照，清泉石上流。竹喧归浣女，莲动下渔舟。随意春芳歇，王孙自可留。"
+    )
+    report = checked("wuyanlvshi", wang_wei)
+    assert report.holds
+    assert any("歇" in note for note in report.notes)
+    quatrain = checked("wuyanlvshi", "床前明月光，疑是地上霜。举头望明月，低头思故乡。")
+    assert quatrain.as_text() == "the whole: 4 lines instead of 8"
+
+
+def test_a_parallel_couplet_may_not_answer_with_the_same_character() -> None:
+    poem = seeds("wuyanlvshi")[0]["answer"].replace("雁断五更天", "雁断五星天")
+    assert "星 answers itself" in checked("wuyanlvshi", poem).as_text()
+
+
+@pytest.mark.parametrize(
+    ("form", "question", "answer", "fault"),
+    [
+        ("puzzle", "How many?", "Two and two make four. So it is four of them, as one sees.", "last line"),
+        ("puzzle", "How many?", "It is clear.\nAnswer: 4.", "the reasoning"),
+        (
+            "puzzle",
+            "Count them.",
+            "One here and one there make two in all. None is left out.\nAnswer: 2.",
+            "question",
+        ),
+        (
+            "riddle",
+            "What shadow follows you?",
+            "A shadow. It follows you wherever you go in the sun.",
+            "away",
+        ),
+        (
+            "riddle",
+            "I have teeth and never bite. What am I?",
+            "A comb. People draw it through their hair on every single morning.",
+            "clues",
+        ),
+        ("riddle", "What am I?", "It could be a great many things in this world. Yes.", "name the thing"),
+        ("pun", "Why did it stop?", "It was tired.", "Wordplay"),
+        (
+            "pun",
+            "Why is a horse hoarse?",
+            'It neighed. Wordplay: "horse" sounds like "elephant", of course.',
+            "sound",
+        ),
+        (
+            "pun",
+            "Why did it stop?",
+            'It was tired. Wordplay: "wheel" means two things, this and that one.',
+            "occur",
+        ),
+    ],
+)
+def test_a_bad_answer_to_a_logic_problem_is_found_out(
+    form: str, question: str, answer: str, fault: str
+) -> None:
+    assert fault in checked(form, answer, question).as_text()
+
+
+@pytest.mark.parametrize("agent", ["study", "travel", "fitness"])
+def test_a_spoiled_plan_is_found_out(agent: str) -> None:
+    for seed in seeds(agent):
+        lines = seed["answer"].splitlines()
+        gap, endless, reasonless = [*lines[:1], *lines[2:]], [*lines[:-2], lines[-1]], lines[:-1]
+        for spoiled in (gap, endless if "Total:" not in seed["answer"] else gap, reasonless):
+            assert not checked(agent, "\n".join(spoiled), seed["question"]).holds, spoiled
+
+
+def test_a_plan_must_keep_to_its_budget_and_add_up() -> None:
+    trip = next(seed for seed in seeds("travel") if "€320" in seed["question"])
+    poorer = trip["question"].replace("€320", "€200")
+    assert "is over €200" in checked("travel", trip["answer"], poorer).as_text()
+    dearer = trip["answer"].replace("hostel, four beds €80", "hostel, four beds €90")
+    assert "the parts cost 302" in checked("travel", dearer, trip["question"]).as_text()
+
+
+def test_a_plan_for_other_weeks_than_asked_is_found_out() -> None:
+    plan = seeds("study")[0]
+    asked = plan["question"].replace("six weeks", "nine weeks")
+    assert "where 9 weeks are asked for" in checked("study", plan["answer"], asked).as_text()
+
+
+def test_words_with_many_readings_do_not_hold_up_a_check() -> None:
+    light = "to the and a for of with from that our or your"
+    assert not checked("sonnet", "\n".join([light] * 14)).holds
+    pun = f'It was {light}. Wordplay: "{light}" sounds like "{light}".'
+    assert "compares phrases of over 6 words" in checked("pun", pun).as_text()
+
+
+def test_what_cannot_be_checked_is_refused() -> None:
+    with pytest.raises(BadInput, match="no form"):
+        check_form("ballad", "?", "text")
+    for form in FORMS:
+        with pytest.raises(BadInput, match="50000 characters"):
+            check_form(form, "?", "a" * 50_000)
+        assert not check_form(form, "", "").holds

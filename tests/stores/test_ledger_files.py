@@ -1,0 +1,380 @@
+"""The embedded ledger as files: one owner, sudden death, a full disk, erasure that is real."""
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from mneme.core.errors import LedgerInUse, LedgerMismatch, StorageFailure
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.reembedding import reembed
+from tests.doubles.embedding import WordEmbedder
+from tests.doubles.waiting import Turns
+
+ROOT = Path(__file__).parents[2]
+SAID = Change(reason="said so", actor="agent")
+ALICE = ("users", "alice", "memories")
+
+
+async def put(ledger: Ledger, text: str, **more: str) -> Version:
+    return await ledger.insert(ALICE, {"content": text}, text=text, change=SAID, **more)
+
+
+def start_writer(location: Path, seed: int = 0, forgetting: float = 0) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.doubles.ledger_writer", str(location), str(seed), str(forgetting)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def until_forgotten(output: IO[str]) -> list[str]:
+    """Read a writer's lines up to the first that says that a record has been forgotten."""
+    lines = [output.readline()]
+    while not lines[-1].endswith(" 0\n"):
+        lines.append(output.readline())
+    return lines
+
+
+def files_with(folder: Path, token: str) -> list[str]:
+    found = [path for path in folder.rglob("*") if path.is_file() and token.encode() in path.read_bytes()]
+    return [str(path.relative_to(folder)) for path in found]
+
+
+@contextmanager
+def small_disk(mount_point: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a file system of its own, or skip where that is not allowed."""
+    mount_point.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(mount_point)]
+    if shutil.which("mount") is None or subprocess.run(["mount", *options], check=False).returncode:
+        pytest.skip("a small file system cannot be mounted here: that takes root")
+    try:
+        yield mount_point
+    finally:
+        subprocess.run(["umount", "-l", str(mount_point)], check=True)
+
+
+def remount(disk: Path, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
+
+
+def names_in(folder: Path, pattern: str = "*") -> list[str]:
+    return [path.name for path in folder.glob(pattern)]
+
+
+class TestOwnership:
+    async def test_a_second_process_is_told_of_the_server_mode(self, tmp_path: Path) -> None:
+        writer = start_writer(tmp_path / "ledger")
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "open\n"
+            with pytest.raises(LedgerInUse, match=f"pid {writer.pid}") as refused:
+                await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
+            assert "Qdrant server" in refused.value.hint
+        finally:
+            writer.kill()
+            writer.communicate()
+        ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
+        await ledger.close()
+
+    async def test_one_process_may_open_it_often(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        first, second = [await open_ledger(str(tmp_path / "ledger"), embedder) for _ in range(2)]
+        made = await put(first, "tea")
+        await first.close()
+        await first.close()  # counts once
+        assert await second.get(ALICE, made.key) == made
+        await second.close()
+        third = await open_ledger(str(tmp_path / "x" / ".." / "ledger"), embedder)
+        assert await third.get(ALICE, made.key) == made
+        await third.close()
+
+    def test_it_serves_several_event_loops_and_threads_at_once(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        async def work(name: int) -> None:
+            ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+            for number in range(40):
+                await put(ledger, f"{name}/{number}", idempotency_key=f"{name}/{number}")
+                assert await ledger.search(ALICE, f"{name}/{number}", mode="dense", limit=1)
+            await ledger.close()
+
+        async def count() -> int:
+            ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+            counted = await ledger.count()
+            await ledger.close()
+            return counted
+
+        threads = [threading.Thread(target=asyncio.run, args=(work(name),)) for name in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert asyncio.run(count()) == 240
+
+    async def test_the_event_loop_never_waits(self, edge_ledger: Ledger) -> None:
+        for batch in range(4):
+            await asyncio.gather(*(put(edge_ledger, f"tea {batch} {n}") for n in range(100)))
+        made = await put(edge_ledger, "a secret")
+        async with Turns() as turns:
+            await edge_ledger.forget(ALICE, made.key, reason="", actor="")  # copies the whole store
+        assert turns.count > 10
+        assert turns.longest < 0.05
+
+
+class TestWhatIsNotALedger:
+    async def test_a_folder_of_something_else_is_left_alone(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        (tmp_path / "letter.txt").write_text("dear")
+        with pytest.raises(LedgerMismatch, match="nothing was touched"):
+            await open_ledger(str(tmp_path), embedder)
+        assert names_in(tmp_path) == ["letter.txt"]
+        with pytest.raises(LedgerMismatch, match="is a file"):
+            await open_ledger(str(tmp_path / "letter.txt"), embedder)
+
+    async def test_an_empty_folder_becomes_a_ledger(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        ledger = await open_ledger(str(tmp_path), embedder)
+        await ledger.close()
+
+    @pytest.mark.parametrize("content", ["", "{}", "not JSON", '{"format": 1'])
+    async def test_a_damaged_manifest_is_said(
+        self, tmp_path: Path, embedder: WordEmbedder, content: str
+    ) -> None:
+        await (await open_ledger(str(tmp_path), embedder)).close()
+        (tmp_path / "mneme.json").write_text(content)
+        with pytest.raises(LedgerMismatch, match="damaged"):
+            await open_ledger(str(tmp_path), embedder)
+
+    async def test_another_format_is_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        await (await open_ledger(str(tmp_path), embedder)).close()
+        manifest = json.loads((tmp_path / "mneme.json").read_text())
+        (tmp_path / "mneme.json").write_text(json.dumps(manifest | {"format": 99}))
+        with pytest.raises(LedgerMismatch, match="format 99"):
+            await open_ledger(str(tmp_path), embedder)
+
+    async def test_lost_files_are_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        await (await open_ledger(str(tmp_path), embedder)).close()
+        shutil.rmtree(tmp_path / "generation-000001")
+        with pytest.raises(StorageFailure, match="cannot be opened"):
+            await open_ledger(str(tmp_path), embedder)
+
+    async def test_a_creation_that_was_killed_is_begun_anew(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        await (await open_ledger(str(tmp_path), embedder)).close()
+        (tmp_path / "mneme.json").unlink()
+        ledger = await open_ledger(str(tmp_path), embedder)
+        assert await ledger.count() == 0
+        await ledger.close()
+
+
+class TestEmbedders:
+    @pytest.mark.parametrize("other", [WordEmbedder("test:other"), WordEmbedder(dimension=32)])
+    async def test_another_embedder_is_refused_by_name(
+        self, tmp_path: Path, embedder: WordEmbedder, other: WordEmbedder
+    ) -> None:
+        first = await open_ledger(str(tmp_path), embedder)
+        for _ in range(2):  # open in this process, then closed
+            with pytest.raises(LedgerMismatch, match=r"test:words \(64 dimensions\)") as refused:
+                await open_ledger(str(tmp_path), other)
+            assert "mneme memories reembed" in refused.value.hint
+            await first.close() if _ == 0 else None
+
+    async def test_reembedding_keeps_everything_and_changes_the_vectors(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path), embedder)
+        made = [await put(ledger, f"tea {n}", idempotency_key=str(n)) for n in range(5)]
+        await ledger.update(ALICE, made[0].key, {}, text="coffee", change=SAID, expected_version=1)
+        await ledger.retire(ALICE, made[1].key, change=SAID, expected_version=1)
+        await ledger.forget(ALICE, made[2].key, reason="asked", actor="alice")
+        before = [line async for line in ledger.export()]
+        with pytest.raises(LedgerInUse):
+            await reembed(str(tmp_path), WordEmbedder("test:other", 32), progress=print)
+        await ledger.close()
+        copied: list[int] = []
+        other = WordEmbedder("test:other", 32)
+        assert await reembed(str(tmp_path), other, progress=copied.append) == 3
+        assert copied
+        after = await open_ledger(str(tmp_path), other)
+        assert [line async for line in after.export()] == before
+        assert (await after.info()).embedder == "test:other"
+        assert len(await after.forgotten()) == 1
+        assert (await put(after, "again", idempotency_key="0")).text == "tea 0"
+        assert [hit.version.text for hit in await after.search(ALICE, "coffee", limit=1)] == ["coffee"]
+        await after.close()
+
+    async def test_reembedding_that_fails_leaves_the_old_ledger(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        class Broken(WordEmbedder):
+            async def embed_documents(self, texts: object) -> list[list[float]]:
+                raise StorageFailure("The embedder is gone.")
+
+        ledger = await open_ledger(str(tmp_path), embedder)
+        made = await put(ledger, "tea")
+        await ledger.close()
+        with pytest.raises(StorageFailure):
+            await reembed(str(tmp_path), Broken("test:broken", 16), progress=print)
+        again = await open_ledger(str(tmp_path), embedder)
+        assert await again.get(ALICE, made.key) == made
+        await again.close()
+        assert names_in(tmp_path, "generation-*") == ["generation-000001"]
+
+    async def test_there_must_be_a_ledger_to_reembed(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        for path in (tmp_path, tmp_path / "nowhere"):
+            with pytest.raises(LedgerMismatch):
+                await reembed(str(path), embedder, progress=print)
+        assert names_in(tmp_path) == []
+
+
+class TestSuddenDeath:
+    async def test_thirty_kills_lose_nothing_that_was_acknowledged(self, tmp_path: Path) -> None:
+        acknowledged = await self.killed(tmp_path / "ledger", kills=30, longest=0.25)
+        ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
+        await self.check(ledger, {key: int(version) for key, version in acknowledged.items()})
+        await ledger.close()
+        assert len(acknowledged) > 300
+
+    async def test_kills_while_forgetting_forget_whole_records_and_no_others(self, tmp_path: Path) -> None:
+        acknowledged = await self.killed(tmp_path / "ledger", kills=8, longest=0.8, forgetting=0.3)
+        forgotten = {key for key, version in acknowledged.items() if version == "0"}
+        kept = {key: int(version) for key, version in acknowledged.items() if version not in "0?"}
+        ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
+        await self.check(ledger, kept)
+        left = {json.loads(line)["key"] async for line in ledger.export()}
+        await ledger.close()
+        assert forgotten
+        assert not forgotten & left
+        assert not [key for key in forgotten if files_with(tmp_path, key)]
+        assert len(names_in(tmp_path / "ledger", "generation-*")) == 1
+
+    async def killed(
+        self, location: Path, kills: int, longest: float, forgetting: float = 0
+    ) -> dict[str, str]:
+        """Kill one writer after another; return the last line on each key that was acknowledged.
+
+        The first one is killed only after it has forgotten a record, however slow the machine is.
+        """
+        chance = random.Random(7)
+        acknowledged: dict[str, str] = {}
+        for kill in range(kills):
+            writer = start_writer(location, kill, forgetting)
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "open\n"
+            lines = until_forgotten(writer.stdout) if forgetting and kill == 0 else []
+            await asyncio.sleep(chance.uniform(0, longest))
+            writer.send_signal(signal.SIGKILL)
+            lines += writer.communicate()[0].splitlines(keepends=True)
+            acknowledged |= dict(line.split() for line in lines if line.endswith("\n"))
+        return acknowledged
+
+    async def check(self, ledger: Ledger, acknowledged: dict[str, int]) -> None:
+        """Hold every acknowledged version against history, current view, search index and counts."""
+        lines = [json.loads(line) async for line in ledger.export()]
+        histories: dict[str, list[int]] = {}
+        for line in lines:
+            histories.setdefault(line["key"], []).append(line["version"])
+        assert acknowledged.keys() <= histories.keys()
+        assert all(numbers == [*range(1, len(numbers) + 1)] for numbers in histories.values())
+        assert all(len(histories[key]) >= version for key, version in acknowledged.items())
+        heads = await ledger.records((), limit=10**6, include_retired=True)
+        assert {head.key: head.version for head in heads} == {k: len(v) for k, v in histories.items()}
+        live = [head for head in heads if head.live]
+        assert await ledger.count() == len(live)
+        found = await ledger.search(("users", "writer"), "record", mode="dense", limit=10**5)
+        assert {hit.version.key for hit in found} == {head.key for head in live}
+
+
+class TestForgetting:
+    async def test_no_file_holds_the_forgotten_words(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        tokens = [random.Random(n).randbytes(12).hex() for n in range(4)]
+        made = await put(ledger, f"the secret is {tokens[0]}", key=f"key-{tokens[3]}")
+        await ledger.update(
+            ALICE, made.key, {"content": tokens[1]}, text=tokens[1], change=SAID, expected_version=1
+        )
+        await put(ledger, f"this stays: {tokens[2]}")
+        await ledger.flush()
+        assert all(files_with(tmp_path, token) for token in tokens)
+        await ledger.forget(ALICE, made.key, reason="asked", actor="alice")
+        for _ in range(2):  # while it is open, and when it has been closed and opened again
+            for token in (tokens[0], tokens[1], tokens[3]):
+                assert files_with(tmp_path, token) == []
+            assert files_with(tmp_path, tokens[2])
+            await ledger.close()
+            ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        assert [version.value for version in await ledger.records(())] == [
+            {"content": f"this stays: {tokens[2]}"}
+        ]
+        await ledger.close()
+
+    async def test_searches_go_on_while_something_is_forgotten(self, edge_ledger: Ledger) -> None:
+        made = [await put(edge_ledger, f"tea {n}") for n in range(50)]
+
+        async def keep_searching() -> None:
+            while True:
+                assert len(await edge_ledger.search(ALICE, "tea", limit=20, mode="dense")) == 20
+
+        searching = [asyncio.create_task(keep_searching()) for _ in range(4)]
+        for version in made[:5]:
+            await edge_ledger.forget(ALICE, version.key, reason="", actor="")
+        for task in searching:
+            assert not task.done()
+            task.cancel()
+        assert await edge_ledger.count() == 45
+
+
+class TestDisks:
+    async def test_a_full_disk_refuses_clearly_and_tears_nothing(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        with small_disk(tmp_path / "disk", 96) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            kept: list[Version] = []
+            with pytest.raises(StorageFailure, match="nearly full"):
+                while True:
+                    text = random.Random(len(kept)).randbytes(20_000).hex()
+                    kept.append(await ledger.insert(ALICE, {"content": text}, text="tea", change=SAID))
+            assert len(kept) > 20
+            (disk / "ballast").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
+            assert os.statvfs(disk).f_bavail == 0
+            with pytest.raises(StorageFailure):
+                await put(ledger, "more")
+            with pytest.raises(StorageFailure):
+                await ledger.flush()
+            with pytest.raises(StorageFailure):
+                await ledger.forget(ALICE, kept[0].key, reason="", actor="")
+            assert await ledger.records(ALICE, limit=1000) == kept
+            await ledger.close()
+            with pytest.raises(StorageFailure, match="nearly full"):
+                await open_ledger(str(disk / "ledger"), embedder)
+            remount(disk, "size=300m")
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            assert await ledger.records(ALICE, limit=1000) == kept
+            await put(ledger, "more")
+            await ledger.close()
+
+    async def test_a_read_only_folder_is_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        with small_disk(tmp_path / "disk", 200) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            await put(ledger, "tea")
+            await ledger.close()
+            remount(disk, "ro")
+            for folder in ("ledger", "new"):
+                with pytest.raises(StorageFailure, match="Read-only"):
+                    await open_ledger(str(disk / folder), embedder)

@@ -1,0 +1,156 @@
+"""The ledger against a plain dictionary: whatever is done in whatever order, both say the same."""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from tests.doubles.embedding import WordEmbedder
+
+SAID = Change(reason="said so", actor="agent")
+NAMESPACES = [("users", "a"), ("users", "a", "x"), ("users", "ab")]
+names, keys = st.sampled_from(NAMESPACES), st.sampled_from(["k1", "k2"])
+texts = st.sampled_from(["tea", "green tea", "coffee", ""])
+Known = tuple[str, bool]  # text, live
+
+
+class AgainstADictionary(RuleBasedStateMachine):
+    """Keep the histories in a dictionary beside the ledger."""
+
+    location = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.folder = Path(tempfile.mkdtemp(prefix="mneme-model-"))
+        self.known: dict[tuple[tuple[str, ...], str], list[Known]] = {}
+        self.lines: list[str] = []
+        self.ledger = self.opened()
+
+    def opened(self) -> Ledger:
+        location = self.location or str(self.folder / "ledger")
+        ledger: Ledger = self.run(open_ledger(location, WordEmbedder(dimension=8)))
+        return ledger
+
+    def run(self, work: Any) -> Any:
+        return self.loop.run_until_complete(work)
+
+    def teardown(self) -> None:
+        self.run(self.ledger.close())
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    def attempt(self, work: Any, record: tuple[tuple[str, ...], str], allowed: bool, new: Known) -> None:
+        """Do it, and expect a refusal where the dictionary says so."""
+        try:
+            self.run(work)
+        except (Conflict, NotFound):
+            assert not allowed
+        else:
+            assert allowed
+            self.known.setdefault(record, []).append(new)
+
+    @rule(namespace=names, key=keys, text=texts)
+    def insert(self, namespace: tuple[str, ...], key: str, text: str) -> None:
+        work = self.ledger.insert(namespace, {"t": text}, text=text, change=SAID, key=key)
+        self.attempt(work, (namespace, key), (namespace, key) not in self.known, (text, True))
+
+    @rule(namespace=names, key=keys, text=texts, seen=st.integers(1, 4))
+    def update(self, namespace: tuple[str, ...], key: str, text: str, seen: int) -> None:
+        history = self.known.get((namespace, key), [])
+        work = self.ledger.update(namespace, key, {"t": text}, text=text, change=SAID, expected_version=seen)
+        self.attempt(work, (namespace, key), len(history) == seen and history[-1][1], (text, True))
+
+    @rule(namespace=names, key=keys, seen=st.integers(1, 4))
+    def retire(self, namespace: tuple[str, ...], key: str, seen: int) -> None:
+        history = self.known.get((namespace, key), [])
+        allowed = len(history) == seen and history[-1][1]
+        work = self.ledger.retire(namespace, key, change=SAID, expected_version=seen)
+        self.attempt(work, (namespace, key), allowed, (history[-1][0] if history else "", False))
+
+    @rule(namespace=names, key=keys, seen=st.integers(1, 4))
+    def restore(self, namespace: tuple[str, ...], key: str, seen: int) -> None:
+        history = self.known.get((namespace, key), [])
+        allowed = len(history) == seen and not history[-1][1]
+        work = self.ledger.restore(namespace, key, change=SAID, expected_version=seen)
+        self.attempt(work, (namespace, key), allowed, (history[-1][0] if history else "", True))
+
+    @rule(namespace=names, key=keys, to=st.integers(1, 3))
+    def rollback(self, namespace: tuple[str, ...], key: str, to: int) -> None:
+        history = self.known.get((namespace, key), [])
+        allowed = len(history) >= to and (history[to - 1][1] or history[-1][1])
+        text, live = history[to - 1] if allowed else ("", True)
+        work = self.ledger.rollback(namespace, key, to, change=SAID)
+        self.attempt(work, (namespace, key), allowed, (text, live))
+
+    @rule(namespace=names, key=keys)
+    def forget(self, namespace: tuple[str, ...], key: str) -> None:
+        try:
+            self.run(self.ledger.forget(namespace, key, reason="", actor=""))
+        except NotFound:
+            assert (namespace, key) not in self.known
+        else:
+            del self.known[namespace, key]
+
+    @precondition(lambda self: not self.location)
+    @rule()
+    def close_and_open(self) -> None:
+        self.run(self.ledger.close())
+        self.ledger = self.opened()
+
+    @rule()
+    def export_and_import(self) -> None:
+        async def work() -> None:
+            lines = [line async for line in self.ledger.export()]
+            report = await self.ledger.import_(lines)
+            assert (report.imported, report.refused) == (0, [])
+
+        self.run(work())
+
+    @invariant()
+    def histories_agree(self) -> None:
+        for namespace in NAMESPACES:
+            for key in ("k1", "k2"):
+                head = self.run(self.ledger.get(namespace, key))
+                history = self.known.get((namespace, key))
+                assert (head is None) == (history is None)
+                if history:
+                    versions = self.run(self.ledger.history(namespace, key))
+                    assert [(version.text, version.live) for version in versions] == history
+                    assert versions[-1] == head
+
+    @invariant()
+    def views_agree(self) -> None:
+        live = {record: history[-1][0] for record, history in self.known.items() if history[-1][1]}
+        for prefix in ((), ("users", "a"), ("users", "ab")):
+            wanted = {record for record in live if record[0][: len(prefix)] == prefix}
+            listed = self.run(self.ledger.records(prefix))
+            assert {(version.namespace, version.key) for version in listed} == wanted
+            assert self.run(self.ledger.count(prefix)) == len(wanted)
+            found = self.run(self.ledger.search(prefix, "tea", mode="dense"))
+            searched = {(hit.version.namespace, hit.version.key) for hit in found}
+            assert searched == {record for record in wanted if live[record]}
+        assert self.run(self.ledger.namespaces()) == sorted({namespace for namespace, _ in live})
+
+
+class OnAServer(AgainstADictionary):
+    """The same, on the server adapter."""
+
+    location = ":memory:"
+
+
+QUICK = settings(
+    max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestEdge = AgainstADictionary.TestCase
+TestEdge.settings = QUICK
+TestServer = OnAServer.TestCase
+TestServer.settings = QUICK

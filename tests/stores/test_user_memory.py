@@ -1,0 +1,227 @@
+"""A user's memories and inbox: typed, isolated, undoable, erasable."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import unescaped, user_namespace
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.users.inbox import Inbox, Message, OperationNote, Outcome
+from mneme.stores.users.memories import Memory, UserMemories
+
+SAID = Change(reason="said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
+STORED = Outcome(route="store", rationale="a fact about the user", model="", operations=[])
+TRICKY = [
+    "a.b",
+    "a%2Eb",
+    "a",
+    "a/b",
+    "a\\b",
+    "A",
+    "ａ",
+    "é",
+    "e\u0301",
+    "田中",
+    "*x",
+    "users",
+    "a b",
+    "..",
+    "%25",
+]
+
+
+def memory(content: str, **more: Any) -> Memory:
+    return Memory(content=content, quote=content, message_id="m1", thread="t1", **more)
+
+
+@pytest.fixture
+def alice(ledger: Ledger) -> UserMemories:
+    return UserMemories(ledger, "alice")
+
+
+class TestMemories:
+    async def test_a_memory_comes_back_as_it_was(self, alice: UserMemories) -> None:
+        whole = Memory(
+            content="Max is a Labrador mix",
+            kind="episodic",
+            entities=["Max"],
+            relations=["Max | is a | Labrador mix"],
+            quote="my dog Max, a Labrador mix",
+            message_id="m1",
+            thread="t1",
+            time="2026-01-01T00:00:00+00:00",
+        )
+        made = await alice.insert(whole, change=SAID)
+        assert made.memory == whole
+        assert await alice.show(made.key) == made
+        assert await alice.list() == [made]
+        with pytest.raises(NotFound):
+            await alice.show("nothing")
+
+    async def test_similar_memories_are_the_nearest_by_cosine(self, alice: UserMemories) -> None:
+        for text in ("Max is a Labrador mix", "The user drinks tea", "The user drinks coffee"):
+            await alice.insert(memory(text, kind="episodic" if "tea" in text else "semantic"), change=SAID)
+        for mode in ("dense", "hybrid"):
+            found = await alice.similar("who drinks tea?", 2, mode=mode)
+            assert [each.memory.content for each in found] == [
+                "The user drinks tea",
+                "The user drinks coffee",
+            ]
+            assert found[0].similarity is not None
+            assert found[0].similarity > (found[1].similarity or 0)
+            near = await alice.similar(
+                "who drinks tea?", 3, min_similarity=found[0].similarity - 1e-4, mode=mode
+            )
+            assert [each.memory.content for each in near] == ["The user drinks tea"]
+        assert len(await alice.similar("who drinks?", kind="episodic")) == 1
+
+    async def test_updates_and_retirements_keep_their_history(self, alice: UserMemories) -> None:
+        made = await alice.insert(memory("Max is four"), change=SAID)
+        await alice.update(made.key, memory("Max is five"), change=SAID, expected_version=1)
+        with pytest.raises(Conflict):
+            await alice.update(made.key, memory("Max is six"), change=SAID, expected_version=1)
+        assert "Max is five" in await alice.diff(made.key, 1, 2)
+        await alice.retire(made.key, change=SAID, expected_version=2)
+        assert await alice.list() == []
+        assert [each.live for each in await alice.list(include_retired=True)] == [False]
+        assert [each.version for each in await alice.history(made.key)] == [1, 2, 3]
+        assert [each.memory.content for each in await alice.as_of(made.at)] == ["Max is four"]
+        assert (await alice.rollback(made.key, 1, change=SAID)).memory.content == "Max is four"
+
+    async def test_undo_takes_back_one_change_after_another(self, alice: UserMemories) -> None:
+        tea = await alice.insert(memory("tea"), change=SAID)
+        dog = await alice.insert(memory("dog"), change=SAID)
+        await alice.update(tea.key, memory("green tea"), change=SAID, expected_version=1)
+        await alice.retire(dog.key, change=SAID, expected_version=1)
+
+        async def now() -> list[str]:
+            return [each.memory.content for each in await alice.list()]
+
+        seen = [await now()]
+        while await alice.undo(actor="alice"):
+            seen.append(await now())
+        assert seen == [["green tea"], ["green tea", "dog"], ["tea", "dog"], ["tea"], []]
+        assert await alice.undo(actor="alice") is None
+        cat = await alice.insert(memory("cat"), change=SAID)
+        assert (await alice.undo(actor="alice")) == (await alice.show(cat.key))
+        assert await now() == []
+
+    async def test_export_and_import_keep_to_the_user(self, alice: UserMemories, ledger: Ledger) -> None:
+        await alice.insert(memory("tea"), change=SAID)
+        lines = [line async for line in alice.export()]
+        bob = UserMemories(ledger, "bob")
+        report = await bob.import_(lines)
+        assert [refused.line for refused in report.refused] == [1]
+        assert await bob.list() == []
+        assert (await alice.import_(lines)).unchanged == 1
+
+
+class TestIsolation:
+    async def test_no_two_users_share_a_namespace(self, ledger: Ledger) -> None:
+        for user in TRICKY:
+            await UserMemories(ledger, user).insert(memory(f"tea of {user}"), change=SAID)
+        for user in TRICKY:
+            memories = UserMemories(ledger, user)
+            assert [each.memory.content for each in await memories.list()] == [f"tea of {user}"]
+            assert [each.memory.content for each in await memories.similar("tea", 50)] == [f"tea of {user}"]
+            assert unescaped(memories.namespace[1]) == user
+            assert "." not in "".join(memories.namespace)
+
+    @pytest.mark.parametrize("user", ["", " ", "*", "a\x1fb", "a\nb", "\x00", "x" * 300, "\ud800", "\u2028"])
+    def test_ids_that_play_tricks_are_refused(self, ledger: Ledger, user: str) -> None:
+        with pytest.raises(BadInput):
+            UserMemories(ledger, user)
+
+    async def test_a_users_everything_is_forgotten_and_nobody_elses(self, ledger: Ledger) -> None:
+        for user in ("alice", "alic"):
+            await UserMemories(ledger, user).insert(memory("tea"), change=SAID)
+            await Inbox(ledger).add(user, Message(message_id="m1", thread="t", message="tea"))
+        assert await UserMemories(ledger, "alice").forget_all(reason="", actor="") == 2
+        assert await ledger.namespaces() == [
+            user_namespace("alic", "inbox"),
+            user_namespace("alic", "memories"),
+        ]
+
+
+class TestInbox:
+    async def test_a_message_is_pending_until_its_outcome_is_known(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger)
+        message = Message(
+            message_id="m1",
+            thread="t1",
+            message="I moved to Oslo",
+            preceding=["user: hello", "assistant: hello"],
+            time=datetime.now(UTC).isoformat(),
+        )
+        assert await inbox.add("alice", message) is None
+        assert await inbox.add("alice", message) is None
+        assert await inbox.pending("alice") == [message]
+        assert await inbox.pending("bob") == []
+        assert await inbox.users() == ["alice"]
+        assert await inbox.outcome("alice", "m1") is None
+        outcome: Outcome = {
+            **STORED,
+            "operations": [OperationNote(event="insert", key="k", version=1, reason="new")],
+        }
+        assert await inbox.close("alice", "m1", outcome)
+        assert not await inbox.close("alice", "m1", outcome)
+        assert await inbox.outcome("alice", "m1") == outcome
+        assert await inbox.pending("alice") == []
+        assert await inbox.users() == []
+        assert await inbox.add("alice", message) == outcome
+        assert not await inbox.close("alice", "never there", outcome)
+
+    async def test_messages_stay_in_order_and_are_not_found_by_search(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger)
+        for n in range(10):
+            await inbox.add("a.b", Message(message_id=f"m{n}", thread="t", message=f"tea {n}"))
+        assert [each["message_id"] for each in await inbox.pending("a.b")] == [f"m{n}" for n in range(10)]
+        assert await inbox.users() == ["a.b"]
+        assert await ledger.search((), "tea") == []
+
+    async def test_closing_at_once_counts_once(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger)
+        await inbox.add("alice", Message(message_id="m1", thread="t", message="tea"))
+        closed = await asyncio.gather(*(inbox.close("alice", "m1", STORED) for _ in range(5)))
+        assert sum(closed) == 1
+
+
+class TestForgetting:
+    async def test_the_messages_a_memory_came_from_go_with_it(self, ledger: Ledger) -> None:
+        inbox, alice = Inbox(ledger), UserMemories(ledger, "alice")
+        secret = "my dog is called Zorblax"
+        turns = [f"user: {secret}", "assistant: a fine name"]
+        await inbox.add("alice", Message(message_id="m1", thread="t1", message=secret))
+        await inbox.add(
+            "alice", Message(message_id="m2", thread="t1", message="and I like tea", preceding=turns)
+        )
+        await inbox.add("alice", Message(message_id="m3", thread="t1", message="a walk", preceding=turns))
+        made = await alice.insert(memory("The user's dog is called Zorblax"), change=SAID)
+        kept = await alice.insert(Memory(content="The user likes tea", message_id="m2"), change=SAID)
+        for message in ("m1", "m2"):
+            await inbox.close("alice", message, STORED)
+        await alice.forget(made.key, reason="asked", actor="alice")
+        left = [line async for line in ledger.export()]
+        assert "Zorblax" not in "".join(left)
+        assert await alice.list() == [kept]
+        [pending] = await inbox.pending("alice")
+        assert (pending["message_id"], pending["preceding"]) == ("m3", ["assistant: a fine name"])
+        for name in ("m1", "m2"):
+            again = await inbox.add("alice", Message(message_id=name, thread="t1", message=secret))
+            assert again and again["rationale"] == "It was forgotten, and stays so."
+        assert [each["message_id"] for each in await inbox.pending("alice")] == ["m3"]
+        assert await inbox.close("alice", "m3", STORED)
+
+    async def test_a_message_still_open_is_forgotten_with_its_memory(self, ledger: Ledger) -> None:
+        inbox, alice = Inbox(ledger), UserMemories(ledger, "alice")
+        await inbox.add("alice", Message(message_id="m1", thread="t1", message="Zorblax"))
+        made = await alice.insert(memory("Zorblax"), change=SAID, idempotency_key="m1/0")
+        await alice.forget(made.key, reason="", actor="")
+        assert await inbox.pending("alice") == []
+        assert not await inbox.close("alice", "m1", STORED)
+        with pytest.raises(NotFound):
+            await alice.insert(memory("Zorblax"), change=SAID, idempotency_key="m1/0")

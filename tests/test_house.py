@@ -1,0 +1,145 @@
+"""The house: which room imports which, what stands in no circle, and what is loaded with a graph."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "mneme"
+ALL = ("api", "client", "environments", "graphs", "library", "models", "nodes", "prompts", "rules", "stores")
+MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
+    "core": (),
+    "graphs": ("nodes",),
+    "nodes": ("environments", "library", "models", "prompts", "stores"),
+    "prompts": (),
+    "rules": ("environments", "models.embedding", "prompts"),
+    "stores": ("models.embedding",),
+    "models": ("prompts",),
+    "environments": (),
+    "library": ("prompts",),
+    "api": ALL,
+    "client": ALL,
+    "server": ALL,
+    "cli": (*ALL, "server"),
+    "evals": (*ALL, "cli", "server"),
+}
+"""What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
+
+
+class Import(NamedTuple):
+    """Who imports which module of ours, where, and whether only a type checker sees it."""
+
+    importer: str
+    place: str
+    imported: str
+    for_types: bool
+
+
+@cache
+def modules() -> Mapping[str, Path]:
+    """Return our modules by their names."""
+    files = [*PACKAGE.glob("*.py"), *(file for room in MAY_IMPORT for file in (PACKAGE / room).rglob("*.py"))]
+    return {name_of(file.relative_to(ROOT)): file for file in sorted(files)}
+
+
+def name_of(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Return all imports of modules of ours, those in functions too."""
+    return tuple(each for name, file in modules().items() for each in imports_of(name, file))
+
+
+def imports_of(importer: str, file: Path) -> Iterator[Import]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    package = importer if file.name == "__init__.py" else importer.rpartition(".")[0]
+    typing = {id(each) for node in ast.walk(tree) if is_for_types(node) for each in ast.walk(node)}
+    for node in ast.walk(tree):
+        for name in names(node, package):
+            if name.split(".")[0] == "mneme":
+                place = f"{file.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
+                yield Import(importer, place, module_of(name), id(node) in typing)
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def names(node: ast.AST, package: str) -> list[str]:
+    """Return what a statement imports, in full."""
+    if isinstance(node, ast.Import):
+        return [each.name for each in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    origin = resolve_name("." * node.level + (node.module or ""), package)
+    return [f"{origin}.{each.name}" for each in node.names]
+
+
+def module_of(name: str) -> str:
+    """Return the module that an imported name stands in, or is."""
+    return name if name in modules() else name.rpartition(".")[0]
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def is_allowed(each: Import) -> bool:
+    own = room(each.importer)
+    allowed = (f"mneme.{place}." for place in (own, "core", *MAY_IMPORT[own]))
+    return f"{each.imported}.".startswith(tuple(allowed))
+
+
+def circle(edges: Iterable[tuple[str, str]]) -> str:
+    """Return a circle of these edges in words, or nothing."""
+    sorter = TopologicalSorter[str]()
+    for one, other in edges:
+        sorter.add(one, other)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return " -> ".join(reversed(error.args[1]))
+    return ""
+
+
+def test_the_table_has_all_rooms() -> None:
+    assert {file.parent.name for file in PACKAGE.glob("*/__init__.py")} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("own", MAY_IMPORT)
+def test_a_room_imports_what_the_table_allows(own: str) -> None:
+    wrong = [each for each in imports() if room(each.importer) == own and not is_allowed(each)]
+    assert [f"{each.place} imports {each.imported}" for each in wrong] == []
+
+
+def test_rooms_stand_in_no_circle() -> None:
+    pairs = {(room(each.importer), room(each.imported)) for each in imports() if room(each.importer)}
+    assert circle((one, other) for one, other in pairs if one != other) == ""
+
+
+def test_modules_stand_in_no_circle() -> None:
+    """An import in a function closes a circle too: it hides one, and does not undo it."""
+    found = ((each.importer, each.imported) for each in imports() if not each.for_types)
+    assert circle((one, other) for one, other in found if one != other) == ""
+
+
+def test_graphs_load_no_rules_and_no_pytorch() -> None:
+    graphs = [name for name in modules() if room(name) == "graphs"]
+    code = f"import sys, {', '.join(graphs)}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert "mneme.graphs.chatbot" in loaded
+    assert [name for name in loaded if name.startswith("mneme.rules") or name.split(".")[0] == "torch"] == []
