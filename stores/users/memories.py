@@ -121,11 +121,16 @@ class UserMemories:
         mode: Literal["dense", "hybrid"] = "dense",
         kind: Kind | None = None,
     ) -> list[MemoryRecord]:
-        """Return the k live memories that fit best; `min_similarity` is a cosine in both modes."""
-        hits = await self._ledger.search(
-            self.namespace, query, limit=k, mode=mode, filter={"kind": kind} if kind else None
-        )
+        """Return the k live memories that fit best; `min_similarity` is a cosine in both modes.
+
+        Where the embedder is absent: those that share words with the query, then the latest others, unless a
+        similarity above zero is asked of them, since they have none.
+        """
+        wanted = {"kind": kind} if kind else {}
+        hits = await self._ledger.search(self.namespace, query, limit=k, mode=mode, filter=wanted)
         found = [MemoryRecord.of(hit.version, _cosine(hit)) for hit in hits]
+        if self._ledger.goes_by_words:
+            return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
         if min_similarity is None:
             return found
         return [each for each in found if (each.similarity or 0.0) >= min_similarity]
