@@ -1,6 +1,6 @@
 """The household: rooms, containers and things to carry, as in C-WAH, with symbolic rules."""
 
-from mneme.environments.household.acting import Action, Observation, Outcome, Seen
+from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
 from mneme.environments.household.beliefs import Beliefs, Known, Met
 from mneme.environments.household.episode import (
     CATEGORIES,
@@ -21,6 +21,7 @@ from mneme.environments.household.world import World
 __all__ = [
     "CATEGORIES",
     "Action",
+    "ActionResult",
     "Beliefs",
     "Ended",
     "Episode",
@@ -31,7 +32,6 @@ __all__ = [
     "Macro",
     "Met",
     "Observation",
-    "Outcome",
     "Plan",
     "Seen",
     "Start",

@@ -33,7 +33,7 @@ def walk(target: int) -> Action:
     return Action(kind="walk", target=target)
 
 
-class Outcome(BaseModel):
+class ActionResult(BaseModel):
     """The result of an action; `why` says why it failed."""
 
     model_config = ConfigDict(frozen=True)
@@ -44,7 +44,7 @@ class Outcome(BaseModel):
     """Whether another agent touched the thing in the same step and was first."""
 
 
-DONE = Outcome(ok=True)
+DONE = ActionResult(ok=True)
 
 
 class Seen(BaseModel):

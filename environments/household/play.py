@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mneme.environments.household.acting import Action, Observation, Outcome
+from mneme.environments.household.acting import Action, ActionResult, Observation
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.macro import Ended, Plan
 from mneme.environments.household.world import World
@@ -29,7 +29,7 @@ class Frame(BaseModel):
     positions: list[tuple[float, float]]
     hands: list[list[int]]
     actions: list[Action]
-    outcomes: list[Outcome]
+    outcomes: list[ActionResult]
     progress: dict[str, int]
 
 
@@ -115,7 +115,7 @@ def _ended(turns: Sequence[Action | Ended]) -> list[Event]:
     ]
 
 
-def _frame(world: World, actions: Sequence[Action], outcomes: Sequence[Outcome]) -> Frame:
+def _frame(world: World, actions: Sequence[Action], outcomes: Sequence[ActionResult]) -> Frame:
     return Frame(
         step=world.steps,
         rooms=[body.room for body in world.agents],

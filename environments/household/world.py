@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.acting import DONE, Action, Observation, Outcome, Seen
+from mneme.environments.household.acting import DONE, Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Boxed, Layout, distance, flat, towards
 from mneme.environments.household.state import Body, Changes, read_changes
 
-__all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "Observation", "Outcome", "Seen", "World"]
+__all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "ActionResult", "Observation", "Seen", "World"]
 
 CLOSE = 1.5
 """Horizontal bounding-box distance in metres within which hands reach."""
@@ -107,7 +107,7 @@ class World:
 
     # -- acting --------------------------------------------------------------------------------------------
 
-    def step(self, actions: Sequence[Action]) -> list[Outcome]:
+    def step(self, actions: Sequence[Action]) -> list[ActionResult]:
         """Let every agent act once, agent 0 first; of two that want the same thing, one acts, at random."""
         if len(actions) != len(self.agents):
             raise BadInput(f"actions: {len(actions)} for {len(self.agents)} agents.", "Give one action each.")
@@ -116,23 +116,23 @@ class World:
         lost = self._conflicts(actions)
         return [lost.get(agent) or self._act(agent, action) for agent, action in enumerate(actions)]
 
-    def _conflicts(self, actions: Sequence[Action]) -> dict[int, Outcome]:
+    def _conflicts(self, actions: Sequence[Action]) -> dict[int, ActionResult]:
         """Draw who acts where several lay hands on the same thing; the others lose their step."""
         claims: dict[int, list[int]] = {}
         for agent, action in enumerate(actions):
             if action.kind not in ("walk", "send", "wait") and action.first is not None:
                 claims.setdefault(action.first, []).append(agent)
-        lost: dict[int, Outcome] = {}
+        lost: dict[int, ActionResult] = {}
         for thing, agents in claims.items():
             if len(agents) > 1:
                 lucky = Random(f"{self.seed}:{self.steps}:{thing}").choice(agents)  # noqa: S311
-                too_late = Outcome(ok=False, why=f"agent {lucky} was first", forestalled=True)
+                too_late = ActionResult(ok=False, why=f"agent {lucky} was first", forestalled=True)
                 lost |= {each: too_late for each in agents if each != lucky}
                 for each in agents:
                     self.agents[each].sent = False
         return lost
 
-    def _act(self, agent: int, action: Action) -> Outcome:
+    def _act(self, agent: int, action: Action) -> ActionResult:
         body = self.agents[agent]
         sent, body.sent = body.sent, False
         if action.kind == "wait":
@@ -145,7 +145,7 @@ class World:
             why = self._forbidden(body, action)
             if not why:
                 self._handle(body, action)
-        return Outcome(ok=False, why=why) if why else DONE
+        return ActionResult(ok=False, why=why) if why else DONE
 
     def _walk(self, body: Body, target: int | None) -> str:
         room = None if target is None else self.room_of(target)

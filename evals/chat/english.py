@@ -24,7 +24,9 @@ from mneme.rules.english.judge import RELATIONS, SCALE
 from mneme.rules.english.rewriting import rewrite
 from mneme.rules.english.signs import clause_signs, pair_signs
 
-FOLDER = Path(judge.__file__).parent
+TRAINING = Path(__file__).parent / "data" / "training"
+"""The labelled examples, in a checkout; a wheel has only the weights that came of them."""
+WEIGHTS = Path(judge.__file__).parent / "weights.npz"
 TIME = "2026-11-20T10:00:00"
 Matrix = NDArray[np.float32]
 
@@ -91,7 +93,7 @@ def train() -> None:
                 weight, bias = weight[:, 1] - weight[:, 0], bias[1:] - bias[:1]
             weights |= {f"{name}_{kind}": weight, f"{name}_{kind}_bias": bias}
     halves: dict[str, Any] = {key: each.astype(np.float16) for key, each in weights.items()}
-    np.savez_compressed(FOLDER / "weights.npz", **halves)
+    np.savez_compressed(WEIGHTS, **halves)
 
 
 def _without(vectors: Matrix, signs: Matrix) -> Matrix:
@@ -122,7 +124,7 @@ def _embedded(texts: list[str]) -> list[list[float]]:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    lines = (FOLDER / "data" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (TRAINING / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     np.random.default_rng(7).shuffle(rows)
     return rows

@@ -25,7 +25,7 @@ from mneme.evals.measuring import latency, seconds_of, temporary_ledger
 from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.cards.card import Card, Lesson, Outcome
+from mneme.stores.cards.card import Card, Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.ranking import derived, ranking
 from mneme.stores.cards.settings import CardSettings
@@ -92,10 +92,10 @@ async def _learn(corpus: Corpus, cards: KnowledgeCards) -> None:
     chance = random.Random(0)  # noqa: S311 (a corpus, not a secret)
 
     async def learn(number: int, text: str) -> None:
-        first = Outcome(task=f"t{number}", success=True, confidence=chance.uniform(0.4, 1))
+        first = TaskOutcome(task=f"t{number}", success=True, confidence=chance.uniform(0.4, 1))
         made = await cards.create(Lesson(claim=text), first, change=LEARNED)
         if number % 3 == 0:
-            more = Outcome(task=f"u{number}", success=chance.random() < 0.8)
+            more = TaskOutcome(task=f"u{number}", success=chance.random() < 0.8)
             await cards.reinforce(made.card.id, more, change=LEARNED)
 
     numbered = list(enumerate(corpus.texts))

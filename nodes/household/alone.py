@@ -142,7 +142,7 @@ class Answers:
         return {"counters": self.counters, "answered_by": [each.responder for each in self.usable]}
 
     @property
-    def told(self) -> dict[str, list[str]]:
+    def fallbacks(self) -> dict[str, list[str]]:
         """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
         return {"fallback": [str(bad) for bad in self.lost]} if self.lost else {}
 

@@ -30,7 +30,7 @@ class State(AloneState, total=False):
     """What each member was told and said, what it has spoken of, and the message it may send now."""
 
     dialogues: list[list[str]]
-    told: list[list[int]]
+    shared: list[list[int]]
     drafts: dict[str, str]
     deciding: list[int]
 
@@ -40,11 +40,11 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
     minds = Minds(state, runtime.context.window)
     dialogues = state.get("dialogues") or [[] for _ in minds.members]
     heard = [[_line(who, text, minds.world.steps) for who, text in each["heard"]] for each in minds.members]
-    told = state.get("told") or [[] for _ in minds.members]
+    shared = state.get("shared") or [[] for _ in minds.members]
     news = [[number for line in lines for number in news_in(line)] for lines in heard]
     return {
         "dialogues": [before + now for before, now in zip(dialogues, heard, strict=True)],
-        "told": [sorted({*before, *now}) for before, now in zip(told, news, strict=True)],
+        "shared": [sorted({*before, *now}) for before, now in zip(shared, news, strict=True)],
         "deciding": minds.deciding(),
     }
 
@@ -59,7 +59,7 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     ]
     drafts = zip(drafting, await asyncio.gather(*asked), strict=True)
     if answers.lost:
-        runtime.stream_writer({"step": "communicate", **answers.told})
+        runtime.stream_writer({"step": "communicate", **answers.fallbacks})
     return {
         "drafts": {str(number): each.message.strip() for number, each in drafts if each is not None},
         **answers.update,
@@ -78,7 +78,7 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     }
     choices = {number: given[number].options[option] for number, option in numbers.items()}
     shown = {NAMES[n]: str(each) for n, each in choices.items()}
-    runtime.stream_writer({"step": "plan", "choices": shown, **answers.told})
+    runtime.stream_writer({"step": "plan", "choices": shown, **answers.fallbacks})
     return {
         "decided": minds.decided(choices),
         "known": minds.known,
@@ -105,7 +105,7 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
         belief=minds.beliefs[number].words(),
         team=minds.team(number),
         dialogue=[line for line in state["dialogues"][number] if line in latest],
-        told=state["told"][number],
+        shared=state["shared"][number],
     )
 
 
@@ -133,9 +133,9 @@ def _chosen(
 
 def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:
     """Note of what was sent what it spoke of."""
-    told, dialogues = list(state["told"]), list(state["dialogues"])
+    news, dialogues = list(state["shared"]), list(state["dialogues"])
     for number, option in choices.items():
         if option.kind == "send_message":
-            told[number] = sorted({*told[number], *news_in(option.text)})
+            news[number] = sorted({*news[number], *news_in(option.text)})
             dialogues[number] = [*dialogues[number], _line(number, option.text, minds.world.steps)]
-    return {"told": told, "dialogues": dialogues}
+    return {"shared": news, "dialogues": dialogues}

@@ -9,7 +9,7 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   steps, and its latest `window` actions. What fell out of it the manager knows only from a synopsis.
 - What a member may do, and so its own proposal, comes from all that it believes, not from the window alone:
   its body knows where it was. A proposal tells the manager where its target is, however old that sight is.
-- The manager is told both: by fields that a rule reads (what the window and the proposals tell, and what the
+- The manager gets both: by fields that a rule reads (what the window and the proposals tell, and what the
   synopses say was checked, explored and found), and a model by words (the reports and the narratives) and by
   the options, which follow from those fields.
 - An allocation tells the member where its target is, so that it can carry it out; nothing else of the
@@ -33,10 +33,10 @@ from mneme.nodes.household.household import Update, answered, beliefs_of, episod
 from mneme.nodes.household.mita_memory import memory_of, named_in, passage_of, remembered, taught_by
 from mneme.nodes.household.mita_state import (
     Asked,
+    DatedSynopsis,
     Progress,
     Proposed,
     State,
-    Told,
     assess,
     in_order,
     option_of,
@@ -219,12 +219,12 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
     """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
     step, named = state["steps"], named_in(synopsis, team)
-    told = Told(step=step, change=change, synopsis=synopsis.model_dump(), named=named)
+    dated = DatedSynopsis(step=step, change=change, synopsis=synopsis.model_dump(), named=named)
     return {
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": [*state["synopses"], told],
+        "synopses": [*state["synopses"], dated],
     }
 
 

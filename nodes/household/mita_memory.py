@@ -58,10 +58,10 @@ def named_in(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
 async def remembered(update: Update, runtime: HouseholdRuntime) -> Update:
     """Start from what the team learned in this apartment: where furniture stands, where things turned up."""
     episodes = await memory_of(update["episode"], runtime).recall()
-    told = Beliefs(agent=-1, things=things_of(furniture_of(episodes)))
+    earlier = Beliefs(agent=-1, things=things_of(furniture_of(episodes)))
     beliefs = beliefs_of(update["members"])
     for known in beliefs:
-        known.merge(told)
+        known.merge(earlier)
     members = with_beliefs(update["members"], beliefs)
     runtime.stream_writer({"step": "remember", "episodes": [each.text for each in episodes]})
     return {"members": members, "found_before": finds_of(episodes)}
@@ -84,7 +84,7 @@ def taught_by(state: State) -> EpisodeRecord:
         category=episode.category,
         success=state["success"],
         steps=state["steps"],
-        synopses=[told["synopsis"]["narrative"] for told in state["synopses"]],
+        synopses=[earlier["synopsis"]["narrative"] for earlier in state["synopses"]],
         finds=finds,
         furniture=[_as_at_first(each) for each in team.things.values() if each.category != "object"],
     )

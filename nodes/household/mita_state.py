@@ -21,7 +21,7 @@ class Progress(TypedDict):
     found: dict[str, int]
 
 
-class Told(TypedDict):
+class DatedSynopsis(TypedDict):
     """A synopsis, when it was made, why, and the things and places that it names, as they then were."""
 
     step: int
@@ -53,7 +53,7 @@ class State(HouseholdState, total=False):
     run: str
     last_step: int
     actions: list[str]
-    synopses: list[Told]
+    synopses: list[DatedSynopsis]
     proposals: Annotated[list[Proposed], add]
     reason: str
 
@@ -65,7 +65,7 @@ class Result(TypedDict, total=False):
     steps: int
     progress: dict[str, int]
     counters: Counters
-    synopses: list[Told]
+    synopses: list[DatedSynopsis]
     answered_by: list[str]
 
 

@@ -7,7 +7,15 @@ from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import CLAIMING, beliefs_of, episode_of, plans_of, world_of
-from mneme.nodes.household.mita_state import Progress, Proposed, State, Told, in_order, option_of, since
+from mneme.nodes.household.mita_state import (
+    DatedSynopsis,
+    Progress,
+    Proposed,
+    State,
+    in_order,
+    option_of,
+    since,
+)
 from mneme.nodes.household.views import Announced, knowledge_of, options_of, view_of, worker_of
 from mneme.prompts.household.household import Knowledge, Option, Worker
 from mneme.prompts.household.mita import CrossContext, Report, Situation
@@ -73,8 +81,8 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
     A proposal tells where its target is, however long ago the member saw it.
     """
     team = Beliefs(agent=-1, step=state["steps"])
-    for told in state["synopses"]:
-        _recall(team, told)
+    for dated in state["synopses"]:
+        _recall(team, dated)
     oldest = state["steps"] - runtime.context.window
     for known in beliefs_of(state["members"]):
         team.rooms = known.rooms
@@ -90,12 +98,12 @@ def _named_by(proposals: Sequence[Proposed], known: Beliefs) -> Beliefs:
     return Beliefs(agent=known.agent, things=things)
 
 
-def _recall(team: Beliefs, told: Told) -> None:
+def _recall(team: Beliefs, dated: DatedSynopsis) -> None:
     """Know again what a synopsis says, about what it names."""
-    synopsis = told["synopsis"]
-    recalled = Beliefs(agent=-1, step=told["step"], things=things_of(told["named"]))
-    recalled.checked = dict.fromkeys(synopsis["checked"], told["step"])
-    recalled.room_seen = dict.fromkeys(synopsis["explored"], told["step"])
+    synopsis = dated["synopsis"]
+    recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
+    recalled.checked = dict.fromkeys(synopsis["checked"], dated["step"])
+    recalled.room_seen = dict.fromkeys(synopsis["explored"], dated["step"])
     team.merge(recalled)
 
 
@@ -118,7 +126,7 @@ def cross_context_of(
         **dict(knowledge),
         task=task_of(knowledge),
         progress=progress_in_words(state["assessed"]),
-        synopses="\n".join(told["synopsis"]["narrative"] for told in state["synopses"]),
+        synopses="\n".join(dated["synopsis"]["narrative"] for dated in state["synopses"]),
         members=[
             _report(worker, beliefs[worker.number], proposed, options, oldest)
             for worker, proposed in zip(workers, in_order(state), strict=True)
@@ -132,9 +140,9 @@ def _offered(state: State, team: Beliefs, knowledge: Knowledge, number: int) -> 
 
     A member says so where something is not as the manager believes. What it proposed is among it.
     """
-    told = beliefs_of(state["members"])[number]
-    told.merge(team)
-    options = _options_of(state, told, knowledge, number)
+    beliefs = beliefs_of(state["members"])[number]
+    beliefs.merge(team)
+    options = _options_of(state, beliefs, knowledge, number)
     wish = option_of(in_order(state)[number])
     return options if any(_same(option, wish) for option in options) else [*options, wish]
 

@@ -119,7 +119,7 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     planned = await asyncio.gather(*(_verified(scene, runtime.context, answers) for scene in scenes.values()))
     choices = {number: option for number, (option, _) in zip(scenes, planned, strict=True)}
     shown = {NAMES[n]: str(each) for n, each in choices.items()}
-    runtime.stream_writer({"step": "plan", "choices": shown, **answers.told})
+    runtime.stream_writer({"step": "plan", "choices": shown, **answers.fallbacks})
     return {
         "decided": minds.decided(choices),
         "known": minds.known,

@@ -28,7 +28,7 @@ from mneme.prompts.learning.dispute_resolution import (
 )
 from mneme.prompts.learning.tuning import Measurement
 from mneme.stores.cards import disputes
-from mneme.stores.cards.card import Card, Lesson, Outcome, Rule
+from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import DeprecateOld, Dispute, Escalate, KeepOld, Merge, Resolution, Round
 from mneme.stores.ledger.records import Change
 
@@ -395,7 +395,7 @@ def carried_out(made: Recommendation, by: str, dispute: Dispute, card: Card) -> 
     return DeprecateOld(reason=made.rationale, by=by, lesson=lesson, outcomes=outcomes)
 
 
-def _outcomes(dispute: Dispute, side: str, card: Card) -> list[Outcome]:
+def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
     """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
     won = [trial.task for tested in dispute.rounds for trial in tested.trials if trial.winner == side]
-    return [Outcome(task=task, success=True, confidence=card.confidence) for task in won]
+    return [TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won]

@@ -3,7 +3,7 @@
 One action a step, 30 steps. The solver chooses; where its action equals the two before, a second agent is
 asked instead. A reply that stays unusable after its repairs is handed to the world as it is, which costs a
 step like any other words that name no action; a memory's question that stays unanswered leaves the memory as
-it was. Both are told in the result's `complaints`.
+it was. Both are listed in the result's `complaints`.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     _check_room(task, memory)
     held, complaints = await _kept(memory.recall(task), {})
     begun = {"task_id": trial, "held": held, "valid_steps": 0}
-    return begun | _standing(world) | _told(memory, complaints)
+    return begun | _standing(world) | _costs(memory, complaints)
 
 
 async def solve(state: State, runtime: PddlRuntime) -> Update:
@@ -110,8 +110,8 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
     held, complaints = await _kept(memory.prepare(task, state["held"], turns), state["held"])
     asking = _Asking(memory, task, held, turns, complaints)
     chosen = await _chosen(asking, runtime.context)
-    told = _told(memory, complaints)
-    return told | {
+    costs = _costs(memory, complaints)
+    return costs | {
         "held": held,
         "chosen": chosen,
         "answered_by": asking.responder or state.get("answered_by", ""),
@@ -123,20 +123,20 @@ async def act(state: State, runtime: PddlRuntime) -> Update:
     world = await asyncio.to_thread(PddlWorld, _problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
     step = _step(state["chosen"], observed)
-    told = {name: value for name, value in step.items() if name in TOLD}
-    runtime.stream_writer({"step": step["number"], **told})
+    shown = {name: value for name, value in step.items() if name in SHOWN}
+    runtime.stream_writer({"step": step["number"], **shown})
     valid = {"valid_steps": state["valid_steps"] + observed.valid}
     return {"transcript": [step]} | _standing(world) | valid
 
 
-TOLD = ("agent", "action", "observation", "progress")
+SHOWN = ("agent", "action", "observation", "progress")
 
 
 async def observe(state: State, runtime: PddlRuntime) -> Update:
     """Let the memory take in the step."""
     memory, task, turns = await _at_work(state, runtime)
     held, complaints = await _kept(memory.observe(task, state["held"], turns), state["held"])
-    return {"held": held} | _told(memory, complaints)
+    return {"held": held} | _costs(memory, complaints)
 
 
 def is_over(state: State) -> str:
@@ -151,7 +151,7 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
         id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
     )
     _, complaints = await _kept(memory.remember(trial, state["held"]), None)
-    return _told(memory, complaints)
+    return _costs(memory, complaints)
 
 
 def _standing(world: PddlWorld) -> Update:
@@ -164,7 +164,7 @@ def _standing(world: PddlWorld) -> Update:
     }
 
 
-def _told(memory: TaskMemory, complaints: list[str]) -> Update:
+def _costs(memory: TaskMemory, complaints: list[str]) -> Update:
     """Say what a node's questions cost, and which got no usable answer."""
     return {"cost": memory.means.tally.cost(), "complaints": complaints}
 

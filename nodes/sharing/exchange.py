@@ -23,7 +23,7 @@ from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
 from mneme.prompts.sharing.memory_sharing import answer as answer_question
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
 
 SPARE = 5
@@ -200,7 +200,7 @@ async def keep(
     """
     are_new = await pool.add_all(pairs, change=change, once=once)
     held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
-    await Lessons(pool).open_all(held, change=change)
+    await RetrieverLessons(pool).open_all(held, change=change)
     return are_new
 
 

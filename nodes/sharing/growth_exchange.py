@@ -126,16 +126,16 @@ async def _kept(
 ) -> Update:
     """Store a pair above the threshold, and wake the training, also for one that the pool has already."""
     scored = _scored(judged)
-    told: Update = {"calls": replied["calls"] + scored.calls}
+    update: Update = {"calls": replied["calls"] + scored.calls}
     pool = pool_of(runtime, state["domain"]).pool
     if scored.score is None:
-        told |= {"failed": [Failure(what=asked.question, why=scored.rationale)]}
+        update |= {"failed": [Failure(what=asked.question, why=scored.rationale)]}
     elif scored.score <= runtime.context.threshold:
-        told |= {"rejected": 1}
+        update |= {"rejected": 1}
     else:
-        told |= await _stored(state, asked, replied, judged, runtime)
-    runtime.stream_writer(_told(asked, scored, told, pool))
-    return told
+        update |= await _stored(state, asked, replied, judged, runtime)
+    runtime.stream_writer(_progress(asked, scored, update, pool))
+    return update
 
 
 async def _stored(
@@ -145,10 +145,10 @@ async def _stored(
     pair = exchanging.pair_of(asked, replied["text"], scored, replied["retriever"], judged["rubric"])
     change = exchanging.change_of(runtime, asked, scored, replied["by"])
     (is_new,) = await exchanging.keep(pool, [pair], change=change, once=state["once"])
-    told: Update = {"stored": [pair.key]} if is_new else {"known": 1}
+    update: Update = {"stored": [pair.key]} if is_new else {"known": 1}
     if unwoken := await exchanging.wake(runtime, pool.pool):
-        told |= {"failed": [Failure(what=f"training of {pool.pool}", why=unwoken)]}
-    return told
+        update |= {"failed": [Failure(what=f"training of {pool.pool}", why=unwoken)]}
+    return update
 
 
 def _scored(judged: Judged) -> Scored:
@@ -160,7 +160,7 @@ def calls_of(unusable: MnemeError) -> int:
     return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
 
 
-def _told(asked: Exchange, scored: Scored, found: Update, pool: str) -> dict[str, Any]:
-    told = {"step": "exchange", "agent": asked.agent.name, "question": asked.question, "pool": pool}
+def _progress(asked: Exchange, scored: Scored, found: Update, pool: str) -> dict[str, Any]:
+    shown = {"step": "exchange", "agent": asked.agent.name, "question": asked.question, "pool": pool}
     state = {"stored": "stored" in found, "known": "known" in found}
-    return told | state | {"score": scored.score, "why": scored.rationale}
+    return shown | state | {"score": scored.score, "why": scored.rationale}

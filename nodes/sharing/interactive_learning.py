@@ -136,8 +136,8 @@ def _standards(given: object) -> list[Given]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(["standards", *map(str, first["loc"])])
-        told = f"`{field}`: {first['msg']}."
-        raise BadInput(told, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
+        message = f"`{field}`: {first['msg']}."
+        raise BadInput(message, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
 
 
 async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
@@ -164,8 +164,8 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
         lap += 1
     why = "" if found else "Every memory has served as a standard answer."
     chosen = [each.model_dump() for each in found]
-    told = {"step": "choose", "lap": lap, "standards": len(found), "calls": state["calls"]}
-    runtime.stream_writer(told | {"budget": runtime.context.budget})
+    shown = {"step": "choose", "lap": lap, "standards": len(found), "calls": state["calls"]}
+    runtime.stream_writer(shown | {"budget": runtime.context.budget})
     posed = len(state["questions"])
     return {"chosen": chosen, "position": position, "lap": lap, "why": why, "posed": posed}
 

@@ -12,8 +12,8 @@ from mneme.core.settings import read_settings
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.reading import read_yaml
 from mneme.library.agents.rubric import SINGLE_POOL
-from mneme.models.retriever.opening import question_side
-from mneme.models.retriever.retriever import QuestionSide
+from mneme.models.retriever.opening import query_encoder
+from mneme.models.retriever.retriever import QueryEncoder
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import Pools
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
@@ -79,14 +79,14 @@ async def question_vector(pool: MemoryPool, question: str) -> tuple[int, list[fl
     number = await retrievers.serving()
     if number == UNTRAINED:
         return number, list(embedded)
-    side = await opened(pool, retrievers, number)
+    encoder = await opened(pool, retrievers, number)
     given = np.array([embedded], dtype=np.float32)
-    found = await asyncio.to_thread(side.vectors, [question], given)
+    found = await asyncio.to_thread(encoder.vectors, [question], given)
     return number, [float(each) for each in found[0]]
 
 
-async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QuestionSide:
-    """Return the question side of a trained version, read once and kept while it is in use."""
+async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QueryEncoder:
+    """Return the query encoder of a trained version, read once and kept while it is in use."""
     version, info = await retrievers.get(number), await pool.ledger.info()
     if version.embedder != info.embedder:
         raise LedgerMismatch(
@@ -99,13 +99,13 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> Quest
             _held.move_to_end(version.weights)
             return _held[version.weights]
     weights = await retrievers.weights(number)
-    side = await asyncio.to_thread(question_side, version.learning, info.embedder, info.dimension, weights)
+    encoder = await asyncio.to_thread(query_encoder, version.learning, info.embedder, info.dimension, weights)
     with _holding:
-        _held[version.weights] = side
+        _held[version.weights] = encoder
         while len(_held) > HELD:
             _held.popitem(last=False)
-    return side
+    return encoder
 
 
-_held: OrderedDict[str, QuestionSide] = OrderedDict()
+_held: OrderedDict[str, QueryEncoder] = OrderedDict()
 _holding = Lock()

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mneme.models.retriever.retriever import Examples, Matrix, QuestionSide, binary_cross_entropy
-from mneme.stores.pools.lessons import Lesson
+from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, binary_cross_entropy
+from mneme.stores.pools.lessons import RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.retrievers import Judged
 
@@ -34,31 +34,31 @@ Vectors = Mapping[str, Sequence[float]]
 class Material:
     """The lessons, with the vectors of their questions and of their labelled candidates."""
 
-    lessons: Sequence[Lesson]
+    lessons: Sequence[RetrieverLesson]
     questions: Vectors
     memories: Matrix
     rows: Mapping[str, int]
 
     @classmethod
-    def of(cls, lessons: Sequence[Lesson], questions: Vectors, memories: Vectors) -> "Material":
+    def of(cls, lessons: Sequence[RetrieverLesson], questions: Vectors, memories: Vectors) -> "Material":
         """Lay out what is still there: a memory that was removed is no example any more."""
         rows = {key: row for row, key in enumerate(memories)}
         whole = [each for each in lessons if each.key in questions]
         return cls(whole, questions, np.array(list(memories.values()), dtype=np.float32), rows)
 
     @property
-    def held_out(self) -> list[Lesson]:
+    def held_out(self) -> list[RetrieverLesson]:
         return [each for each in self.lessons if each.is_held_out and self.labels(each)]
 
     @property
-    def trained_on(self) -> list[Lesson]:
+    def trained_on(self) -> list[RetrieverLesson]:
         return [each for each in self.lessons if not each.is_held_out and self.labels(each)]
 
     def count(self, label: int) -> int:
         """Return the pairs of a label that are trained on."""
         return sum(each == label for lesson in self.trained_on for _, each in self.labels(lesson))
 
-    def examples(self, lessons: Sequence[Lesson]) -> Examples:
+    def examples(self, lessons: Sequence[RetrieverLesson]) -> Examples:
         """Return the labelled pairs of lessons."""
         pairs = [(each, row, label) for each in lessons for row, label in self.labels(each)]
         return Examples(
@@ -68,17 +68,17 @@ class Material:
             labels=np.array([label for _, _, label in pairs], dtype=np.float32),
         )
 
-    def embedded(self, lessons: Sequence[Lesson]) -> Matrix:
+    def embedded(self, lessons: Sequence[RetrieverLesson]) -> Matrix:
         """Return the embedder's vectors of the questions, a row a lesson."""
         return np.array([self.questions[each.key] for each in lessons], dtype=np.float32)
 
-    def labels(self, lesson: Lesson) -> list[tuple[int, int]]:
+    def labels(self, lesson: RetrieverLesson) -> list[tuple[int, int]]:
         """Return (row of the memory, label) for each of a lesson's labelled candidates."""
         labelled = [(key, 1) for key in lesson.positives] + [(key, 0) for key in lesson.negatives]
         return [(self.rows[key], label) for key, label in labelled if key in self.rows]
 
 
-async def material_of(pool: MemoryPool, lessons: Sequence[Lesson], questions: Vectors) -> Material:
+async def material_of(pool: MemoryPool, lessons: Sequence[RetrieverLesson], questions: Vectors) -> Material:
     """Read the vectors that lessons speak of, and lay them out."""
     labelled = chain.from_iterable((*each.positives, *each.negatives) for each in lessons)
     points = {pool.point(key): key for key in dict.fromkeys(labelled)}
@@ -105,43 +105,43 @@ class Judging(NamedTuple):
         )
 
 
-async def judge(side: QuestionSide, material: Material, pool: MemoryPool) -> Judging:
+async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> Judging:
     """Measure a retriever on the held-out memories, in the pool as it is."""
     lessons = material.held_out
     vectors = await asyncio.to_thread(
-        side.vectors, [each.question for each in lessons], material.embedded(lessons)
+        encoder.vectors, [each.question for each in lessons], material.embedded(lessons)
     )
     found = await asyncio.gather(
         *(_found(each, vector, pool) for each, vector in zip(lessons, vectors, strict=True))
     )
     recall = [_recall(each, keys, material) for each, keys in zip(lessons, found, strict=True)]
-    told, loss = await asyncio.to_thread(_labelled, side, material, lessons, vectors)
-    return Judging(told, np.array(recall, dtype=np.float32), loss)
+    apart, loss = await asyncio.to_thread(_labelled, encoder, material, lessons, vectors)
+    return Judging(apart, np.array(recall, dtype=np.float32), loss)
 
 
-async def _found(lesson: Lesson, vector: Matrix, pool: MemoryPool) -> list[str]:
+async def _found(lesson: RetrieverLesson, vector: Matrix, pool: MemoryPool) -> list[str]:
     """Return the K memories that are retrieved; a memory does not answer its own question."""
     hits = await pool.retrieve(lesson.question, K + 1, vector=[float(each) for each in vector])
     return [each.key for each in hits if each.key != lesson.key][:K]
 
 
-def _recall(lesson: Lesson, found: Sequence[str], material: Material) -> float:
+def _recall(lesson: RetrieverLesson, found: Sequence[str], material: Material) -> float:
     positives = {key for key in lesson.positives if key in material.rows}
     return len(positives & {*found}) / len(positives) if positives else 1.0
 
 
 def _labelled(
-    side: QuestionSide, material: Material, lessons: Sequence[Lesson], vectors: Matrix
+    encoder: QueryEncoder, material: Material, lessons: Sequence[RetrieverLesson], vectors: Matrix
 ) -> tuple[Matrix, float]:
     """Return the share of positives in the better half of each lesson's candidates, and eq. 2."""
-    told = [_told_apart(material, each, vector) for each, vector in zip(lessons, vectors, strict=True)]
+    apart = [_told_apart(material, each, vector) for each, vector in zip(lessons, vectors, strict=True)]
     rows = np.repeat(np.arange(len(lessons)), [len(material.labels(each)) for each in lessons])
     examples = material.examples(lessons)
-    loss = binary_cross_entropy(side.logits(vectors[rows], examples.memories), examples.labels)
-    return np.array(told, dtype=np.float32), loss
+    loss = binary_cross_entropy(encoder.logits(vectors[rows], examples.memories), examples.labels)
+    return np.array(apart, dtype=np.float32), loss
 
 
-def _told_apart(material: Material, lesson: Lesson, vector: Matrix) -> float:
+def _told_apart(material: Material, lesson: RetrieverLesson, vector: Matrix) -> float:
     rows, labels = (np.array(each) for each in zip(*material.labels(lesson), strict=True))
     first = np.argsort(-(material.memories[rows] @ vector), kind="stable")[: int(labels.sum())]
     return float(labels[first].mean()) if len(first) else 1.0
@@ -154,17 +154,17 @@ def better(fresh: Judging, old: Judging) -> tuple[bool, str]:
         f"{name} {getattr(then, field):.3f} → {getattr(now, field):.3f}"
         for name, field in (("told apart", "told_apart"), (f"recall@{K}", "recall"), ("loss", "loss"))
     )
-    told = f"on {now.held_out} held-out memories ({figures})"
+    measured = f"on {now.held_out} held-out memories ({figures})"
     if now.told_apart < then.told_apart:
-        return False, f"Kept out: it tells useful examples apart worse {told}."
+        return False, f"Kept out: it tells useful examples apart worse {measured}."
     if now.recall < then.recall:
-        return False, f"Kept out: it retrieves worse from the whole pool {told}."
+        return False, f"Kept out: it retrieves worse from the whole pool {measured}."
     if (now.told_apart, now.recall) == (then.told_apart, then.recall):
         alike = "it tells apart and retrieves as before"
         if now.loss > then.loss:
-            return False, f"Kept out: {alike}, at a higher loss, {told}."
-        return True, f"Kept: {alike}, at no higher loss, {told}."
-    return True, f"Kept: it is better by one figure at least and worse by none {told}."
+            return False, f"Kept out: {alike}, at a higher loss, {measured}."
+        return True, f"Kept: {alike}, at no higher loss, {measured}."
+    return True, f"Kept: it is better by one figure at least and worse by none {measured}."
 
 
 def _mean(shares: Matrix) -> float:

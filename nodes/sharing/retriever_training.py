@@ -5,9 +5,9 @@
   log-probabilities, else a grade. The lowest are positive, the highest negative.
 - train: from the version that serves onwards, on the graded memories (eq. 2) but those held out.
 - keep: a version that retrieves worse for the held-out memories is kept out, with the reason; another serves
-  from one write on.
+  by one write.
 
-Nothing is indexed anew: only the question's side learns (models/retriever/retriever.py).
+Nothing is indexed anew: only the query encoder is trained (models/retriever/retriever.py).
 
 Deviations from the paper: a training takes all memories that wait, not one alone, since by one nothing can be
 judged; and the latest lessons are repeated with the new ones, or these would push them out.
@@ -26,8 +26,8 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
 from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_probability
-from mneme.models.retriever.opening import question_side
-from mneme.models.retriever.retriever import QuestionSide, device, load
+from mneme.models.retriever.opening import query_encoder
+from mneme.models.retriever.retriever import QueryEncoder, device, load
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import example_of
 from mneme.nodes.sharing.pools import opened, pool_named, retrievers_of
@@ -35,7 +35,7 @@ from mneme.nodes.sharing.retriever_judging import Material, better, judge, mater
 from mneme.prompts.sharing.contradiction import contradicts
 from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Graded, Lesson, Lessons, labelled
+from mneme.stores.pools.lessons import Graded, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
 
@@ -91,7 +91,7 @@ async def begin(state: State) -> Update:
 
 async def gather(state: State, runtime: PoolRuntime) -> Update:
     """Take the memories that wait longest, and see what a killed training left graded."""
-    lessons = Lessons(pool_named(runtime, state["pool"]))
+    lessons = RetrieverLessons(pool_named(runtime, state["pool"]))
     waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.graded(REPLAYED)
     return {"lessons": [each.model_dump() for each in waiting], "left_over": len(left_over)}
 
@@ -105,7 +105,7 @@ def each_lesson(state: State) -> list[Send] | str:
 
 async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     """Grade the candidates of one memory (eq. 1) and label them."""
-    pool, lesson = pool_named(runtime, state["pool"]), Lesson.model_validate(state["lesson"])
+    pool, lesson = pool_named(runtime, state["pool"]), RetrieverLesson.model_validate(state["lesson"])
     who = runtime.context.grader
     try:
         memory = await pool.get(lesson.key)
@@ -114,12 +114,12 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     else:
         found = await pool.candidates(memory, runtime.context.candidates)
         grades = await asyncio.gather(*(_graded(memory, each, who) for each in found))
-        told = [grade for grade, _ in grades if isinstance(grade, Graded)]
+        graded = [grade for grade, _ in grades if isinstance(grade, Graded)]
         failed = [grade for grade, _ in grades if isinstance(grade, str)]
         who = grades[0][1] if grades else who
-        closed = labelled(lesson.model_copy(update={"ungraded": failed}), told, runtime.context.labels)
+        closed = labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels)
     why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
-    await Lessons(pool).close(closed, change=why)
+    await RetrieverLessons(pool).close(closed, change=why)
 
 
 async def _graded(memory: Pooled, candidate: Pooled, who: str) -> tuple[Graded | str, str]:
@@ -147,7 +147,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     """Learn from the graded memories; judge the new version and the one that serves by those held out."""
     pool = pool_named(runtime, state["pool"])
     retrievers = await retrievers_of(pool)
-    new = [each.key for each in await Lessons(pool).graded(REPLAYED)]
+    new = [each.key for each in await RetrieverLessons(pool).graded(REPLAYED)]
     if not new:
         return _nothing(state, "No new memory has candidates that can be told apart.")
     material = await _material(pool, retrievers, new)
@@ -167,7 +167,7 @@ def _nothing(state: State, why: str) -> Update:
 
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[str]) -> Material:
     """Take what is new, and of what earlier versions learned the latest."""
-    lessons, latest = Lessons(pool), await retrievers.latest(REPLAYED)
+    lessons, latest = RetrieverLessons(pool), await retrievers.latest(REPLAYED)
     learned = chain.from_iterable(reversed(each.memories) for each in reversed(latest))
     keys = list(dict.fromkeys([*reversed(new), *learned]))[:REPLAYED]
     return await material_of(pool, await lessons.of(keys), await lessons.vectors(keys))
@@ -179,11 +179,11 @@ async def _trained(
     parent = await retrievers.serving()
     before = await _serving(pool, retrievers, parent)
     old = await judge(before, material, pool)
-    side = await _beginning(pool, retrievers, parent, context)
-    losses, seconds = await asyncio.to_thread(_learn, side, material, context.seed)
-    fresh = await judge(side, material, pool)
+    encoder = await _beginning(pool, retrievers, parent, context)
+    losses, seconds = await asyncio.to_thread(_learn, encoder, material, context.seed)
+    fresh = await judge(encoder, material, pool)
     kept, reason = better(fresh, old)
-    weights = side.weights()
+    weights = encoder.weights()
     name = await asyncio.to_thread(retrievers.store if kept else retrievers.name_of, weights)
     return Retriever(
         number=await retrievers.count() + 1,
@@ -205,37 +205,37 @@ async def _trained(
     )
 
 
-async def _serving(pool: MemoryPool, retrievers: Retrievers, number: int) -> QuestionSide:
-    """Return the question side that serves."""
+async def _serving(pool: MemoryPool, retrievers: Retrievers, number: int) -> QueryEncoder:
+    """Return the query encoder that serves."""
     if number != UNTRAINED:
         return await opened(pool, retrievers, number)
     info = await pool.ledger.info()
-    return await asyncio.to_thread(question_side, "projection", info.embedder, info.dimension)
+    return await asyncio.to_thread(query_encoder, "projection", info.embedder, info.dimension)
 
 
 async def _beginning(
     pool: MemoryPool, retrievers: Retrievers, parent: int, context: PoolContext
-) -> QuestionSide:
-    """Return a question side of its own to be trained: what serves goes on serving as it is."""
+) -> QueryEncoder:
+    """Return a query encoder of its own to be trained: what serves goes on serving as it is."""
     info, onwards = await pool.ledger.info(), None
     if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
         onwards = await retrievers.weights(parent)
-    return await asyncio.to_thread(question_side, context.learning, info.embedder, info.dimension, onwards)
+    return await asyncio.to_thread(query_encoder, context.learning, info.embedder, info.dimension, onwards)
 
 
-def _learn(side: QuestionSide, material: Material, seed: int) -> tuple[list[float], float]:
+def _learn(encoder: QueryEncoder, material: Material, seed: int) -> tuple[list[float], float]:
     """Train; return the losses and the seconds, without those that loading PyTorch takes."""
     load()
     began = time.perf_counter()
-    losses = side.train(material.examples(material.trained_on), seed)
+    losses = encoder.train(material.examples(material.trained_on), seed)
     return losses, time.perf_counter() - began
 
 
 async def keep(state: State, runtime: PoolRuntime) -> Update:
     """Log the version, let it serve where it retrieves no worse than the one before; see what still waits."""
-    pool, told = pool_named(runtime, state["pool"]), state.get("fresh")
-    outcome = await _kept(told, pool) if told else {}
-    return outcome | {"fresh": None, "still": await Lessons(pool).count_waiting()}
+    pool, fresh = pool_named(runtime, state["pool"]), state.get("fresh")
+    outcome = await _kept(fresh, pool) if fresh else {}
+    return outcome | {"fresh": None, "still": await RetrieverLessons(pool).count_waiting()}
 
 
 def more(state: State) -> str:
@@ -255,6 +255,6 @@ async def _kept(fresh: dict[str, Any], pool: MemoryPool) -> Update:
             await retrievers.serve(retriever.number, instead_of=retriever.parent, change=change)
     except Conflict as other:  # what it was to learn stays graded, for the next training
         return {"why": f"Another training was first: {other}"}
-    await Lessons(pool).mark_learned(retriever.memories, change=change)
+    await RetrieverLessons(pool).mark_learned(retriever.memories, change=change)
     await retrievers.prune()
     return {"retriever": fresh, "why": retriever.reason}

@@ -129,8 +129,8 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the rubric"
-        told = first["msg"].removeprefix("Value error, ")
-        raise BadInput(f"{where}: {told}.", "The points of all criteria sum to 100.") from error
+        message = first["msg"].removeprefix("Value error, ")
+        raise BadInput(f"{where}: {message}.", "The points of all criteria sum to 100.") from error
 
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
@@ -183,9 +183,9 @@ def plainly(said: object, domain: str) -> Review:
 
 
 def _reviewed(given: Review) -> Review:
-    told = given.decisions[0]
-    criteria = told.edited_action.args.criteria if told.edited_action else []
-    return Review(decision=told.type, criteria=criteria, reason=told.message, by=given.by)
+    decision = given.decisions[0]
+    criteria = decision.edited_action.args.criteria if decision.edited_action else []
+    return Review(decision=decision.type, criteria=criteria, reason=decision.message, by=given.by)
 
 
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:

@@ -16,7 +16,7 @@ from mneme.nodes.task_memories.fitting import within
 from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, Turn
 from mneme.prompts.discussion.intrinsic_memory import Updated
 from mneme.prompts.discussion.memory_template import empty
-from mneme.prompts.task_memories.trajectories import Told
+from mneme.prompts.task_memories.trajectories import ReadTurn
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
@@ -77,10 +77,10 @@ class Intrinsic(TaskMemory):
 
 def _output(turn: Turn) -> str:
     """Say O_{n,m}: what the agent said, or what it did and what came of it."""
-    told = Told(turn.number, turn.agent, turn.output, turn.outcome)
-    if told.thought or not turn.outcome:
-        return told.thought or turn.output
-    if told.failed:
+    read = ReadTurn(turn.number, turn.agent, turn.output, turn.outcome)
+    if read.thought or not turn.outcome:
+        return read.thought or turn.output
+    if read.failed:
         return f"Action failed: {turn.output}. {turn.outcome}"
     seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
     return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])

@@ -23,7 +23,7 @@ class Recollecting(TaskMemory):
     async def recall(self, task: Task) -> Held:
         """Look up trials that may help, and hold what is shown of them."""
         found = await self.found(task)
-        return {MEMORY: self.told(task, found), "recalled": [each.id for each in found]}
+        return {MEMORY: self.shown(task, found), "recalled": [each.id for each in found]}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show what was recalled, then the newest turns that fit."""
@@ -41,7 +41,7 @@ class Recollecting(TaskMemory):
         """Return what is kept of a trial: its trajectory, keyed by the goal."""
         return raw(trial, trial.task.goal)
 
-    def told(self, task: Task, found: Sequence[TrialRecord]) -> str:
+    def shown(self, task: Task, found: Sequence[TrialRecord]) -> str:
         """Say what was recalled."""
         texts = [line for each in found for line in telling(each)]
         return shortened(self.means, task, texts)

@@ -42,7 +42,7 @@ class Situation(View):
     dialogue: list[str] = Field(
         [], description='The latest messages, oldest first, each "Name at step N: text".'
     )
-    told: list[int] = Field([], description="Ids of places and things of which all have heard.")
+    shared: list[int] = Field([], description="Ids of places and things of which all have heard.")
 
 
 class Planning(Situation):

@@ -12,7 +12,7 @@ NO_EFFECT = re.compile(r"\b(?:not valid|no effect|invalid|cannot|error|failed)\b
 LOOKING = re.compile(r"^(?:check valid actions|look around|think)\b", re.IGNORECASE)
 
 
-class Told(NamedTuple):
+class ReadTurn(NamedTuple):
     """A turn as it is read from text."""
 
     number: int

@@ -130,7 +130,7 @@ def _spoken_for(given: Planning, said: Sequence["Said"]) -> list[int]:
 def _brought(given: Situation) -> list[Sentence]:
     """Tell of what one carries, which nobody else need look for."""
     names = {item.id: item.name for item in given.items}
-    fresh = [(names[held], held) for held in given.myself.hands if held in names and held not in given.told]
+    fresh = [(names[held], held) for held in given.myself.hands if held in names and held not in given.shared]
     return [Sentence(act="bring", about=fresh)] if fresh else []
 
 
@@ -143,7 +143,7 @@ def _found(given: Situation) -> list[Sentence]:
         if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
     ]
     targets = {need.id: need for need in given.needs}.values()
-    fresh = [each for each in (*targets, *loose) if each.id not in given.told]
+    fresh = [each for each in (*targets, *loose) if each.id not in given.shared]
     return [
         Sentence(
             act="found",
@@ -156,12 +156,12 @@ def _found(given: Situation) -> list[Sentence]:
 
 
 def _checked(given: Situation) -> list[Sentence]:
-    fresh = [each for each in given.containers if each.checked is not None and each.id not in given.told]
+    fresh = [each for each in given.containers if each.checked is not None and each.id not in given.shared]
     return [Sentence(act="checked", about=[(each.name, each.id) for each in fresh])] if fresh else []
 
 
 def _explored(given: Situation) -> list[Sentence]:
-    fresh = [room for room in given.rooms if room.seen is not None and room.id not in given.told]
+    fresh = [room for room in given.rooms if room.seen is not None and room.id not in given.shared]
     return [Sentence(act="explored", about=[(room.name, room.id) for room in fresh])] if fresh else []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mneme.prompts.task_memories.trajectories import NO_EFFECT, Told
+from mneme.prompts.task_memories.trajectories import NO_EFFECT, ReadTurn
 from mneme.rules.pddl.pddl_manual import Act, Manual, Sentence, is_parameter, read_manual, unified
 from mneme.rules.task_memories.trajectories import read_turns, split_turns
 
@@ -78,7 +78,7 @@ def read(task: str, memory: str, turns: str) -> Reading:
     return reading
 
 
-def _read_turns(reading: Reading, turns: Sequence[Told]) -> None:
+def _read_turns(reading: Reading, turns: Sequence[ReadTurn]) -> None:
     """Go through the turns in order, keeping up with what they changed."""
     acted: list[tuple[Act, Facts | None]] = []
     failures: list[Act] = []

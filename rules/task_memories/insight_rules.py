@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mneme.prompts.task_memories.trajectories import Told
+from mneme.prompts.task_memories.trajectories import ReadTurn
 
 LONG_COURSE = 30
 SEEN = 1200
@@ -50,7 +50,7 @@ def _kinds(text: str) -> set[str]:
     return {word for word in words if word not in STOP}
 
 
-def phase(before: str, turns: Sequence[Told]) -> str:
+def phase(before: str, turns: Sequence[ReadTurn]) -> str:
     """Sum up a phase: what was done in order, what had no effect, what is open, what was seen last."""
     done = _listed(DONE, before) + [brief(turn.output) for turn in turns if turn.worked]
     failed = _listed(EFFECTLESS, before) + [brief(turn.output) for turn in turns if turn.failed]
@@ -87,7 +87,7 @@ def brief(text: str) -> str:
     return line if len(line) <= BRIEF else f"{line[:BRIEF].rpartition(' ')[0]} …"
 
 
-def failure(turns: Sequence[Told]) -> str:
+def failure(turns: Sequence[ReadTurn]) -> str:
     """Say what was repeated most: something without effect, else something that was done and undone."""
     effectless = Counter(brief(turn.output) for turn in turns if turn.failed).most_common(1)
     if effectless and effectless[0][1] >= FEWEST_REPEATS:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from mneme.prompts.task_memories.trajectories import Told
+from mneme.prompts.task_memories.trajectories import ReadTurn
 
 TURN = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTALL)
 
@@ -11,13 +11,13 @@ TURN = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTA
 START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
 
 
-def read_turn(text: str) -> Told | None:
+def read_turn(text: str) -> ReadTurn | None:
     """Read a turn's text; None where it is no turn."""
     found = TURN.fullmatch(text.strip())
     if found is None:
         return None
     number, agent, output, outcome = found.groups()
-    return Told(int(number), agent.strip(), output.strip(), (outcome or "").strip())
+    return ReadTurn(int(number), agent.strip(), output.strip(), (outcome or "").strip())
 
 
 def split_turns(text: str) -> list[str]:
@@ -25,12 +25,12 @@ def split_turns(text: str) -> list[str]:
     return [each.strip() for each in START.split(text) if each.strip()]
 
 
-def read_turns(texts: Sequence[str]) -> list[Told]:
+def read_turns(texts: Sequence[str]) -> list[ReadTurn]:
     """Read the turns among these texts."""
     return [told for told in map(read_turn, texts) if told]
 
 
-def key_turns(turns: Sequence[Told]) -> list[int]:
+def key_turns(turns: Sequence[ReadTurn]) -> list[int]:
     """Return the places of the turns that led on: without effectless ones and without ways back.
 
     A way back is what lies between two turns after which the same was seen, if what was seen is more
@@ -45,5 +45,5 @@ def key_turns(turns: Sequence[Told]) -> list[int]:
     return kept
 
 
-def _same_sight(one: Told, other: Told) -> bool:
+def _same_sight(one: ReadTurn, other: ReadTurn) -> bool:
     return len(one.outcome.split(". ")) > 3 and one.outcome == other.outcome

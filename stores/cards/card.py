@@ -56,7 +56,7 @@ class FailureMode(Part):
     mitigation: str = ""
 
 
-class Outcome(Part):
+class TaskOutcome(Part):
     """How one task went that used the card; `confidence` is the leader's, and counts as 0 on failure."""
 
     task: str = Field(min_length=1)
@@ -74,7 +74,7 @@ class Evidence(Part):
     task_ids: list[str] = []
     success_count: int = Field(0, ge=0)
     failure_count: int = Field(0, ge=0)
-    recent: list[Outcome] = Field([], max_length=WINDOW)
+    recent: list[TaskOutcome] = Field([], max_length=WINDOW)
 
     @property
     def count(self) -> int:

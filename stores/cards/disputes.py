@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.stores.cards.card import Lesson, Outcome, Part, Rule, normalised
+from mneme.stores.cards.card import Lesson, Part, Rule, TaskOutcome, normalised
 from mneme.stores.ledger.records import Value, Version
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]
@@ -54,7 +54,7 @@ class DeprecateOld(Part):
     reason: str = Field(min_length=1)
     by: str = Field(min_length=1)
     lesson: Lesson | None = None
-    outcomes: list[Outcome] = Field([])
+    outcomes: list[TaskOutcome] = Field([])
 
 
 class KeepOld(Part):
@@ -63,7 +63,7 @@ class KeepOld(Part):
     decision: Literal["keep_old"] = "keep_old"
     reason: str = Field(min_length=1)
     by: str = Field(min_length=1)
-    outcomes: list[Outcome] = Field([])
+    outcomes: list[TaskOutcome] = Field([])
 
 
 class Merge(Part):
@@ -75,7 +75,7 @@ class Merge(Part):
     claim: str = Field(min_length=1)
     rules: list[Rule] = Field(min_length=1)
     rationale: str = Field("", description="Empty keeps the card's own.")
-    outcomes: list[Outcome] = Field([])
+    outcomes: list[TaskOutcome] = Field([])
 
 
 class Escalate(Part):

@@ -24,10 +24,10 @@ from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.cards.card import (
     Card,
     Lesson,
-    Outcome,
     Part,
     Provenance,
     Retrieved,
+    TaskOutcome,
     normalised,
 )
 from mneme.stores.cards.card_files import CardFiles
@@ -81,7 +81,7 @@ class KnowledgeCards:
         self.clusters = Clusters(ledger, team, self.settings)
         self.files = CardFiles(ledger, self.records)
 
-    async def create(self, lesson: Lesson, outcome: Outcome, *, change: Change) -> Learned:
+    async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.
 
         One task teaches a lesson once, however often it is asked. A deprecated card stays so.
@@ -93,7 +93,7 @@ class KnowledgeCards:
             return await self._learned_again(lesson, outcome, change)
         return Learned(event="created", card=Card.of(made))
 
-    async def _learned_again(self, lesson: Lesson, outcome: Outcome, change: Change) -> Learned:
+    async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
         before = await self.records.get(lesson.card_id)
         if before.status == "deprecated":
             return Learned(event="unchanged", card=before)
@@ -104,7 +104,7 @@ class KnowledgeCards:
         after = await self.records.change(before.id, decide, change)
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
 
-    async def reinforce(self, card_id: str, outcome: Outcome, *, change: Change) -> Card:
+    async def reinforce(self, card_id: str, outcome: TaskOutcome, *, change: Change) -> Card:
         """Add a task's outcome to a card: counts, confidence, window; a task counts once.
 
         A card that fails too often (under 30 % of a full window) is deprecated in the same version.
@@ -205,7 +205,7 @@ class KnowledgeCards:
         dispute = await self.disputes.get(dispute_id)
         if lesson.card_id == dispute.card_id:
             raise BadInput(f"{dispute.card_id} cannot replace itself.", "Keep it, or merge.")
-        first, *more = resolution.outcomes or [Outcome(task=dispute.new.task or dispute_id, success=True)]
+        first, *more = resolution.outcomes or [TaskOutcome(task=dispute.new.task or dispute_id, success=True)]
         change = Change(reason=f"{dispute_id}: {resolution.reason}", actor=resolution.by)
         learned = await self.create(lesson, first, change=change)
         for outcome in more:
@@ -243,7 +243,7 @@ class KnowledgeCards:
         )
 
 
-def _card(lesson: Lesson, outcome: Outcome, change: Change) -> Card:
+def _card(lesson: Lesson, outcome: TaskOutcome, change: Change) -> Card:
     provenance = Provenance(created_by=change.actor, created_at=datetime.now(UTC), model_version=change.model)
     card = Card(
         **{name: getattr(lesson, name) for name in Lesson.model_fields},

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import WINDOW, Card, Evidence, Outcome
+from mneme.stores.cards.card import WINDOW, Card, Evidence, TaskOutcome
 from mneme.stores.cards.settings import CardSettings
 
 Decision = tuple[Card, str] | None
@@ -49,7 +49,7 @@ class Approval(BaseModel):
     reason: str = ""
 
 
-def with_outcomes(card: Card, outcomes: Sequence[Outcome]) -> Card:
+def with_outcomes(card: Card, outcomes: Sequence[TaskOutcome]) -> Card:
     """Add tasks to a card's evidence; a task that it knows already changes nothing."""
     for outcome in outcomes:
         if outcome.task not in card.evidence.task_ids:
@@ -57,7 +57,7 @@ def with_outcomes(card: Card, outcomes: Sequence[Outcome]) -> Card:
     return card
 
 
-def _with_outcome(card: Card, outcome: Outcome) -> Card:
+def _with_outcome(card: Card, outcome: TaskOutcome) -> Card:
     before = card.evidence
     evidence = Evidence(
         task_ids=[*before.task_ids, outcome.task],
@@ -69,7 +69,7 @@ def _with_outcome(card: Card, outcome: Outcome) -> Card:
     return card.model_copy(update={"evidence": evidence, "confidence": min(1.0, max(0.0, confidence))})
 
 
-def reinforced(card: Card, outcome: Outcome, reason: str, settings: CardSettings) -> Decision:
+def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSettings) -> Decision:
     """Count a task; deprecate a card that fails too often, bring an archived one back on success."""
     if outcome.task in card.evidence.task_ids:
         return None

@@ -29,7 +29,7 @@ class Graded(BaseModel):
     contradiction: float = Field(ge=0, le=1)
 
 
-class Lesson(BaseModel):
+class RetrieverLesson(BaseModel):
     """One memory's candidates with their grades; the labels follow from them."""
 
     model_config = ConfigDict(frozen=True)
@@ -50,7 +50,7 @@ class Lesson(BaseModel):
         return int((self.group or self.key)[:8], 16) % HELD_OUT == 0
 
 
-def labelled(lesson: Lesson, candidates: list[Graded], v: int) -> Lesson:
+def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> RetrieverLesson:
     """Label the v/2 candidates of the lowest grades positive and the v/2 of the highest negative (§3.2).
 
     With fewer than v candidates half of them are each; with fewer than two there is nothing to compare.
@@ -66,7 +66,7 @@ def labelled(lesson: Lesson, candidates: list[Graded], v: int) -> Lesson:
     return lesson.model_copy(update={"status": "graded", "candidates": ordered, **labels})
 
 
-class Lessons:
+class RetrieverLessons:
     """The lessons of one pool."""
 
     def __init__(self, pool: MemoryPool) -> None:
@@ -86,7 +86,7 @@ class Lessons:
     def _opening(self, pair: Pooled, change: Change) -> list[Write]:
         """Return the writes of a question and of its lesson; done again, they change nothing."""
         question = pair.pair.asked
-        lesson = Lesson(key=pair.key, question=question, group=_group(pair))
+        lesson = RetrieverLesson(key=pair.key, question=question, group=_group(pair))
         fields = {"event": "insert", "key": pair.key, "change": change, "idempotency_key": pair.key}
         return [
             make_write(namespace=self.questions, value={"question": question}, text=question, **fields),
@@ -95,7 +95,7 @@ class Lessons:
             ),
         ]
 
-    async def waiting(self, limit: int) -> list[Lesson]:
+    async def waiting(self, limit: int) -> list[RetrieverLesson]:
         """Return the lessons that have waited longest."""
         return await self._on("waiting", limit)
 
@@ -103,21 +103,21 @@ class Lessons:
         """Return how many lessons wait to be graded."""
         return await self._ledger.shelved(self.namespace, "waiting")
 
-    async def graded(self, limit: int) -> list[Lesson]:
+    async def graded(self, limit: int) -> list[RetrieverLesson]:
         """Return the lessons that have labels and that no retriever has learned yet, the oldest first."""
         return await self._on("graded", limit)
 
-    async def _on(self, shelf: Status, limit: int) -> list[Lesson]:
+    async def _on(self, shelf: Status, limit: int) -> list[RetrieverLesson]:
         found = await self._ledger.records(self.namespace, shelf=shelf, limit=limit)
         return [_lesson(each) for each in found]
 
-    async def of(self, keys: Sequence[str]) -> list[Lesson]:
+    async def of(self, keys: Sequence[str]) -> list[RetrieverLesson]:
         """Return the lessons of these memories, in this order; those that were forgotten are left out."""
         ids = [record_id(self.namespace, key) for key in keys]
         found = await self._ledger.by_ids(ids)
         return [_lesson(found[each]) for each in ids if each in found]
 
-    async def close(self, lesson: Lesson, *, change: Change) -> None:
+    async def close(self, lesson: RetrieverLesson, *, change: Change) -> None:
         """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
         await self._move(lesson, "waiting", change)
 
@@ -126,7 +126,7 @@ class Lessons:
         for lesson in await self.of(keys):
             await self._move(lesson.model_copy(update={"status": "learned"}), "graded", change)
 
-    async def _move(self, lesson: Lesson, before: Status, change: Change) -> None:
+    async def _move(self, lesson: RetrieverLesson, before: Status, change: Change) -> None:
         head = await self._ledger.get(self.namespace, lesson.key)
         if head is None or not head.live or head.shelf != before:
             return
@@ -156,5 +156,5 @@ def _group(pair: Pooled) -> str:
     return hashlib.sha256(pair.pair.answer.strip().encode()).hexdigest()[:32]
 
 
-def _lesson(version: Version) -> Lesson:
-    return Lesson.model_validate(version.value)
+def _lesson(version: Version) -> RetrieverLesson:
+    return RetrieverLesson.model_validate(version.value)

@@ -39,7 +39,7 @@ class OperationNote(TypedDict):
     reason: str
 
 
-class Outcome(TypedDict):
+class MessageOutcome(TypedDict):
     """What became of a message: whether it was stored, why, who decided, and what was done."""
 
     route: Literal["store", "discard"]
@@ -48,7 +48,9 @@ class Outcome(TypedDict):
     operations: list[OperationNote]
 
 
-FORGOTTEN = Outcome(route="discard", rationale="It was forgotten, and stays so.", model="", operations=[])
+FORGOTTEN = MessageOutcome(
+    route="discard", rationale="It was forgotten, and stays so.", model="", operations=[]
+)
 
 
 class Traces(NamedTuple):
@@ -64,7 +66,7 @@ class Inbox:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    async def add(self, user: str, message: Message) -> Outcome | None:
+    async def add(self, user: str, message: Message) -> MessageOutcome | None:
         """Take a message in, once; return what became of it where it has been taken in and closed before.
 
         Raises BadInput for a message without text.
@@ -94,7 +96,7 @@ class Inbox:
         namespaces = await self._ledger.namespaces(("users",))
         return [unescaped(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
 
-    async def close(self, user: str, message_id: str, outcome: Outcome) -> bool:
+    async def close(self, user: str, message_id: str, outcome: MessageOutcome) -> bool:
         """Put the outcome in place of the message; return False where it is closed or forgotten already.
 
         This ends the work on a message: all of it survives a power cut from now on.
@@ -118,7 +120,7 @@ class Inbox:
         await self._ledger.flush()
         return True
 
-    async def outcome(self, user: str, message_id: str) -> Outcome | None:
+    async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:
         """Return what became of a message; None while it is open, and after it is forgotten."""
         head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
         return None if head is None else _outcome(head)
@@ -152,8 +154,8 @@ def complete(message: Message) -> Message:
     )
 
 
-def _outcome(head: Version) -> Outcome | None:
-    return None if head.live else cast(Outcome, head.value["outcome"])
+def _outcome(head: Version) -> MessageOutcome | None:
+    return None if head.live else cast(MessageOutcome, head.value["outcome"])
 
 
 def _without(value: Value, texts: Set[str]) -> Value:

@@ -24,7 +24,7 @@ from mneme.prompts.learning import compound_learning as questions
 from mneme.prompts.learning import dispute_resolution as dispute_questions
 from mneme.prompts.learning.compound_learning import Finding, Findings
 from mneme.prompts.prompt import Prompt
-from mneme.stores.cards.card import Card, Lesson, Outcome, Rule
+from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -152,7 +152,7 @@ async def test_a_failed_card_is_blamed_and_never_promoted(edge_ledger: Ledger) -
         rules=[Rule(condition="range filter; grouping", pattern="KEEP")],
         scope="sql_tuning",
     )
-    made = await cards.create(lesson, Outcome(task="t0", success=True, confidence=0.9), change=CHANGE)
+    made = await cards.create(lesson, TaskOutcome(task="t0", success=True, confidence=0.9), change=CHANGE)
     result = await solve(edge_ledger, DISCOVERY)
     assert result["packet"]["solved"] and result["packet"]["approved"] == []
     assert set(events(result)) == {"failure", "created"}
@@ -166,7 +166,7 @@ async def test_deprecated_cards_reach_the_devils_advocate_alone(edge_ledger: Led
         rules=[Rule(condition="range filter; grouping", pattern="INDEX (filter)")],
         scope="sql_tuning",
     )
-    made = await cards.create(lesson, Outcome(task="t0", success=True, confidence=0.9), change=CHANGE)
+    made = await cards.create(lesson, TaskOutcome(task="t0", success=True, confidence=0.9), change=CHANGE)
     await cards.deprecate(made.card.id, change=CHANGE)
     result = await solve(edge_ledger, DISCOVERY)
     assert result["packet"]["sources"]["cards"] == []
@@ -254,7 +254,7 @@ async def disputed(cards: KnowledgeCards, old: str, new: str) -> tuple[Card, Dis
     lesson = Lesson(
         claim=f"Do {old}", rules=[Rule(condition="range filter", pattern=old)], scope="sql_tuning"
     )
-    made = await cards.create(lesson, Outcome(task="t0", success=True, confidence=0.9), change=CHANGE)
+    made = await cards.create(lesson, TaskOutcome(task="t0", success=True, confidence=0.9), change=CHANGE)
     dispute = await cards.disputes.open(
         made.card.id,
         old=Approach(claim=made.card.claim, solution=f"range filter; grouping -> {old}"),

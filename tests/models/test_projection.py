@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.models.retriever.opening import question_side
+from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.projection import RANK, Projection
 from mneme.models.retriever.retriever import Examples, Matrix, binary_cross_entropy
 
@@ -71,7 +71,7 @@ def test_the_same_seed_gives_the_same_head_and_another_gives_another() -> None:
 def test_what_was_learned_is_taken_up_and_learned_further() -> None:
     given, head = made_up(200, seed=1), Projection.untrained(DIMENSION)
     first = head.train(given, seed=0)
-    again = question_side("projection", "any", DIMENSION, head.weights())
+    again = query_encoder("projection", "any", DIMENSION, head.weights())
     assert again.vectors(given.texts, given.questions) == pytest.approx(
         head.vectors(given.texts, given.questions)
     )
@@ -98,5 +98,5 @@ def test_pairs_that_do_not_fit_together_are_refused(rows: tuple[int, ...]) -> No
 
 def test_only_the_bundled_embedder_can_be_fine_tuned_whole() -> None:
     with pytest.raises(BadInput, match="cannot be fine-tuned whole") as raised:
-        question_side("encoder", "ollama:nomic-embed-text", 768)
+        query_encoder("encoder", "ollama:nomic-embed-text", 768)
     assert "projection" in raised.value.hint

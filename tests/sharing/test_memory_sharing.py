@@ -39,7 +39,7 @@ from mneme.rules.sharing.analogy import compose, topic
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from tests.doubles.served import served
 from tests.doubles.waiting import until
@@ -536,7 +536,7 @@ async def test_no_answer_waits_for_a_training_that_hangs(
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
     assert all(each["answer"] and each["stored"] for each in answers)
-    assert await Lessons(pool_in(edge_ledger)).count_waiting() >= 4, "they are learned the next time"
+    assert await RetrieverLessons(pool_in(edge_ledger)).count_waiting() >= 4, "they are learned the next time"
 
 
 def test_a_question_may_not_quote_the_answer() -> None:

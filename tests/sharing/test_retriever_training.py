@@ -25,7 +25,7 @@ from mneme.nodes.sharing.retriever_judging import Judging, better
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled, asked
 from mneme.stores.pools.retrievers import Retriever, Retrievers
 from tests.doubles.embedding import WordEmbedder
@@ -102,7 +102,7 @@ def shipped(*agents: str, few: int | None = None) -> list[Pair]:
 async def store(pool: MemoryPool, pairs: list[Pair]) -> None:
     for pair in pairs:
         await pool.add(pair, change=STORED)
-        await Lessons(pool).open(Pooled(key=pair.key, pair=pair), change=STORED)
+        await RetrieverLessons(pool).open(Pooled(key=pair.key, pair=pair), change=STORED)
 
 
 async def train(pool: MemoryPool, **context: Any) -> dict[str, Any]:
@@ -163,13 +163,13 @@ async def test_every_lesson_is_learned_once_and_held_out_ones_never(pool: Memory
     versions = await (await retrievers_of(pool)).all()
     learned = [key for version in versions for key in version.memories]
     assert len(learned) == len(set(learned))
-    lessons = await Lessons(pool).of(learned)
+    lessons = await RetrieverLessons(pool).of(learned)
     assert {each.status for each in lessons} == {"learned"}
     trained = [each for each in lessons if not each.is_held_out]
     assert versions[-1].positives == sum(len(each.positives) for each in trained)
     assert versions[-1].negatives == sum(len(each.negatives) for each in trained)
     assert versions[-1].after.held_out == len(lessons) - len(trained) > 0
-    assert await Lessons(pool).count_waiting() == 0
+    assert await RetrieverLessons(pool).count_waiting() == 0
 
 
 async def test_a_version_that_retrieves_worse_is_kept_out(
@@ -253,9 +253,9 @@ async def test_turns_that_led_up_are_looked_up_when_learning_as_when_answering(p
     await store(pool, [pair])
     wanted = asked(pair.prompt, said)
     assert wanted.startswith(pair.prompt) and all(each in wanted for each in said)
-    (lesson,) = await Lessons(pool).of([pair.key])
+    (lesson,) = await RetrieverLessons(pool).of([pair.key])
     assert lesson.question == wanted
-    embedded = (await Lessons(pool).vectors([pair.key]))[pair.key]
+    embedded = (await RetrieverLessons(pool).vectors([pair.key]))[pair.key]
     assert list(embedded) == pytest.approx(await pool.ledger.vector_of(wanted), abs=1e-5)
     found = await pool.candidates(Pooled(key=pair.key, pair=pair), 5)
     hits = await pool.retrieve(wanted, 6, mode="bm25")
@@ -268,7 +268,7 @@ async def test_questions_of_one_answer_are_held_out_together(pool: MemoryPool) -
         each.model_copy(update={"prompt": f"{each.prompt} Please, {n}."}) for each in first for n in "ab"
     ]
     await store(pool, again)
-    lessons = {each.key: each for each in await Lessons(pool).of([p.key for p in [*first, *again]])}
+    lessons = {each.key: each for each in await RetrieverLessons(pool).of([p.key for p in [*first, *again]])}
     sides = [{lessons[p.key].is_held_out for p in [*first, *again] if p.answer == f.answer} for f in first]
     assert {len(each) for each in sides} == {1}
     assert {each for side in sides for each in side} == {True, False}
@@ -284,7 +284,7 @@ async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(poo
     assert await retrievers.serving() in {0, *(each.number for each in versions if each.kept)}
     await kept_version(pool)
     learned = {key for version in await retrievers.all() for key in version.memories}
-    assert not await Lessons(pool).graded(100)
+    assert not await RetrieverLessons(pool).graded(100)
     assert learned >= {key for version in versions for key in version.memories}
 
 
@@ -304,11 +304,11 @@ async def test_a_memory_that_was_removed_teaches_nothing(pool: MemoryPool) -> No
     await pool.remove(gone.key, change=STORED)
     while (await train(pool))["why"] != "No memory is new.":
         pass
-    (lesson,) = await Lessons(pool).of([gone.key])
+    (lesson,) = await RetrieverLessons(pool).of([gone.key])
     assert lesson.status == "skipped" and not lesson.candidates
     named = {
         key
-        for each in await Lessons(pool).of([p.key for p in shipped("puzzle", "riddle", "pun")])
+        for each in await RetrieverLessons(pool).of([p.key for p in shipped("puzzle", "riddle", "pun")])
         for key in (*each.positives, *each.negatives)
     }
     assert named and gone.key not in named
@@ -320,7 +320,7 @@ async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> No
     await store(pool, shipped("limerick", few=8))
     ended = await train(pool)
     assert ended["retriever"] is None and "cannot judge a version" in ended["why"]
-    graded = {each.key for each in await Lessons(pool).graded(100)}
+    graded = {each.key for each in await RetrieverLessons(pool).graded(100)}
     await store(pool, shipped("puzzle", "riddle", "pun"))
     await train(pool)
     version = (await (await retrievers_of(pool)).all())[0]
@@ -404,7 +404,7 @@ async def test_killed_while_training_the_last_good_version_serves(tmp_path: Path
     ledger = await open_ledger(place, WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
     assert (await question_vector(pool, QUESTION))[0] == first
-    waited = {each.key for each in await Lessons(pool).graded(100)}
+    waited = {each.key for each in await RetrieverLessons(pool).graded(100)}
     assert waited, "what was graded before the kill is not graded again"
     ended = await train(pool)
     assert waited <= {*ended["retriever"]["memories"]}

@@ -18,9 +18,9 @@ from mneme.stores.cards.card import (
     Evidence,
     FailureMode,
     Lesson,
-    Outcome,
     Provenance,
     Rule,
+    TaskOutcome,
 )
 from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.consolidation import (
@@ -92,12 +92,12 @@ tags: [data_processing, csv, datetime, python, timezone_handling]
 """
 
 
-def success(task: str, confidence: float = 1.0) -> Outcome:
-    return Outcome(task=task, success=True, confidence=confidence)
+def success(task: str, confidence: float = 1.0) -> TaskOutcome:
+    return TaskOutcome(task=task, success=True, confidence=confidence)
 
 
-def failure(task: str) -> Outcome:
-    return Outcome(task=task, success=False)
+def failure(task: str) -> TaskOutcome:
+    return TaskOutcome(task=task, success=False)
 
 
 def approval(*, approved: bool = True, rubric: PromotionRubric = GOOD, open_blocking: int = 0) -> Approval:
@@ -636,7 +636,7 @@ some_cards = st.builds(
     evidence=st.builds(
         Evidence,
         task_ids=st.lists(plain_text, max_size=3),
-        recent=st.lists(st.builds(Outcome, task=plain_text), max_size=2),
+        recent=st.lists(st.builds(TaskOutcome, task=plain_text), max_size=2),
     ),
     provenance=st.builds(Provenance, created_at=st.datetimes(timezones=st.just(UTC))),
     confidence=st.floats(0, 1),

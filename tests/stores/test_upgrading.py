@@ -35,7 +35,7 @@ from mneme.stores.ledger.namespaces import escaped, is_escaped, team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
 from mneme.stores.ledger.server import MANIFEST_ID, ServerEngine
 from mneme.stores.ledger.upgrading import upgrade
-from mneme.stores.pools.lessons import Lessons
+from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool
 from tests.doubles.embedding import WordEmbedder
 
@@ -159,7 +159,7 @@ async def pools_are_found(ledger: Ledger) -> None:
             assert pair.key in [each.key for each in await pool.retrieve(pair.pair.answer, 4, mode="bm25")]
             assert not await pool.add(pair.pair, change=SAID)  # it is known
         keys = [pair.key for pair in await pool.first(4)]
-        assert len(await Lessons(pool).vectors(keys)) == 4
+        assert len(await RetrieverLessons(pool).vectors(keys)) == 4
 
 
 async def a_discussion_is_found(expected: dict[str, Any], ledger: Ledger) -> None:

@@ -10,11 +10,11 @@ from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.users.inbox import Inbox, Message, OperationNote, Outcome
+from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, OperationNote
 from mneme.stores.users.memories import Memory, UserMemories
 
 SAID = Change(reason="said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
-STORED = Outcome(route="store", rationale="a fact about the user", model="", operations=[])
+STORED = MessageOutcome(route="store", rationale="a fact about the user", model="", operations=[])
 TRICKY = [
     "a.b",
     "a%2Eb",
@@ -163,7 +163,7 @@ class TestInbox:
         assert await inbox.pending("bob") == []
         assert await inbox.users() == ["alice"]
         assert await inbox.outcome("alice", "m1") is None
-        outcome: Outcome = {
+        outcome: MessageOutcome = {
             **STORED,
             "operations": [OperationNote(event="insert", key="k", version=1, reason="new")],
         }

@@ -14,7 +14,7 @@ from mneme.models.embedding import embedders
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.nodes.sharing.pools import question_vector
-from mneme.stores.cards.card import Lesson, Outcome
+from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.engine import Ranking
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -128,7 +128,7 @@ async def test_memories_are_found_by_words_and_then_the_latest(ledger: Ledger) -
 async def test_cards_and_pools_are_found(ledger: Ledger) -> None:
     cards = KnowledgeCards(ledger, "sql")
     lesson = Lesson(claim="Indexes speed up range scans.")
-    await cards.create(lesson, Outcome(task="t1", success=True, confidence=0.9), change=SAID)
+    await cards.create(lesson, TaskOutcome(task="t1", success=True, confidence=0.9), change=SAID)
     (card,) = await cards.retrieve("a slow range scan")
     assert card.card.claim == lesson.claim
     assert card.score == pytest.approx(sum(card.parts.values()), abs=1e-4)

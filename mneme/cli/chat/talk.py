@@ -12,7 +12,7 @@ from mneme.cli.show import errors
 from mneme.client.session import Session
 from mneme.core.errors import NotFound
 from mneme.models.asking.asking import auto_notice, resolve
-from mneme.stores.users.inbox import OperationNote, Outcome
+from mneme.stores.users.inbox import MessageOutcome, OperationNote
 
 POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
@@ -87,7 +87,7 @@ class Talk:
             steps, _ = await self.session.flows.left_at("remember", config)
             await self.session.flows.invoke("remember", None if steps else {}, config, context)
 
-    async def outcome(self, message_id: str) -> Outcome | None:
+    async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""
         seconds = POLL_SECONDS
         while (outcome := await self.session.memories.outcome(message_id)) is None:
@@ -124,7 +124,7 @@ async def show_notice(*who: str) -> None:
         errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
 
 
-async def with_contents(outcome: Outcome, memories: MemoryOperations) -> dict[str, Any]:
+async def with_contents(outcome: MessageOutcome, memories: MemoryOperations) -> dict[str, Any]:
     """Return an outcome with the memory's content before and after each operation."""
     operations = [await _with_contents(operation, memories) for operation in outcome["operations"]]
     return {**outcome, "operations": operations}

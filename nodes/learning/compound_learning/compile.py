@@ -25,7 +25,7 @@ from mneme.prompts.learning.compound_learning import (
     Findings,
     compile_lessons,
 )
-from mneme.stores.cards.card import Card, DeprecatedApproach, Lesson, Outcome, Rule
+from mneme.stores.cards.card import Card, DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
@@ -147,8 +147,8 @@ def _lesson(finding: Finding, state: State, runtime: LearningRuntime) -> Lesson:
     )
 
 
-def _outcome(state: State, success: bool) -> Outcome:
-    return Outcome(task=state["task_id"], success=success, confidence=state["packet"]["confidence"])
+def _outcome(state: State, success: bool) -> TaskOutcome:
+    return TaskOutcome(task=state["task_id"], success=success, confidence=state["packet"]["confidence"])
 
 
 def _change(reason: str, actor: str, state: State) -> Change:

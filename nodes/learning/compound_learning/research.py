@@ -125,7 +125,7 @@ def _ids(state: State, numbers: Sequence[int]) -> list[str]:
 async def _facts(
     state: State, database: TaskDatabase | None, runtime: LearningRuntime
 ) -> tuple[list[str], int, int]:
-    """Let the researcher call the environment's tools, and return what they told."""
+    """Let the researcher call the environment's tools, and return what they result."""
     if database is None:
         return [], 0, 0
     tools = {tool.name: tool for tool in database.tools()}
@@ -150,9 +150,9 @@ async def _facts(
         if not said.tool_calls:
             return facts, turn, tokens
         for call in said.tool_calls:
-            told = str(await tools[call["name"]].ainvoke(call["args"]))
-            facts.append(f"{call['name']}: {told}")
-            messages.append(ToolMessage(told, tool_call_id=call["id"] or ""))
+            result = str(await tools[call["name"]].ainvoke(call["args"]))
+            facts.append(f"{call['name']}: {result}")
+            messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
     return facts, TOOL_TURNS, tokens
 
 

@@ -1,4 +1,4 @@
-"""The retriever's question side as a whole encoder, fine-tuned from the bundled embedder.
+"""The retriever's query encoder as a whole encoder, fine-tuned from the bundled embedder.
 
 Needs PyTorch and transformers, for training and for serving. On a GPU it trains in mixed precision. It trains
 without dropout, which draws from the one source of chance of the process: two trainings at the same time
@@ -25,7 +25,7 @@ LONGEST = 256
 CLIP = 1.0
 
 
-class QueryEncoder:
+class WholeEncoder:
     """A transformer with mean pooling; `start` holds what an earlier version learned."""
 
     def __init__(self, folder: Path, start: Weights | None = None) -> None:

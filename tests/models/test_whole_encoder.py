@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizer
 
-from mneme.models.retriever.query_encoder import QueryEncoder
 from mneme.models.retriever.retriever import Examples
+from mneme.models.retriever.whole_encoder import WholeEncoder
 
 WORDS = ("write", "a", "poem", "plan", "about", "rain", "trains", "tea", "snow", "week", "verse", "diet")
 KINDS = {"poem": 0, "plan": 1}
@@ -59,7 +59,7 @@ def test_it_learns_from_the_words_of_the_questions(
         "mneme.models.retriever.query_encoder.LEARNING_RATE", 1e-2
     )  # the tiny one starts from chance
     monkeypatch.setattr("mneme.models.retriever.query_encoder.EPOCHS", 15)
-    encoder = QueryEncoder(tiny)
+    encoder = WholeEncoder(tiny)
     losses = encoder.train(given, seed=0)
     assert losses[-1] < losses[0] / 2
     logits = encoder.logits(encoder.vectors(given.texts, given.questions), given.memories)
@@ -67,17 +67,17 @@ def test_it_learns_from_the_words_of_the_questions(
 
 
 def test_the_same_seed_gives_the_same_encoder(tiny: Path, given: Examples) -> None:
-    first, same, other = (QueryEncoder(tiny) for _ in range(3))
+    first, same, other = (WholeEncoder(tiny) for _ in range(3))
     losses = [encoder.train(given, seed) for encoder, seed in ((first, 1), (same, 1), (other, 2))]
     assert losses[0] == losses[1] != losses[2]
     assert all((first.weights()[name] == value).all() for name, value in same.weights().items())
 
 
 def test_what_was_learned_is_taken_up(tiny: Path, given: Examples) -> None:
-    encoder = QueryEncoder(tiny)
+    encoder = WholeEncoder(tiny)
     before = encoder.vectors(given.texts, given.questions)
     encoder.train(given, seed=1)
-    again = QueryEncoder(tiny, encoder.weights())
+    again = WholeEncoder(tiny, encoder.weights())
     vectors = again.vectors(given.texts, given.questions)
     assert vectors == pytest.approx(encoder.vectors(given.texts, given.questions), abs=1e-6)
     assert np.abs(vectors - before).max() > 1e-4
