@@ -4,7 +4,7 @@ A question is declared once, beside its types::
 
     challenge = Prompt(
         name="challenge", given=Draft, answer=Verdict,
-        system="You review drafts …", user="Task: $task\\n\\nDraft:\\n$draft",
+        system="You review drafts …", examples=['{"verdict": …}'], user="Task: $task\\n\\nDraft:\\n$draft",
     )
 
 `$field` in the user wording is the field of the given model of that name. A prompt whose answer is
@@ -12,25 +12,46 @@ A question is declared once, beside its types::
 without a model stands in `rules/`, registered by prompt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Template
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, Field
 
 Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel | str)
 Check = Callable[[Any, Any], None]
+Bounds = Callable[[Any], Mapping[str, dict[str, Any]]]
 PACKAGE = __name__.rpartition(".")[0]
+
+CLIPPED = "clipped"
+"""Marks, in a schema, a text that is shortened rather than refused where it is too long."""
+LONGEST_REASON = 300
+
+
+def _clipped(text: Any) -> Any:
+    if not isinstance(text, str) or len(text) <= LONGEST_REASON:
+        return text
+    return text[: LONGEST_REASON - 1].rsplit(" ", 1)[0] + "…"
+
+
+Reason = Annotated[
+    str,
+    BeforeValidator(_clipped),
+    Field(max_length=LONGEST_REASON, json_schema_extra={CLIPPED: True}),
+]
+"""Why a model decides as it does, in a sentence or two: one that runs on is shortened, never refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(Generic[Given, Answer]):
     """One question that a node may ask.
 
-    `checks` are semantic: each takes what was given and what was answered, and raises
-    `ValueError` with a sentence that a model can act on.
+    `examples` are worked ones, each a reply in JSON after what it replies to, if that is shown. They are
+    apart from the system text, since a small model may copy one: then the question is asked without them.
+    `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
+    sentence that a model can act on. `bounds` say, by the path of a field, which values can be valid.
     """
 
     name: str
@@ -38,12 +59,15 @@ class Prompt(Generic[Given, Answer]):
     answer: type[Answer]
     system: str
     user: str
+    examples: Sequence[str] = ()
     checks: list[Check] = field(default_factory=list)
+    bounds: list[Bounds] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Let wordings be written between triple quotes on lines of their own."""
         for wording in ("system", "user"):
             object.__setattr__(self, wording, getattr(self, wording).strip())
+        object.__setattr__(self, "examples", tuple(each.strip() for each in self.examples))
 
     @property
     def room(self) -> str:
@@ -51,20 +75,35 @@ class Prompt(Generic[Given, Answer]):
         home = self.given.__module__
         return home.removeprefix(f"{PACKAGE}.").partition(".")[0] if home.startswith(PACKAGE) else ""
 
-    def wording(self, given: Given) -> tuple[str, str]:
+    def wording(self, given: Given, *, with_examples: bool = True) -> tuple[str, str]:
         """Return the system text and the user text for what is given."""
-        return self.system, Template(self.user).substitute(_as_text(given))
+        shown = [f"Example:\n{each}" for each in self.examples] if with_examples else []
+        return "\n\n".join([self.system, *shown]), Template(self.user).substitute(_as_text(given))
 
     def check(self, rule: Callable[[Given, Answer], None]) -> Callable[[Given, Answer], None]:
         """Register a semantic check; used as a decorator."""
         self.checks.append(rule)
         return rule
 
+    def bound(self, rule: Callable[[Given], Mapping[str, dict[str, Any]]]) -> Bounds:
+        """Register what can be valid, by path: `{"choices[].option": {"enum": [0, 1, 2]}}`; a decorator."""
+        self.bounds.append(rule)
+        return rule
+
+    def bounds_of(self, given: Given) -> dict[str, dict[str, Any]]:
+        """Return what a reply to what is given may hold, as parts of a JSON schema by path."""
+        return {path: schema for rule in self.bounds for path, schema in rule(given).items()}
+
     def verify(self, given: Given, answer: Answer) -> Answer:
         """Return the answer when every check accepts it; raise the check's `ValueError` else."""
         for check in self.checks:
             check(given, answer)
         return answer
+
+
+def one_of(count: int, *others: int) -> dict[str, Any]:
+    """Return the schema of the number of an offered item, from 0 on, or one of the others."""
+    return {"enum": [*others, *range(count)]}
 
 
 def _as_text(given: BaseModel) -> dict[str, str]:

@@ -43,6 +43,9 @@ class Settings(BaseSettings):
         300, gt=0, description="Seconds to wait for the first token; loading a model takes a minute."
     )
     idle_seconds: float = Field(60, gt=0, description="Seconds to wait between two tokens.")
+    reply_seconds: float = Field(
+        600, gt=0, description="Seconds that a reply may take after its first token."
+    )
     retries: int = Field(4, ge=0, description="Retries of a call whose connection failed.")
     retry_seconds: float = Field(0.5, ge=0, description="Seconds before the first retry; doubled each time.")
     auth: Path | None = Field(

@@ -25,14 +25,18 @@ from mneme.models.asking.attempts import (
     ask_with_repairs,
     attempt_config,
     complete_text,
+    cut_off,
+    was_cut,
 )
+from mneme.models.asking.copying import copied
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.asking.replies import Unusable, read, without_thought
+from mneme.models.asking.replies import read, without_thought
 from mneme.models.asking.responders import CallOptions, ModelRequest, auto_notice, forget, resolve
-from mneme.models.asking.schema import flat
+from mneme.models.asking.schema import bounded, flat, room_for
 from mneme.models.asking.scripts import FixedReply, line_of, script
 from mneme.models.asking.tool_calls import call_tools
+from mneme.models.asking.unusable import Copied, Unusable
 from mneme.prompts.prompt import Prompt
 
 __all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
@@ -40,8 +44,8 @@ __all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forg
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)
 
-JSON_TOKENS = 1024
-"""Tokens of a JSON reply at the first attempt; one that is cut off gets more at the next."""
+KEPT_FREE = 2048
+"""Tokens of the context that a prompt leaves at least for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
 """Tokens of a reply in free text."""
 
@@ -130,31 +134,47 @@ def _read_line(line: str, answer: type[A]) -> A:
 def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:
     system, user = prompt.wording(given)
     free = prompt.answer is str
-    options = (
-        CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True)
-        if free
-        else CallOptions(JSON_TOKENS, 0.0, SEED, schema=flat(cast(type[BaseModel], prompt.answer)))
-    )
     return Question(
         ModelRequest(system, history, [HumanMessage(user)]),
-        options,
+        CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given),
         lambda message: _accepted(prompt, given, message),
         lane,
         free and lane == "user",
         "Answer again." if free else "Reply again, with the corrected JSON object only.",
+        prompt.wording(given, with_examples=False)[0],
     )
+
+
+def _constrained(prompt: Prompt[G, A], given: G) -> CallOptions:
+    """Return the options of a reply in JSON: its schema, narrowed by what was asked, and room for it."""
+    schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
+    room = room_for(schema)
+    return CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
 
 
 def _accepted(prompt: Prompt[G, A], given: G, message: AIMessage) -> A:
     """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
-    raw = complete_text(message)
-    if prompt.answer is str:
-        value: Any = without_thought(raw)
-    else:
-        value = read(raw, cast(type[BaseModel], prompt.answer))
-    if value == "":
-        raise Unusable("The reply is empty.", raw)
+    value: Any = _text(message) if prompt.answer is str else _object(prompt, given, message)
     try:
         return prompt.verify(given, value)
     except ValueError as error:
-        raise Unusable(str(error), raw) from error
+        raise Unusable(str(error), str(message.text)) from error
+
+
+def _text(message: AIMessage) -> str:
+    raw = complete_text(message)
+    if text := without_thought(raw):
+        return text
+    raise Unusable("The reply is empty.", raw)
+
+
+def _object(prompt: Prompt[G, A], given: G, message: AIMessage) -> BaseModel:
+    """Read a reply in JSON; one that is complete may have reached its limit of tokens after its end."""
+    raw = str(message.text)
+    try:
+        value = read(raw, cast(type[BaseModel], prompt.answer))
+    except Unusable as unusable:
+        raise (cut_off(raw) if was_cut(message) else unusable) from unusable
+    if sentence := copied(prompt.examples, [prompt.wording(given)[1]], raw):
+        raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
+    return value

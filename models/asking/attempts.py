@@ -1,8 +1,9 @@
 """Attempts at one answer: ask_with_repairs, counted, and as_one_run as one run.
 
 Each failed attempt is answered by another one that has a better chance: what was wrong is shown to the
-model where seeing it can help, there is more room where the reply was cut, and seed and temperature are
-others each time.
+model where seeing it can help, there is more room where the reply was cut, the worked examples are left out
+where one was copied, and seed and temperature are others each time, also where the same question failed for
+good before (`unanswered.py`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,15 +18,17 @@ from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.models.asking.gate import Lane
-from mneme.models.asking.replies import CutShort, Endless, Leaked, Unusable
+from mneme.models.asking.repetition import repeats
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
+from mneme.models.asking.unanswered import digest, failures, forget_failures, note_failure
+from mneme.models.asking.unusable import Copied, CutShort, Endless, Unusable
 
 T = TypeVar("T")
 
 REPAIRS = 2
 """How often a model is asked again after a reply that cannot be used."""
 SEED = 7
-MORE_ROOM = 4
+MORE_ROOM = 2
 """How many times more tokens the next reply may have where the last one was cut off."""
 WARMER = 0.3
 """What each further attempt adds to the temperature, so that the same reply does not come again."""
@@ -63,7 +66,8 @@ class Question(Generic[T]):
     """A request to a model, how its reply is drawn, and what makes a reply acceptable.
 
     `accept` returns the answer or raises `Unusable`; `shown` tells whether the reply streams to the chat;
-    `again` ends the message that tells the model what was wrong.
+    `again` ends the message that tells the model what was wrong. `bare` is the system text without worked
+    examples, for a model that copies them.
     """
 
     request: ModelRequest
@@ -72,10 +76,25 @@ class Question(Generic[T]):
     lane: Lane
     shown: bool
     again: str
+    bare: str = ""
 
 
 async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
     """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
+    request = question.request
+    known = digest(record.responder, [request.system, *(str(message.text) for message in request.task)])
+    before = await failures(known)
+    try:
+        value = await _asked(_drawn_anew(question, before), record, run)
+    except BadAnswer:
+        await note_failure(known)
+        raise
+    if before:
+        await forget_failures(known)
+    return value
+
+
+async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
     failure = Unusable("It was never asked.")
     model, request, options = model_of(record.responder), question.request, question.options
     for attempt in range(1, REPAIRS + 2):
@@ -93,6 +112,8 @@ async def ask_with_repairs(question: Question[T], record: AskRecord, run: Runnab
                 raise
             request = question.request  # there is no room to show what was wrong
             continue
+        if isinstance(failure, Copied):
+            question = replace(question, request=replace(question.request, system=question.bare))
         request = _with_complaint(question, failure)
         options = _redrawn(question.options, options, failure, attempt)
     raise BadAnswer(
@@ -102,9 +123,19 @@ async def ask_with_repairs(question: Question[T], record: AskRecord, run: Runnab
     ) from failure
 
 
+def _drawn_anew(question: Question[T], before: int) -> Question[T]:
+    """Draw other replies than those that failed before: each failure took seeds and warmth of its own."""
+    if not before:
+        return question
+    first = question.options
+    warmer = first.temperature + WARMER * min(before, REPAIRS)
+    drawn = replace(first, seed=first.seed + before * (REPAIRS + 1), temperature=warmer)
+    return replace(question, options=drawn)
+
+
 def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
     """Show the model what was wrong, where seeing it can help."""
-    if isinstance(failure, CutShort | Endless | Leaked) or not failure.raw.strip():
+    if not failure.shown_back or not failure.raw.strip():
         return question.request
     complaint = HumanMessage(f"That reply cannot be used. {failure} {question.again}")
     shown = AIMessage(failure.raw[:SHOWN_BACK])
@@ -129,12 +160,24 @@ def attempt_config(run: RunnableConfig, record: AskRecord, shown: bool) -> Runna
 
 
 def complete_text(message: AIMessage) -> str:
-    """Return the text of a reply; raise `CutShort` where its limit of tokens cut it off."""
+    """Return the text of a reply; raise `CutShort` or `Endless` where its limit of tokens cut it off."""
     raw = str(message.text)
-    reason = message.response_metadata.get("done_reason") or message.response_metadata.get("finish_reason")
-    if reason in {"length", "max_tokens"}:
-        raise CutShort("The reply was cut off at its limit of tokens.", raw)
+    if was_cut(message):
+        raise cut_off(raw)
     return raw
+
+
+def was_cut(message: AIMessage) -> bool:
+    """Tell whether a reply reached its limit of tokens."""
+    said = message.response_metadata
+    return (said.get("done_reason") or said.get("finish_reason")) in {"length", "max_tokens"}
+
+
+def cut_off(raw: str) -> Unusable:
+    """Return why a reply that was cut off cannot be used: one that goes in circles gets no more room."""
+    if repeats(raw):
+        return Endless("The reply repeats itself.", raw)
+    return CutShort("The reply was cut off at its limit of tokens.", raw)
 
 
 async def as_one_run(

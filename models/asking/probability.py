@@ -26,9 +26,10 @@ from mneme.models.asking.attempts import (
     complete_text,
 )
 from mneme.models.asking.gate import Lane
-from mneme.models.asking.replies import Unusable, read
+from mneme.models.asking.replies import read
 from mneme.models.asking.responders import CallOptions, ModelRequest
 from mneme.models.asking.schema import flat
+from mneme.models.asking.unusable import Unusable
 from mneme.prompts.prompt import Prompt
 
 G = TypeVar("G", bound=BaseModel)

@@ -51,6 +51,8 @@ class CallOptions:
     free_text: bool = False
     top_logprobs: int = 0
     """How many of the likeliest tokens to return at each place, where the server can."""
+    kept_free: int = 0
+    """Tokens of the context that the prompt must leave; 0: as many as are to be predicted."""
 
 
 class Model(Protocol):

@@ -1,25 +1,86 @@
-"""The JSON schema of an answer, in the part of the language that Ollama's grammar obeys.
+"""The JSON schema of an answer, in the part of the language that constrained decoding obeys, all bounded.
 
-Ollama ignores `$ref`, nullable `anyOf` and `pattern`. So references are put in place, "or null" becomes
-"may be left out", and every other field is demanded, one with a default too: a model that leaves it out
-has not answered, and its default would look like an answer.
+Ollama 0.33 ignores a bound beside `$ref`, `anyOf` or `pattern`, and those of fractions. So references are put
+in place, "or null" becomes "may be left out", and every other field is demanded, one with a default too: a
+model that leaves it out has not answered, and its default would look like an answer.
+
+A field without a bound is one in which a small model runs on to the end of its room. So every text, list and
+number has one: its type's, else that of what was asked (`Prompt.bounds`).
 """
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from copy import deepcopy
 
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput
-
-Json = dict[str, Any]
+from mneme.models.asking.json_objects import Json
+from mneme.prompts.prompt import CLIPPED
 
 IGNORED = {"title", "default", "$defs", "pattern", "format", "discriminator", "examples"}
+CHARS_PER_TOKEN = 2.5
+"""Of JSON with its punctuation, and of languages that a tokenizer knows less well than English."""
+LEAST_TOKENS = 64
+NUMBER_CHARS = 8
+REFUSED_LENGTH = 2000
+"""The one maxLength that llama.cpp's grammars refuse; from the next on they do not bound a text at all."""
 
 
 def flat(answer: type[BaseModel]) -> Json:
     """Return the answer's schema without references, nullable unions and defaults."""
     schema = answer.model_json_schema()
     return _flat(schema, schema.get("$defs", {}), ())
+
+
+def bounded(schema: Json, bounds: Mapping[str, Json]) -> Json:
+    """Return a flat schema with what was asked narrowing its fields, by path, e.g. `choices[].option`."""
+    narrowed = deepcopy(schema)
+    for path, bound in bounds.items():
+        _at(narrowed, path).update(bound)
+    return narrowed
+
+
+def room_for(schema: Json) -> int:
+    """Return the tokens that the longest reply of a schema takes."""
+    return max(LEAST_TOKENS, math.ceil(_chars(schema) / CHARS_PER_TOKEN))
+
+
+def unbounded(schema: Json, path: str = "") -> list[str]:
+    """Return the paths of a flat schema's fields in which a reply could run on for ever."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return []
+    if kind == "object":
+        open_ended = [] if schema.get("properties") else [path]
+        inner = schema.get("properties", {})
+        return open_ended + [
+            at for name in inner for at in unbounded(inner[name], f"{path}.{name}".strip("."))
+        ]
+    if kind == "array":
+        here = [] if "maxItems" in schema else [path]
+        return here + unbounded(schema.get("items", {}), f"{path}[]")
+    bounds = {"string": ("maxLength",), "integer": ("minimum", "maximum"), "number": ("minimum", "maximum")}
+    return [] if all(each in schema for each in bounds.get(str(kind), ())) else [path]
+
+
+def _at(schema: Json, path: str) -> Json:
+    node = schema
+    for name in path.replace("[]", ".[]").split("."):
+        node = node["items"] if name == "[]" else node["properties"][name]
+    return node
+
+
+def _chars(node: Json) -> int:
+    """Return the characters of the longest reply, with quotes, commas and the names of fields."""
+    if "enum" in node:
+        return max(len(str(each)) for each in node["enum"]) + 2
+    kind = node.get("type")
+    if kind == "object":
+        return 2 + sum(len(name) + 6 + _chars(inner) for name, inner in node.get("properties", {}).items())
+    if kind == "array":
+        return 2 + int(node.get("maxItems", 1)) * (2 + _chars(node.get("items", {})))
+    return int(node.get("maxLength", 0)) + 2 if kind == "string" else NUMBER_CHARS
 
 
 def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
@@ -34,6 +95,9 @@ def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
     plain = {key: value for key, value in node.items() if key not in IGNORED}
     if "const" in plain:
         plain["enum"] = [plain.pop("const")]
+    if "maxLength" in plain and not plain.pop(CLIPPED, False):
+        plain["maxLength"] += 1  # so that a text which the grammar ended is seen to be too long
+        plain["maxLength"] += plain["maxLength"] == REFUSED_LENGTH
     if "items" in plain:
         plain["items"] = _flat(plain["items"], defs, within)
     if "properties" in plain:

@@ -3,7 +3,7 @@
 Set on purpose for every call: one `num_ctx` per model for the whole process (another would reload the
 model), `num_predict`, `keep_alive`, seed, temperature, and `reasoning=False` for models that can think,
 since unset means on (`true` on a model that cannot is refused, so there it stays unset). Waits are
-bounded: for the connection, for the first token (a cold load takes a minute), between tokens.
+bounded: for the connection, for the first token (a cold load takes a minute), between tokens, for all.
 
 What fails in passing is repeated (`transport.py`); each repetition passes the gate anew, so that
 a wait holds no place.
@@ -11,6 +11,7 @@ a wait holds no place.
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -28,8 +29,10 @@ from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.budget import fit, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
-from mneme.models.asking.replies import Endless, Leaked, RepetitionDetector, ThinkingFilter
+from mneme.models.asking.repetition import RepetitionDetector, most_items
 from mneme.models.asking.responders import CallOptions, ModelRequest
+from mneme.models.asking.thinking import ThinkingFilter
+from mneme.models.asking.unusable import Endless, Leaked
 from mneme.models.ollama.catalogue import Facts, bearer, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
 
@@ -46,6 +49,8 @@ class Speaker(ChatOllama):
     spoken: bool = False
     hold: bool = False
     idle: float = 60.0
+    longest: float = 600.0
+    counted: int = 0
 
     async def _astream(
         self,
@@ -55,8 +60,9 @@ class Speaker(ChatOllama):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         speech = ThinkingFilter(self.hold) if self.spoken else None
-        circle, complete = RepetitionDetector(), False
-        async with aclosing(_unidle(super()._astream(messages, stop, **kwargs), self.idle)) as stream:
+        circle, complete = RepetitionDetector(self.counted), False
+        tokens = super()._astream(messages, stop, **kwargs)
+        async with aclosing(_timely(tokens, self.idle, self.longest)) as stream:
             async for chunk in stream:
                 complete = complete or bool((chunk.generation_info or {}).get("done"))
                 if chunk.text and circle.sees(chunk.text):
@@ -90,14 +96,19 @@ def _calls(chunk: ChatGenerationChunk) -> bool:
     return isinstance(chunk.message, AIMessageChunk) and bool(chunk.message.tool_calls)
 
 
-async def _unidle(stream: AsyncIterator[T], idle: float) -> AsyncGenerator[T, None]:
-    """Pass a stream on; after its first item, the next may take `idle` seconds."""
+async def _timely(stream: AsyncIterator[T], idle: float, longest: float) -> AsyncGenerator[T, None]:
+    """Pass a stream on; after its first item, the next may take `idle` seconds, and all `longest`."""
     patience: float | None = None
+    end = math.inf
     while True:
         async with asyncio.timeout(patience):
             item = await anext(stream, None)
         if item is None:
             return
+        now = asyncio.get_running_loop().time()
+        end = min(end, now + longest)
+        if now >= end:
+            raise Endless(f"The reply took longer than {longest:g} seconds (MNEME_REPLY_SECONDS).")
         yield item
         patience = idle
 
@@ -111,7 +122,7 @@ async def say(
     _refuse_unable(known, options)
     context = context_of(known)
     asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
-    room = context - min(options.num_predict, context // 2) - asked
+    room = context - min(options.kept_free or options.num_predict, context // 2) - asked
     messages = fit([SystemMessage(request.system)], request.history, request.task, room)
     speaker = _speaker(url, known, context, replace(options, num_predict=_left(options, context, messages)))
 
@@ -164,6 +175,8 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
         top_logprobs=options.top_logprobs or None,
         client_kwargs={"timeout": patience, "limits": unkept, "verify": tls(url), "headers": bearer()},
         idle=now.idle_seconds,
+        longest=now.reply_seconds,
+        counted=most_items(options.schema),
         spoken=options.free_text,
         hold=known.may_leak_thought or known.name in _leaky,
     )

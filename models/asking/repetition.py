@@ -1,0 +1,64 @@
+"""Notice when a reply goes round in circles, or counts up for ever."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+SAME_TOKENS = 30
+"""The same token so often in a row is endless."""
+CYCLE_CHARS = 240
+"""Characters, some 60 to 100 tokens, that repetitions fill before they count as endless."""
+CYCLES = 4
+"""Repetitions that are endless, where they are long; shorter ones fill CYCLE_CHARS."""
+LONGEST_CYCLE = 160
+COUNTED = 8
+"""Repetitions in which numbers alone change that no list needs, unless its schema allows more items."""
+DIGITS = re.compile(r"\d+")
+
+
+class RepetitionDetector:
+    """Watch a stream; `counted` items that differ by their numbers alone are allowed in a row."""
+
+    def __init__(self, counted: int = COUNTED) -> None:
+        self.tail = ""
+        self._counted = max(counted, COUNTED)
+        self._last = ""
+        self._same = 0
+
+    def sees(self, token: str) -> bool:
+        """Take the next token, and tell whether the reply has become endless."""
+        self._same = self._same + 1 if token == self._last else 1
+        self._last = token
+        self.tail = (self.tail + token)[-LONGEST_CYCLE * (self._counted + 2) :]
+        return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
+
+
+def repeats(text: str, counted: int = COUNTED) -> bool:
+    """Tell whether a text ends in a circle, or in items that differ by their numbers alone."""
+    return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), max(counted, COUNTED) + 1)
+
+
+def _circles(text: str, cycles: int) -> bool:
+    return any(_circle(text, period, cycles) for period in range(1, LONGEST_CYCLE + 1))
+
+
+def _circle(text: str, period: int, cycles: int) -> bool:
+    """Tell whether the text's last characters repeat those that stand a period before them."""
+    length = max(CYCLE_CHARS, period * cycles)
+    end = text[-length:]
+    return len(end) == length and end[period:] == end[:-period]
+
+
+def most_items(schema: dict[str, Any] | None) -> int:
+    """Return the items of the longest list that a reply's schema allows; 0 without one."""
+    return max(_lengths(schema), default=0) if schema else 0
+
+
+def _lengths(node: Any) -> Iterator[int]:
+    if isinstance(node, dict):
+        if isinstance(longest := node.get("maxItems"), int):
+            yield longest
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from _lengths(each)
