@@ -75,10 +75,14 @@ class Prompt(Generic[Given, Answer]):
         home = self.given.__module__
         return home.removeprefix(f"{PACKAGE}.").partition(".")[0] if home.startswith(PACKAGE) else ""
 
-    def wording(self, given: Given, *, with_examples: bool = True) -> tuple[str, str]:
-        """Return the system text and the user text for what is given."""
+    def system_text(self, *, with_examples: bool = True) -> str:
+        """Return the system text, with the worked examples or without."""
         shown = [f"Example:\n{each}" for each in self.examples] if with_examples else []
-        return "\n\n".join([self.system, *shown]), Template(self.user).substitute(_as_text(given))
+        return "\n\n".join([self.system, *shown])
+
+    def wording(self, given: Given) -> tuple[str, str]:
+        """Return the system text and the user text for what is given."""
+        return self.system_text(), Template(self.user).substitute(_as_text(given))
 
     def check(self, rule: Callable[[Given, Answer], None]) -> Callable[[Given, Answer], None]:
         """Register a semantic check; used as a decorator."""

@@ -5,9 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Server, serving
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep every test out of the home of whoever runs it."""
+    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "mneme_home"))
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def prompt_tokens(body: Json) -> int:
 def is_chat(body: Json) -> bool:
     """Say whether a request belongs to a chat that a person waits for, and not to a memory agent."""
     system = str(body["messages"][0]["content"])
-    return system == reply.system or system.startswith(HOT_PATH)
+    return system == reply.system_text() or system.startswith(HOT_PATH)
 
 
 def _between(tag: str, text: str) -> str:
@@ -111,10 +111,10 @@ def _with_tools(body: Json) -> Reply:
 
 
 _ANSWERS: dict[str, Callable[[str], Answer]] = {
-    route_message.system: lambda user: {"rationale": "It corrects a fact.", "route": "store"},
-    compose_memories.system: _composed,
-    check_conflict.system: _checked,
-    rewrite_memory.system: _rewritten,
-    route_upsert.system: _upserted,
-    reply.system: lambda user: SPOKEN,
+    route_message.system_text(): lambda user: {"rationale": "It corrects a fact.", "route": "store"},
+    compose_memories.system_text(): _composed,
+    check_conflict.system_text(): _checked,
+    rewrite_memory.system_text(): _rewritten,
+    route_upsert.system_text(): _upserted,
+    reply.system_text(): lambda user: SPOKEN,
 }

@@ -31,6 +31,7 @@ from mneme.models.asking.attempts import (
 from mneme.models.asking.copying import copied
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
+from mneme.models.asking.repetition import countable
 from mneme.models.asking.replies import read, without_thought
 from mneme.models.asking.responders import CallOptions, ModelRequest, auto_notice, forget, resolve
 from mneme.models.asking.schema import bounded, flat, room_for
@@ -141,7 +142,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
         lane,
         free and lane == "user",
         "Answer again." if free else "Reply again, with the corrected JSON object only.",
-        prompt.wording(given, with_examples=False)[0],
+        prompt.system_text(with_examples=False),
     )
 
 
@@ -170,11 +171,11 @@ def _text(message: AIMessage) -> str:
 
 def _object(prompt: Prompt[G, A], given: G, message: AIMessage) -> BaseModel:
     """Read a reply in JSON; one that is complete may have reached its limit of tokens after its end."""
-    raw = str(message.text)
+    raw, kind = str(message.text), cast(type[BaseModel], prompt.answer)
     try:
-        value = read(raw, cast(type[BaseModel], prompt.answer))
+        value = read(raw, kind)
     except Unusable as unusable:
-        raise (cut_off(raw) if was_cut(message) else unusable) from unusable
+        raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
     if sentence := copied(prompt.examples, [prompt.wording(given)[1]], raw):
         raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
     return value

@@ -173,9 +173,9 @@ def was_cut(message: AIMessage) -> bool:
     return (said.get("done_reason") or said.get("finish_reason")) in {"length", "max_tokens"}
 
 
-def cut_off(raw: str) -> Unusable:
+def cut_off(raw: str, counted: int | None = None) -> Unusable:
     """Return why a reply that was cut off cannot be used: one that goes in circles gets no more room."""
-    if repeats(raw):
+    if repeats(raw, counted):
         return Endless("The reply repeats itself.", raw)
     return CutShort("The reply was cut off at its limit of tokens.", raw)
 

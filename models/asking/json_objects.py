@@ -17,7 +17,7 @@ from mneme.models.asking.unusable import Unusable
 
 Json = dict[str, Any]
 
-OBJECT_START = re.compile(r"""\{(?=\s*(?:["'“„‘}#]|//|/\*))""")
+OBJECT_START = re.compile(r"""\{(?=\s*(?:["'“”„‘’}#]|//|/\*))""")
 FENCED = re.compile(r"```(?:json5?|python|javascript)?[ \t]*\n?(\s*\{.*?\}\s*)```", re.DOTALL | re.IGNORECASE)
 OUTSIDE_STRINGS = re.compile(
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|//[^\n]*|/\*.*?\*/)|\b(True|False|None)\b|#[^\n]*""", re.DOTALL

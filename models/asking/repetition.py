@@ -12,16 +12,16 @@ CYCLES = 4
 """Repetitions that are endless, where they are long; shorter ones fill CYCLE_CHARS."""
 LONGEST_CYCLE = 160
 COUNTED = 8
-"""Repetitions in which numbers alone change that no list needs, unless its schema allows more items."""
+"""Items that numbers alone tell apart which any reply in JSON may have; more where its schema allows more."""
 DIGITS = re.compile(r"\d+")
 
 
 class RepetitionDetector:
-    """Watch a stream; `counted` items that differ by their numbers alone are allowed in a row."""
+    """Watch a stream; `counted` items that numbers alone tell apart may follow each other; None: any."""
 
-    def __init__(self, counted: int = COUNTED) -> None:
+    def __init__(self, counted: int | None = None) -> None:
         self.tail = ""
-        self._counted = max(counted, COUNTED)
+        self._counted = counted
         self._last = ""
         self._same = 0
 
@@ -29,13 +29,15 @@ class RepetitionDetector:
         """Take the next token, and tell whether the reply has become endless."""
         self._same = self._same + 1 if token == self._last else 1
         self._last = token
-        self.tail = (self.tail + token)[-LONGEST_CYCLE * (self._counted + 2) :]
+        self.tail = (self.tail + token)[-LONGEST_CYCLE * ((self._counted or CYCLES) + 2) :]
         return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
 
 
-def repeats(text: str, counted: int = COUNTED) -> bool:
-    """Tell whether a text ends in a circle, or in items that differ by their numbers alone."""
-    return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), max(counted, COUNTED) + 1)
+def repeats(text: str, counted: int | None = None) -> bool:
+    """Tell whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart."""
+    if counted is None:
+        return _circles(text, CYCLES)
+    return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), counted + 1)
 
 
 def _circles(text: str, cycles: int) -> bool:
@@ -49,9 +51,9 @@ def _circle(text: str, period: int, cycles: int) -> bool:
     return len(end) == length and end[period:] == end[:-period]
 
 
-def most_items(schema: dict[str, Any] | None) -> int:
-    """Return the items of the longest list that a reply's schema allows; 0 without one."""
-    return max(_lengths(schema), default=0) if schema else 0
+def countable(schema: dict[str, Any] | None) -> int | None:
+    """Return how many items that numbers alone tell apart a reply may have; None: any, in free text."""
+    return None if schema is None else max([COUNTED, *_lengths(schema)])
 
 
 def _lengths(node: Any) -> Iterator[int]:

@@ -21,7 +21,7 @@ from mneme.prompts.prompt import CLIPPED
 IGNORED = {"title", "default", "$defs", "pattern", "format", "discriminator", "examples"}
 CHARS_PER_TOKEN = 2.5
 """Of JSON with its punctuation, and of languages that a tokenizer knows less well than English."""
-LEAST_TOKENS = 64
+LEAST_TOKENS = 256
 NUMBER_CHARS = 8
 REFUSED_LENGTH = 2000
 """The one maxLength that llama.cpp's grammars refuse; from the next on they do not bound a text at all."""

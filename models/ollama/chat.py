@@ -15,7 +15,7 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
@@ -29,7 +29,7 @@ from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.budget import fit, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
-from mneme.models.asking.repetition import RepetitionDetector, most_items
+from mneme.models.asking.repetition import RepetitionDetector, countable
 from mneme.models.asking.responders import CallOptions, ModelRequest
 from mneme.models.asking.thinking import ThinkingFilter
 from mneme.models.asking.unusable import Endless, Leaked
@@ -50,7 +50,7 @@ class Speaker(ChatOllama):
     hold: bool = False
     idle: float = 60.0
     longest: float = 600.0
-    counted: int = 0
+    counted: int | None = None
 
     async def _astream(
         self,
@@ -61,8 +61,8 @@ class Speaker(ChatOllama):
     ) -> AsyncIterator[ChatGenerationChunk]:
         speech = ThinkingFilter(self.hold) if self.spoken else None
         circle, complete = RepetitionDetector(self.counted), False
-        tokens = super()._astream(messages, stop, **kwargs)
-        async with aclosing(_timely(tokens, self.idle, self.longest)) as stream:
+        spoken = cast(AsyncGenerator[ChatGenerationChunk], super()._astream(messages, stop, **kwargs))
+        async with aclosing(spoken), aclosing(_timely(spoken, self.idle, self.longest)) as stream:
             async for chunk in stream:
                 complete = complete or bool((chunk.generation_info or {}).get("done"))
                 if chunk.text and circle.sees(chunk.text):
@@ -176,7 +176,7 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
         client_kwargs={"timeout": patience, "limits": unkept, "verify": tls(url), "headers": bearer()},
         idle=now.idle_seconds,
         longest=now.reply_seconds,
-        counted=most_items(options.schema),
+        counted=countable(options.schema),
         spoken=options.free_text,
         hold=known.may_leak_thought or known.name in _leaky,
     )

@@ -39,7 +39,14 @@ class Sorting(BaseModel):
 
 
 sort_note = Prompt(
-    name="sort_note", given=Note, answer=Sorting, system="You sort notes.", user="Note: $message"
+    name="sort_note",
+    given=Note,
+    answer=Sorting,
+    system="You sort notes.",
+    user="Note: $message",
+    examples=[
+        'Note: Lea is my aunt.\n{"reason": "It says who the aunt is.", "route": "store", "names": ["Lea"]}'
+    ],
 )
 
 

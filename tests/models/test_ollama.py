@@ -44,7 +44,7 @@ async def test_every_option_is_set_on_purpose(double: OllamaDouble) -> None:
     assert (answered.responder, answered.attempts) == (WHO, 1)
     assert answered.prompt_tokens > 0
     assert answered.reply_tokens > 0
-    assert body["options"] == {"num_ctx": 16384, "num_predict": 1024, "temperature": 0.0, "seed": 7}
+    assert body["options"] == {"num_ctx": 16384, "num_predict": 256, "temperature": 0.0, "seed": 7}
     assert body["keep_alive"] == "30m"
     assert "think" not in body
     assert [m["role"] for m in body["messages"]] == ["system", "user"]
@@ -153,8 +153,11 @@ async def test_what_is_wrong_is_shown_and_asked_again(
     assert second["options"]["temperature"] > first["options"]["temperature"]
 
 
+WORDS = ["".join(letters) for letters in itertools.islice(itertools.product("abcdefgh", repeat=4), 1010)]
+
+
 @pytest.mark.parametrize(
-    "reply", ["".join(f'{{"a{n}": ' for n in range(1010)), "", "   \n", "{}", "[]", "null", '{"route": ""}']
+    "reply", ["".join(f'{{"{word}": ' for word in WORDS), "", "   \n", "{}", "[]", "null", '{"route": ""}']
 )
 async def test_no_reply_becomes_a_silent_default(double: OllamaDouble, reply: str) -> None:
     double.chat.reply(reply, reply, reply)
@@ -166,11 +169,11 @@ async def test_no_reply_becomes_a_silent_default(double: OllamaDouble, reply: st
 
 
 async def test_json_cut_by_length_is_asked_again_with_more_room(double: OllamaDouble) -> None:
-    double.chat.reply(Reply(GOOD, done_reason="length"), GOOD)
+    double.chat.reply(Reply(GOOD[:-1], done_reason="length"), GOOD)
     answered = await ask(sort_note, NOTE, WHO)
     first, second = (body["options"]["num_predict"] for body in sent(double))
     assert answered.attempts == 2
-    assert second == 4 * first
+    assert second == 2 * first
     assert len(sent(double)[1]["messages"]) == 2
 
 
@@ -216,6 +219,43 @@ async def test_a_stream_that_is_given_up_is_closed(double: OllamaDouble) -> None
     double.chat.reply(Reply(itertools.cycle(["and", " so", " on", " "]), token_seconds=0.0005), "Hello.")
     assert (await ask(greet, NOTE, WHO)).attempts == 2
     await until(lambda: double.chats[0].aborted)
+
+
+async def test_a_reply_that_never_ends_is_ended(
+    double: OllamaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_REPLY_SECONDS", "0.2")
+    settings.cache_clear()
+    words = (f"{word} " for word in WORDS)
+    double.chat.reply(Reply(words, token_seconds=0.01), "Hello.")
+    assert (await ask(greet, NOTE, WHO)).attempts == 2
+    await until(lambda: double.chats[0].aborted)
+
+
+async def test_a_copied_example_is_asked_again_without_examples(double: OllamaDouble) -> None:
+    copy = STORED | {"reason": "It says who the aunt is."}
+    double.chat.reply(json.dumps(copy), GOOD)
+    answered = await ask(sort_note, NOTE, WHO)
+    first, second = sent(double)
+    assert (answered.value.reason, answered.attempts) == ("home", 2)
+    assert "aunt" in first["messages"][0]["content"]
+    assert "aunt" not in second["messages"][0]["content"]
+    assert second["messages"][1:] == first["messages"][1:], "a copy is not shown back"
+
+
+async def test_a_question_that_failed_for_good_is_drawn_anew_until_it_is_answered(
+    double: OllamaDouble,
+) -> None:
+    double.chat.reply(*["nonsense"] * 6, GOOD, GOOD)
+    for _ in range(2):
+        with pytest.raises(BadAnswer):
+            await ask(sort_note, NOTE, WHO)
+    await ask(sort_note, NOTE, WHO)
+    await ask(sort_note, NOTE, WHO)
+    drawn = [(body["options"]["seed"], body["options"]["temperature"]) for body in sent(double)]
+    assert len({seed for seed, _ in drawn[:7]}) == 7
+    assert [warmth > 0 for _, warmth in (drawn[3], drawn[6])] == [True, True]
+    assert drawn[7] == drawn[0], "what was answered is forgotten"
 
 
 async def test_ordinary_lists_and_tables_are_not_taken_for_circles(double: OllamaDouble) -> None:
@@ -373,8 +413,8 @@ async def test_a_repair_that_has_no_room_for_the_complaint_asks_the_question_aga
 ) -> None:
     monkeypatch.setenv("MNEME_NUM_CTX", "2048")
     with served(monkeypatch) as double:
-        double.chat.reply(" ".join(f"no{n}" for n in range(400)), GOOD)
-        answered = await ask(sort_note, Note(message="Ulm " + "word " * 500), WHO)
+        double.chat.reply(" ".join(WORDS[:150]), GOOD)
+        answered = await ask(sort_note, Note(message="Ulm " + "word " * 1060), WHO)
         first, second = sent(double)
     assert (answered.value.route, answered.attempts) == ("store", 3)
     assert second["messages"] == first["messages"]
