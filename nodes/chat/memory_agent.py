@@ -21,14 +21,21 @@ from typing import Annotated, Any, Literal
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
+from mneme.models.asking.replies import read
+from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task
+from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched
 from mneme.nodes.context import user_of
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import (
+    Candidate,
+    Candidates,
     Incoming,
     Pair,
     Upsert,
+    check_candidate,
     check_conflict,
     compose_memories,
     route_message,
@@ -66,6 +73,7 @@ class Judged(TypedDict):
     memory: Similar
     relation: Literal["conflict", "addition", "duplicate", "unrelated"]
     rationale: str
+    outdated: str
 
 
 class Decision(TypedDict):
@@ -73,7 +81,7 @@ class Decision(TypedDict):
 
     candidate: int
     action: Literal["insert", "update", "discard"]
-    memories: list[Similar]
+    memories: list[Touched]
     rationale: str
 
 
@@ -125,15 +133,67 @@ def worth_storing(state: State) -> Literal["compose", "settle"]:
 
 
 async def compose(state: State, runtime: MemoryRuntime) -> Update:
-    """Write the message down as self-contained memories-to-be (the paper's insert function)."""
+    """Write the message down as self-contained memories-to-be (the paper's insert function).
+
+    Where none is found in what the router stored, it is looked at once more with the router's reason.
+    """
     who = runtime.context.memory_agent
-    answered = await ask(compose_memories, _incoming(state), who, lane="background")
-    return {"candidates": [candidate.model_dump() for candidate in answered.value.memories]}
+    found = await _composed(_incoming(state), who)
+    if not found:
+        found = await _composed(_incoming(state, noticed=state["rationale"]), who)
+    if not found:
+        return {
+            "candidates": [],
+            "rationale": f"{state['rationale']} But nothing of it could be written down.",
+        }
+    return {"candidates": found}
 
 
-def _incoming(state: State) -> Incoming:
+async def _composed(given: Incoming, who: str) -> list[dict[str, Any]]:
+    """Return what a message gives to remember, each with the message's own words as its quote."""
+    try:
+        memories = (await ask(compose_memories, given, who, lane="background")).value.memories
+        found = [(each, "") for each in memories]
+    except BadAnswer as bad:
+        found = _kept_of(given, bad)
+    return [
+        each.model_dump() | {"quote": located(each.quote, given.message), "flag": flag}
+        for each, flag in found
+    ]
+
+
+def _kept_of(given: Incoming, bad: BadAnswer) -> list[tuple[Candidate, str]]:
+    """Return what can be kept of a last reply that does not hold: in place of what nobody said, a quote.
+
+    Raises the failure again where the reply has no memories at all.
+    """
+    try:
+        memories = read(bad.raw, Candidates).memories
+    except Unusable:
+        raise bad from None
+    return [_kept(given, memory) for memory in memories]
+
+
+def _kept(given: Incoming, memory: Candidate) -> tuple[Candidate, str]:
+    try:
+        check_candidate(given, memory)
+    except ValueError as wrong:
+        quote = located(memory.quote, given.message) or given.message[:LONGEST_QUOTE]
+        said = f"The user said: “{quote}”"
+        return Candidate(content=said, quote=quote, kind=memory.kind), f"In the user's own words: {wrong}"
+    return memory, ""
+
+
+LONGEST_QUOTE = 900
+"""Characters of the user's own words that stand for a memory which could not be written."""
+
+
+def _incoming(state: State, noticed: str = "") -> Incoming:
     return Incoming(
-        message=state["message"], preceding=state.get("preceding", []), time=state.get("time", "")
+        message=state["message"],
+        preceding=state.get("preceding", []),
+        time=state.get("time", ""),
+        noticed=noticed,
     )
 
 
@@ -178,6 +238,7 @@ async def check(state: Check, runtime: MemoryRuntime) -> Update:
         memory=state["memory"],
         relation=verdict.relation,
         rationale=verdict.rationale,
+        outdated=located(verdict.outdated, pair.memory),
     )
     return {"verdicts": [judged]}
 
@@ -210,7 +271,7 @@ def _decision(candidate: int, verdicts: list[Judged]) -> Decision:
             return Decision(
                 candidate=candidate,
                 action=action,
-                memories=[verdict["memory"] for verdict in found],
+                memories=[Touched(**each["memory"], outdated=each["outdated"]) for each in found],
                 rationale=" ".join(dict.fromkeys(verdict["rationale"] for verdict in found)),
             )
     rationale = f"No conflict with any of {len(verdicts)} similar memories."
@@ -233,7 +294,9 @@ async def _upsert(number: int, state: State, runtime: MemoryRuntime) -> Decision
     who = runtime.context.memory_agent
     answer = (await ask(route_upsert, given, who, lane="background")).value
     chosen = [similar[answer.index]] if answer.route == "update" else []
-    return Decision(candidate=number, action=answer.route, memories=chosen, rationale=answer.rationale)
+    # The upsert router does not say what becomes false, so anything of the memory may.
+    touched = [Touched(**each, outdated=each["content"]) for each in chosen]
+    return Decision(candidate=number, action=answer.route, memories=touched, rationale=answer.rationale)
 
 
 NODES = {"insert": "insert_memory", "update": "update_memory", "discard": "discard"}

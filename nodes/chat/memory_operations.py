@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from mneme.core.errors import Conflict
+from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.prompts.chat.memory_agent import Pair, rewrite_memory
@@ -25,6 +25,12 @@ class Similar(TypedDict):
     content: str
 
 
+class Touched(Similar, total=False):
+    """A memory that a candidate changes or repeats, and its words that the candidate makes false."""
+
+    outdated: str
+
+
 class Origin(TypedDict):
     """The message that an operation was decided from, and the model that decided."""
 
@@ -40,12 +46,15 @@ class Task(TypedDict):
 
     origin: Origin
     candidates: list[dict[str, Any]]
-    memories: list[Similar]
+    memories: list[Touched]
     rationale: str
 
 
 class Operation(TypedDict):
-    """What happened to the memory, and why; `before` is the content that an update replaced."""
+    """What happened to the memory, and why; `before` is the content that an update replaced.
+
+    `flag` says why a person should look at what was written; empty: no reason.
+    """
 
     operation: Literal["insert", "update", "discard"]
     rationale: str
@@ -53,6 +62,7 @@ class Operation(TypedDict):
     before: str
     key: str
     version: int
+    flag: str
 
 
 Update = dict[str, Any]
@@ -60,13 +70,16 @@ Update = dict[str, Any]
 
 async def insert_memory(state: Task, runtime: MemoryRuntime) -> Update:
     """Remember a candidate as a new memory, once, however often this node is replayed."""
-    candidate = state["candidates"][0]
+    return {"operations": [await _inserted(state, state["candidates"][0], runtime)]}
+
+
+async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRuntime) -> Operation:
     made = await memories_of(runtime).insert(
-        _memory(candidate, state["origin"]),
-        change=_change(state),
-        idempotency_key=_write_id(state, candidate["content"]),
+        _memory(candidate, task["origin"]),
+        change=_change(task),
+        idempotency_key=_write_id(task, candidate["content"]),
     )
-    return _done("insert", state, made)
+    return _done("insert", task, made)
 
 
 async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
@@ -76,33 +89,56 @@ async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
             return await _rewrite(state, runtime)
         except Conflict:
             now = await memories_of(runtime).show(state["memories"][0]["key"])
-            similar = Similar(key=now.key, version=now.version, content=now.memory.content)
-            state = state | {"memories": [similar]}
+            seen = state["memories"][0] | {"version": now.version, "content": now.memory.content}
+            state = state | {"memories": [seen]}
     return await _rewrite(state, runtime)
 
 
 async def _rewrite(task: Task, runtime: MemoryRuntime) -> Update:
-    """Work each candidate into the memory, one after the other, and write the result."""
+    """Work each candidate into the memory, one after the other, and write the result.
+
+    What no rewrite could hold without losing something is kept beside the memory, flagged.
+    """
     memory = (await memories_of(runtime).show(task["memories"][0]["key"])).memory
-    origin = task["origin"]
+    aside = list[Operation]()
     for candidate in task["candidates"]:
-        pair = Pair(
-            fact=candidate["content"], message=origin["message"], memory=memory.content, time=origin["time"]
-        )
-        answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
-        memory = _memory({**candidate, "kind": memory.kind, **dict(answered.value)}, origin)
-    return await _replace(task, memory, runtime)
+        try:
+            memory = await _with_fact(memory, candidate, task, runtime)
+        except BadAnswer as bad:
+            if not bad.raw.strip():
+                raise
+            flag = f"It belongs to {task['memories'][0]['key']}, which no rewrite kept whole: {bad}"
+            aside.append(await _inserted(task, {**candidate, "flag": flag}, runtime))
+    if len(aside) == len(task["candidates"]):
+        return {"operations": aside}
+    return {"operations": [*aside, await _replace(task, memory, runtime)]}
+
+
+async def _with_fact(
+    memory: Memory, candidate: Mapping[str, Any], task: Task, runtime: MemoryRuntime
+) -> Memory:
+    origin = task["origin"]
+    pair = Pair(
+        fact=candidate["content"],
+        message=origin["message"],
+        memory=memory.content,
+        time=origin["time"],
+        outdated=task["memories"][0].get("outdated", ""),
+    )
+    answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
+    return _memory({**candidate, "kind": memory.kind, **dict(answered.value)}, origin)
 
 
 async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:
     """Replace a memory by what the agent with tools wrote (version 1)."""
-    return await _replace(state, _memory(state["candidates"][-1], state["origin"]), runtime)
+    renewed = _memory(state["candidates"][-1], state["origin"])
+    return {"operations": [await _replace(state, renewed, runtime)]}
 
 
-async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Update:
+async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Operation:
     before = task["memories"][0]
     if renewed.content == before["content"]:
-        return discard(task)
+        return _unchanged(task, f"The memory says so already. {task['rationale']}")
     made = await memories_of(runtime).update(
         before["key"],
         renewed,
@@ -115,9 +151,20 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Updat
 
 def discard(state: Task) -> Update:
     """Say that a candidate adds nothing to a memory, and which."""
-    known = state["memories"][0]
-    done: Operation = {"operation": "discard", "rationale": state["rationale"], "before": "", **known}
-    return {"operations": [done]}
+    return {"operations": [_unchanged(state, state["rationale"])]}
+
+
+def _unchanged(task: Task, rationale: str) -> Operation:
+    known = task["memories"][0]
+    return Operation(
+        operation="discard",
+        rationale=rationale,
+        content=known["content"],
+        before="",
+        key=known["key"],
+        version=known["version"],
+        flag="",
+    )
 
 
 def _memory(candidate: Mapping[str, Any], origin: Origin) -> Memory:
@@ -135,13 +182,13 @@ def _write_id(task: Task, subject: str) -> str:
     return f"{task['origin']['message_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
 
 
-def _done(operation: Literal["insert", "update"], task: Task, made: MemoryRecord) -> Update:
-    done = Operation(
+def _done(operation: Literal["insert", "update"], task: Task, made: MemoryRecord) -> Operation:
+    return Operation(
         operation=operation,
         rationale=task["rationale"],
         content=made.memory.content,
         before=task["memories"][0]["content"] if operation == "update" else "",
         key=made.key,
         version=made.version,
+        flag=made.memory.flag,
     )
-    return {"operations": [done]}

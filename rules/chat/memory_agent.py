@@ -1,6 +1,7 @@
 """How rules answer the questions of `prompts/chat/memory_agent.py`."""
 
 from mneme.prompts.chat import memory_agent as questions
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import (
     LONGEST,
     Candidate,
@@ -19,7 +20,7 @@ from mneme.prompts.chat.memory_agent import (
 from mneme.rules.english.comparison import compare
 from mneme.rules.english.composition import compose, worth_storing
 from mneme.rules.english.pronouns import entities_of
-from mneme.rules.english.rewriting import rewrite
+from mneme.rules.english.rewriting import outdated, rewrite
 from mneme.rules.registry import rule
 
 
@@ -38,7 +39,7 @@ def compose_memories(given: Incoming) -> Candidates:
         memories=[
             Candidate(
                 content=fact.content,
-                quote=fact.quote,
+                quote=fact.quote[:LONGEST],
                 kind="episodic" if fact.episodic else "semantic",
                 entities=entities_of(fact.content),
             )
@@ -54,7 +55,17 @@ def check_conflict(given: Pair) -> Verdict:
     comparison = compare(given.fact, given.memory, given.message)
     if comparison.relation == "addition" and len(given.memory) + len(given.fact) >= LONGEST:
         return Verdict(rationale="It would fit, but the memory is full.", relation="unrelated")
-    return Verdict(rationale=comparison.rationale, relation=comparison.relation)
+    return Verdict(
+        rationale=comparison.rationale,
+        relation=comparison.relation,
+        outdated=_outdated(given) if comparison.relation == "conflict" else "",
+    )
+
+
+def _outdated(given: Pair) -> str:
+    """Return the memory's words that the fact makes false; all of them where it is not clear which."""
+    said = " … ".join(outdated(given.fact, given.memory, given.message))
+    return said if said and located(said, given.memory) else given.memory
 
 
 @rule(questions.rewrite_memory)

@@ -16,14 +16,23 @@ def rewrite(fact: str, memory: str, message: str) -> str:
 
     What the same message has said before stays.
     """
-    known, new = statements_of(memory), statements_of(fact)
-    said = {one for each in compose(message, (), "") for one in statements_of(each.content)}
-    gone = [each for each in known if each not in said and any(_ends(one, each, message) for one in new)]
+    known, gone = statements_of(memory), outdated(fact, memory, message)
     described = _undenied(_described(fact, gone[0]), gone[0]) if gone else fact
     at = known.index(gone[0]) if gone else len(known)
     kept = [*known[:at], described, *(each for each in known[at:] if each not in gone)]
     whole = " ".join(map(_closed, kept))
     return whole if len(whole) <= max(LONGEST, len(memory)) and whole != memory else fact
+
+
+def outdated(fact: str, memory: str, message: str) -> list[str]:
+    """Return the statements of a memory that a fact makes false, but those that its own message says."""
+    new = statements_of(fact)
+    said = {one for each in compose(message, (), "") for one in statements_of(each.content)}
+    return [
+        each
+        for each in statements_of(memory)
+        if each not in said and any(_ends(one, each, message) for one in new)
+    ]
 
 
 def _ends(fact: str, statement: str, message: str) -> bool:

@@ -31,6 +31,8 @@ class Memory(BaseModel):
     message_id: str = ""
     thread: str = ""
     time: str = ""
+    flag: str = ""
+    """Why a person should look at it; empty: no reason."""
 
 
 class MemoryRecord(BaseModel):

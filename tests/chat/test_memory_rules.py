@@ -188,11 +188,16 @@ def test_checks_reject_what_a_model_must_not_answer() -> None:
         return Candidates(memories=[Candidate.model_validate(fields)])
 
     compose_memories.verify(incoming, candidate())
-    for wrong in ({"quote": "I love tea"}, {"quote": " "}, {"content": ""}, {"content": "x" * 1001}):
+    for wrong in (
+        {"quote": "I love tea"},
+        {"quote": " "},
+        {"content": ""},
+        {"content": "The user has PIN 4711."},
+    ):
         with pytest.raises(ValueError, match=r"memories\[0\]"):
             compose_memories.verify(incoming, candidate(**wrong))
     pair = Pair(fact="The user likes tea.", message="", memory="The user likes milk.")
-    with pytest.raises(ValueError, match="unchanged"):
+    with pytest.raises(ValueError, match="does not say the fact"):
         rewrite_memory.verify(pair, Rewritten(content=pair.memory))
     upsert = Upsert(fact="", message="", memories=["one"])
     for route, index in (("update", 1), ("update", -1), ("insert", 0)):
@@ -216,7 +221,7 @@ def test_the_wording_numbers_candidates_and_marks_data() -> None:
         manage_memory,
     ):
         assert "data" in prompt.system
-        assert "Example" in prompt.system
+        assert "Example" in prompt.system_text()
     assert "is data" in system
 
 

@@ -1,0 +1,41 @@
+"""The chat's questions: every field of an answer is bounded, and every worked example is a valid answer."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mneme.models.asking.json_objects import objects
+from mneme.models.asking.replies import read
+from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.prompts.chat import memory_agent as questions
+from mneme.prompts.chat.memory_agent import Incoming, Pair, ToolGiven, Upsert
+from mneme.prompts.prompt import Prompt
+
+PAIR = Pair(fact="f", message="m", memory="k")
+ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
+    (questions.route_message, Incoming(message="m")),
+    (questions.compose_memories, Incoming(message="m")),
+    (questions.check_conflict, PAIR),
+    (questions.rewrite_memory, PAIR),
+    (questions.route_upsert, Upsert(fact="f", message="m", memories=[])),
+    (questions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
+    (questions.manage_memory, ToolGiven(message="m")),
+]
+
+
+@pytest.mark.parametrize(("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", ""))
+def test_no_field_can_run_on_for_ever(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    assert unbounded(bounded(flat(prompt.answer), prompt.bounds_of(given))) == []
+
+
+@pytest.mark.parametrize(
+    "prompt", {each.name: each for each, _ in ASKED}.values(), ids=lambda each: each.name
+)
+def test_every_worked_example_is_a_valid_answer(prompt: Prompt[Any, Any]) -> None:
+    assert prompt.examples
+    for example in prompt.examples:
+        found = objects(example)
+        assert found or prompt is questions.manage_memory, "whose answer is tool calls"
+        if found:
+            read(example[example.index("{") :], prompt.answer)
