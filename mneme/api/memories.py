@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, validate_call
 from mneme.core.errors import MnemeError, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.inbox import Inbox, MessageOutcome
+from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome
 from mneme.stores.users.memories import UserMemories
 
 
@@ -30,6 +30,12 @@ class MemoryOperations(UserMemories):
         "forget_all",
         "waiting",
         "outcome",
+        "letters",
+        "letter",
+        "retry",
+        "drop",
+        "flagged",
+        "accept",
         "export_lines",
         "import_lines",
     )
@@ -50,6 +56,22 @@ class MemoryOperations(UserMemories):
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Return what the memory agent did with a message; None while the message waits."""
         return await self._inbox.outcome(self.user, message_id)
+
+    async def letters(self) -> list[Letter]:
+        """Return the messages that are still to be remembered, and those that were set aside."""
+        return await self._inbox.letters(self.user)
+
+    async def letter(self, message_id: str) -> Letter:
+        """Return one message of the inbox. Raises NotFound."""
+        return await self._inbox.letter(self.user, message_id)
+
+    async def retry(self, message_id: str) -> Letter:
+        """Let a message that was set aside wait again. Raises NotFound."""
+        return await self._inbox.retry(self.user, message_id)
+
+    async def drop(self, message_id: str) -> Letter:
+        """Close a message without remembering it. Raises NotFound."""
+        return await self._inbox.drop(self.user, message_id)
 
     async def export_lines(self) -> list[str]:
         """Return every version of every memory as a line of JSON."""

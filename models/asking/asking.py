@@ -45,6 +45,8 @@ __all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forg
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)
 
+JSON_TOKENS = 8192
+"""Tokens of a JSON reply at most, however much its type allows."""
 KEPT_FREE = 2048
 """Tokens of the context that a prompt leaves at least for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
@@ -101,7 +103,8 @@ async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:
         return prompt.verify(given, answer)
     except ValueError as error:
         wrong = f"{record.responder} answered {prompt.name} wrongly: {error}"
-        raise BadAnswer(wrong, str(answer)) from error
+        raw = answer.model_dump_json() if isinstance(answer, BaseModel) else answer
+        raise BadAnswer(wrong, raw) from error
 
 
 async def by_rules(prompt: Prompt[G, A], given: G) -> A:
@@ -149,7 +152,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
 def _constrained(prompt: Prompt[G, A], given: G) -> CallOptions:
     """Return the options of a reply in JSON: its schema, narrowed by what was asked, and room for it."""
     schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
-    room = room_for(schema)
+    room = min(room_for(schema), JSON_TOKENS)
     return CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
 
 

@@ -12,7 +12,7 @@ from langgraph.errors import NodeError
 from langgraph.types import Command, Overwrite
 from typing_extensions import TypedDict
 
-from mneme.core.errors import MnemeError
+from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of
 from mneme.nodes.chat.memory_operations import Operation
@@ -91,9 +91,15 @@ def count(state: State) -> dict[str, int]:
     return {"remembered": state["remembered"] + 1}
 
 
-def keep(state: State, error: NodeError) -> Command[Literal["take"]]:
-    """Keep a message whose memory agent failed for another attempt, with the reason; never drop it."""
+async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Command[Literal["take"]]:
+    """Keep a message whose memory agent failed for another attempt, with the reason; never drop it.
+
+    Only a failure of the message's own counts towards setting it aside, not a server that is down.
+    """
     if not isinstance(error.error, MnemeError):
         raise error.error
+    if isinstance(error.error, BadAnswer | PromptTooLong):
+        reply = error.error.raw if isinstance(error.error, BadAnswer) else ""
+        await inbox_of(runtime).fail(user_of(runtime), state["message_id"], str(error.error), reply)
     failure = Failure(message_id=state["message_id"], error=str(error.error))
     return Command(goto="take", update={"failed": [failure]})

@@ -2,10 +2,12 @@
 
 A pending message is a live record under its message id; closing it retires the record and leaves the
 outcome in place of the text. A message that was added once is never added again, not even after its
-text has been forgotten. Nothing here is found by search.
+text has been forgotten. One that no model could make sense of is tried again, then set aside with the reason
+until somebody decides. Nothing here is found by search.
 """
 
 from collections.abc import Set
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, cast
 from uuid import uuid4
@@ -53,6 +55,32 @@ FORGOTTEN = MessageOutcome(
 )
 
 
+MOST_TRIES = 5
+"""Runs of the memory agent in which a message may fail before it is set aside."""
+LONGEST_REPLY = 2000
+"""Characters kept of a reply that could not be used."""
+
+
+class Trouble(TypedDict):
+    """How often remembering a message failed, why the last time, and the reply that could not be used."""
+
+    tries: int
+    error: str
+    reply: str
+
+
+class Letter(TypedDict):
+    """A message in the inbox: waiting, or set aside after it failed too often."""
+
+    message_id: str
+    message: str
+    time: str
+    status: Literal["waiting", "set aside"]
+    tries: int
+    error: str
+    reply: str
+
+
 class Traces(NamedTuple):
     """Inbox records to forget, and records that stay with a new value."""
 
@@ -86,10 +114,55 @@ class Inbox:
         return None
 
     async def pending(self, user: str) -> list[Message]:
-        """Return one user's open messages, oldest first."""
+        """Return one user's open messages, oldest first, but those that are set aside."""
+        return [_message(head) for head in await self._open(user) if _trouble(head)["tries"] < MOST_TRIES]
+
+    async def letters(self, user: str) -> list[Letter]:
+        """Return all open messages of a user, oldest first, with what went wrong so far."""
+        return [_letter(head) for head in await self._open(user)]
+
+    async def letter(self, user: str, message_id: str) -> Letter:
+        """Return one open message, by its id or its beginning. Raises NotFound."""
+        return _letter(await self._find(user, message_id))
+
+    async def fail(self, user: str, message_id: str, error: str, reply: str) -> None:
+        """Note that remembering a message failed; the last of several times sets it aside."""
+        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        if head is not None and head.live:
+            tries = _trouble(head)["tries"] + 1
+            await self._note(head, Trouble(tries=tries, error=error, reply=reply[:LONGEST_REPLY]), error)
+
+    async def retry(self, user: str, message_id: str) -> Letter:
+        """Let a message that was set aside wait again. Raises NotFound."""
+        head = await self._find(user, message_id)
+        await self._note(head, _trouble(head) | {"tries": 0}, "to be tried again")
+        return await self.letter(user, head.key)
+
+    async def drop(self, user: str, message_id: str) -> Letter:
+        """Close a message without remembering it. Raises NotFound."""
+        head = await self._find(user, message_id)
+        dropped = MessageOutcome(route="discard", rationale="Dropped by the user.", model="", operations=[])
+        await self.close(user, head.key, dropped)
+        return _letter(head)
+
+    async def _open(self, user: str) -> list[Version]:
         namespace = user_namespace(user, "inbox")
-        count = await self._ledger.count(namespace)
-        return [cast(Message, head.value) for head in await self._ledger.records(namespace, limit=count)]
+        return await self._ledger.records(namespace, limit=await self._ledger.count(namespace))
+
+    async def _find(self, user: str, message_id: str) -> Version:
+        found = [head for head in await self._open(user) if head.key.startswith(message_id)]
+        if len(found) != 1 or not message_id:
+            many = "Several messages begin" if found else "No message in the inbox begins"
+            raise NotFound(f"{many} with {message_id!r}.", "See `mneme inbox list`.")
+        return found[0]
+
+    async def _note(self, head: Version, trouble: Trouble, reason: str) -> None:
+        change = Change(reason=reason, actor=ACTOR, source=head.change.source)
+        value = {**head.value, "trouble": cast(Value, trouble)}
+        with suppress(Conflict, NotFound):  # somebody else closed or forgot it a moment ago
+            await self._ledger.update(
+                head.namespace, head.key, value, text="", change=change, expected_version=head.version
+            )
 
     async def users(self) -> list[str]:
         """Return the users who have open messages."""
@@ -109,7 +182,7 @@ class Inbox:
             event="retire",
             namespace=namespace,
             key=message_id,
-            value={**head.value, "message": "", "preceding": [], "outcome": cast(Value, outcome)},
+            value=_emptied(head.value) | {"outcome": cast(Value, outcome)},
             change=Change(reason=outcome["rationale"], actor=ACTOR, source=head.change.source),
             expected_version=head.version,
         )
@@ -159,5 +232,42 @@ def _outcome(head: Version) -> MessageOutcome | None:
 
 
 def _without(value: Value, texts: Set[str]) -> Value:
-    turns = cast(Message, value)["preceding"]
-    return {**value, "preceding": [turn for turn in turns if not any(text in turn for text in texts if text)]}
+    """Leave out the turns before a message, and the reply to it, that hold any of these texts."""
+
+    def holds(said: str) -> bool:
+        return any(text in said for text in texts if text)
+
+    turns = [turn for turn in cast(Message, value)["preceding"] if not holds(turn)]
+    trouble = cast(Trouble, value.get("trouble") or NO_TROUBLE)
+    left = value if not holds(f"{trouble['error']} {trouble['reply']}") else _untroubled(value)
+    return {**left, "preceding": turns}
+
+
+NO_TROUBLE = Trouble(tries=0, error="", reply="")
+
+
+def _untroubled(value: Value) -> Value:
+    return {name: each for name, each in value.items() if name != "trouble"}
+
+
+def _emptied(value: Value) -> Value:
+    return {**_untroubled(value), "message": "", "preceding": []}
+
+
+def _message(head: Version) -> Message:
+    return cast(Message, _untroubled(head.value))
+
+
+def _trouble(head: Version) -> Trouble:
+    return cast(Trouble, head.value.get("trouble") or NO_TROUBLE)
+
+
+def _letter(head: Version) -> Letter:
+    message, trouble = cast(Message, head.value), _trouble(head)
+    return Letter(
+        message_id=head.key,
+        message=message["message"],
+        time=message["time"],
+        status="waiting" if trouble["tries"] < MOST_TRIES else "set aside",
+        **trouble,
+    )

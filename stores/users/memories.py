@@ -147,6 +147,20 @@ class UserMemories:
         others = [MemoryRecord.of(version) for version in reversed(latest) if version.key not in known]
         return [*found, *others][:k]
 
+    async def flagged(self) -> Sequence[MemoryRecord]:
+        """Return the live memories that a person should look at, oldest first."""
+        everything = await self._ledger.records(
+            self.namespace, limit=await self._ledger.count(self.namespace)
+        )
+        return [found for found in map(MemoryRecord.of, everything) if found.memory.flag]
+
+    async def accept(self, key: str) -> MemoryRecord:
+        """Take the flag off a memory that is right as it stands. Raises NotFound, Conflict."""
+        found = await self.show(key)
+        change = Change(reason="A person looked at it: it is right.", actor="user")
+        memory = found.memory.model_copy(update={"flag": ""})
+        return await self.update(key, memory, change=change, expected_version=found.version)
+
     async def list(
         self, *, limit: int = 100, offset: int = 0, include_retired: bool = False
     ) -> Sequence[MemoryRecord]:

@@ -1,4 +1,4 @@
-"""`mneme chat`, `mneme remember`, `mneme memories` and `mneme demo`."""
+"""`mneme chat`, `mneme remember`, `mneme memories`, `mneme inbox` and `mneme demo`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +10,11 @@ from mneme.cli.options import Json, Limit, Reason, User, run_command
 app = typer.Typer()
 memories = typer.Typer(no_args_is_help=True, help="List, search and change memories.")
 app.add_typer(memories, name="memories")
+inbox = typer.Typer(no_args_is_help=True, help="Messages to be remembered, and those that were set aside.")
+app.add_typer(inbox, name="inbox")
 
 Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
+MessageId = Annotated[str, typer.Argument(metavar="ID", help="A message's id, or its first letters.")]
 Chatbot = Annotated[
     str,
     typer.Option(
@@ -80,6 +83,52 @@ def search(
     from mneme.cli.chat import memories as run
 
     run_command(run.search(user, query, limit, mode, as_json))
+
+
+@memories.command()
+def review(
+    user: User = "local",
+    accept: Annotated[
+        str, typer.Option(metavar="KEY", help="Take the flag off this memory: it is right.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List the memories that a person should look at, and why."""
+    from mneme.cli.chat import memories as run
+
+    run_command(run.review(user, accept, as_json))
+
+
+@inbox.command("list")
+def list_inbox(user: User = "local", as_json: Json = False) -> None:
+    """List the messages that wait, and those that were set aside after they failed too often."""
+    from mneme.cli.chat import inbox as run
+
+    run_command(run.list_(user, as_json))
+
+
+@inbox.command("show")
+def show_message(message_id: MessageId, user: User = "local", as_json: Json = False) -> None:
+    """Show a message, why it could not be remembered, and the model's last reply."""
+    from mneme.cli.chat import inbox as run
+
+    run_command(run.show(user, message_id, as_json))
+
+
+@inbox.command("retry")
+def retry_message(message_id: MessageId, user: User = "local", as_json: Json = False) -> None:
+    """Let a message that was set aside wait again; the next run of the memory agent takes it up."""
+    from mneme.cli.chat import inbox as run
+
+    run_command(run.retry(user, message_id, as_json))
+
+
+@inbox.command("drop")
+def drop_message(message_id: MessageId, user: User = "local", as_json: Json = False) -> None:
+    """Close a message without remembering it."""
+    from mneme.cli.chat import inbox as run
+
+    run_command(run.drop(user, message_id, as_json))
 
 
 @memories.command()

@@ -41,6 +41,19 @@ async def search(user: str, query: str, limit: int, mode: str, as_json: bool) ->
     print_memories(found, as_json)
 
 
+async def review(user: str, accept: str, as_json: bool) -> None:
+    """Print the memories that are flagged, with the reasons; or take the flag off one."""
+    async with open_operations(MemoryOperations, user) as memories:
+        if accept:
+            await memories.accept(await full_key(memories, accept))
+        found = await memories.flagged()
+    if as_json or not found:
+        print_memories(found, as_json)
+        return
+    rows = ([each.key[:SHORT], each.memory.content, each.memory.flag] for each in found)
+    print_table("", ("key", "memory", "why look at it"), rows)
+
+
 async def show(user: str, key: str, as_json: bool) -> None:
     """Print one memory with all its fields."""
     async with open_operations(MemoryOperations, user) as memories:

@@ -54,7 +54,8 @@ def _progress() -> Progress:
 
 def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
     for failure in report["failed"]:
-        print_error(BadInput(f"Not remembered yet: {failure['error']}", "Run the command again."), as_json)
+        hint = "Run the command again, or see `mneme inbox list`."
+        print_error(BadInput(f"Not remembered yet: {failure['error']}", hint), as_json)
     if as_json:
         print_json(report | {"broken_lines": broken})
         return
