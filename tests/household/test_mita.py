@@ -35,7 +35,6 @@ from mneme.prompts.household.household import (
 )
 from mneme.prompts.household.mita import (
     Allocation,
-    Choice,
     CrossContext,
     Found,
     Passage,
@@ -518,20 +517,17 @@ def cross_context() -> CrossContext:
 @pytest.mark.parametrize(
     ("choices", "why"),
     [
-        ([(0, 0), (1, 0)], "both go for 61"),
-        ([(0, 0)], "exactly one choice"),
-        ([(0, 0), (0, 1)], "exactly one choice"),
-        ([(0, 0), (2, 1)], "exactly one choice"),
-        ([(0, 0), (1, 9)], "no option 9"),
-        ([(0, -1), (1, 1)], "no option -1"),
+        ({"M0": 0, "M1": 0}, "both go for 61"),
+        ({"M0": 0}, "exactly one choice"),
+        ({"M0": 0, "M2": 1}, "exactly one choice"),
+        ({"M0": 0, "M1": 1, "M2": 1}, "exactly one choice"),
+        ({"M0": 0, "M1": 9}, "no option 9"),
+        ({"M0": -1, "M1": 1}, "no option -1"),
     ],
 )
-def test_an_allocation_is_complete_possible_and_without_duplicates(
-    choices: list[tuple[int, int]], why: str
-) -> None:
-    picked = [Choice(member=member, option=option) for member, option in choices]
+def test_an_allocation_is_complete_possible_and_without_duplicates(choices: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        allocate_actions.verify(cross_context(), Allocation(reason="", choices=picked))
+        allocate_actions.verify(cross_context(), Allocation(reason="", choices=choices))
     allowed = by_rule(allocate_actions, cross_context())
     assert allocate_actions.verify(cross_context(), allowed) == allowed
 
