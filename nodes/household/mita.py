@@ -157,7 +157,8 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
         return _left_to_the_members(state, runtime, bad)
-    chosen = [_chosen(state, runtime, report, asked.value.of(n)) for n, report in enumerate(given.members)]
+    allotted = asked.value.choices
+    chosen = [_chosen(state, runtime, each, allotted[each.worker.name]) for each in given.members]
     _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
     return _decided(state, runtime, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),

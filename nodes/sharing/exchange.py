@@ -159,7 +159,7 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
     except (BadAnswer, PromptTooLong) as unusable:
         spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
         return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
-    points = {each.name: given for each, given in zip(criteria, answered.value.points, strict=True)}
+    points = {each.name: answered.value.points[each.name] for each in criteria}
     return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts)
 
 

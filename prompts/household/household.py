@@ -6,10 +6,13 @@ steps of one metre.
 """
 
 import math
+from collections.abc import Collection, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
+
+from mneme.prompts.prompt import one_of
 
 Kind = Literal["goexplore", "gocheck", "gograb", "goput", "send_message", "wait"]
 Plan = tuple[tuple[int, int, float, float], ...]
@@ -200,6 +203,16 @@ class View(Knowledge):
     @property
     def myself(self) -> Worker:
         return next(worker for worker in self.workers if worker.number == self.me)
+
+
+def number_of(options: Sequence[Option]) -> dict[str, Any]:
+    """Return the schema of the number of an option; -1, which no option has, where there are none."""
+    return one_of(len(options)) if options else one_of(0, -1)
+
+
+def one_of_ids(ids: Collection[int]) -> dict[str, Any]:
+    """Return the schema of one of these ids; -1, which nothing has, where there are none."""
+    return {"enum": sorted(ids) or [-1]}
 
 
 def steps_to_act(knowledge: Knowledge, start: Corner, spot: Spot) -> int:

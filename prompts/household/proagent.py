@@ -12,10 +12,12 @@ Simplified: the published agent sees the whole kitchen and its one teammate's ev
 sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.
 """
 
+from typing import Any
+
 from pydantic import BaseModel, Field
 
-from mneme.prompts.household.household import Spot, View, Worker, steps_to_act
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.household.household import Spot, View, Worker, number_of, one_of_ids, steps_to_act
+from mneme.prompts.prompt import Prompt, Reason
 
 UNKNOWN = -1
 
@@ -59,14 +61,14 @@ class Intention(BaseModel):
     """What a teammate seems to be doing."""
 
     teammate: int = Field(description="The member's number.")
-    reason: str
+    reason: Reason
     target: int = Field(description="The id of the thing or place that it goes for; -1 if unknown.")
 
 
 class Plan(BaseModel):
     """Analysis, the teammates' intentions, and the one skill to use now."""
 
-    analysis: str = Field(description="What the scene asks for, in one or two sentences.")
+    analysis: Reason = Field(description="What the scene asks for, in one or two sentences.")
     intentions: list[Intention] = Field(description="One for each teammate.")
     option: int = Field(description="The number of one of the possible skills.")
 
@@ -81,8 +83,13 @@ had thought of it where its behaviour contradicts that), then plan one skill for
 do not go for what a teammate goes for. Skills: goexplore a room: walk into it and see what lies there.
 gocheck a container: open it and see what is inside. gograb a thing: take it; you have two hands. goput:
 carry what you hold to where it belongs. wait.
-Reply with one JSON object, e.g. {"analysis": "The wine and one plate are missing.",
-"intentions": [{"teammate": 1, "reason": "It stands before the fridge.", "target": 103}], "option": 2}""",
+Reply with one JSON object. Its fields, in order: analysis; intentions, one for each teammate (teammate,
+reason, target; the target is -1 where it is unknown); option.""",
+    examples=[
+        """{"analysis": "Two umbrellas are still to be brought to the hat stand.", "intentions":
+[{"teammate": 1, "reason": "It walks towards the wicker basket with empty hands.", "target": 903}],
+"option": 2}"""
+    ],
     user="""You are $name (member $me).
 
 The task:
@@ -103,6 +110,19 @@ $refused
 Possible skills:
 $options""",
 )
+
+
+@plan_skill.bound
+def of_what_is_known(given: Scene) -> dict[str, dict[str, Any]]:
+    """Offer the skills, one intention for each teammate, and the ids of known things and places."""
+    known: list[Spot] = [*given.rooms, *given.containers, *given.items, *given.needs]
+    count = len(given.observed)
+    return {
+        "intentions": {"minItems": count, "maxItems": count},
+        "intentions[].teammate": one_of_ids({each.teammate for each in given.observed}),
+        "intentions[].target": one_of_ids({UNKNOWN, *(spot.id for spot in known)}),
+        "option": number_of(given.options),
+    }
 
 
 @plan_skill.check

@@ -2,7 +2,7 @@
 
 An answer is an action alone, without a reason before it: thinking aloud costs a step in this benchmark
 ("think: …"), and a free field for it would be another benchmark. The rules read nothing but the words that
-a model reads; what they can and cannot do is said in `prompts.pddl_solving`.
+a model reads; what they can and cannot do is said in `rules/pddl/pddl_solving.py`.
 """
 
 from pydantic import BaseModel, Field
@@ -14,7 +14,9 @@ exactly in the form that its description has, with the objects' names. An action
 hold has no effect, but takes a step, as does every turn. You may also write `check valid actions`,
 `look around`, or `think:` and a thought that you want to find again later. What you remember, from this
 task or from others, may help; it is no instruction.
-Reply with one JSON object, e.g. {"action": "pick ball1 rooma left"}"""
+Reply with one JSON object."""
+EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
+"""Of a world that is none of the benchmark's, so that it gives no action away."""
 
 
 class Situation(BaseModel):
@@ -42,6 +44,7 @@ choose_action = Prompt(
     given=Situation,
     answer=Move,
     system=FORMS,
+    examples=EXAMPLES,
     user="Task:\n$task\n\nWhat you remember:\n$memory\n\nThe turns so far:\n$turns\n\nYour next action?",
 )
 
@@ -52,6 +55,7 @@ choose_otherwise = Prompt(
     answer=Move,
     system=f"""Another agent is about to repeat itself for the third time. Avoid its approach: choose another
 action, or the same end by another way. {FORMS}""",
+    examples=EXAMPLES,
     user="""Task:
 $task
 

@@ -2,11 +2,11 @@
 
 import re
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import Prompt, Reason
 
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 HAN = re.compile(r"[\u3400-\u9fff]")
@@ -19,6 +19,8 @@ TOTAL = 100
 
 QUOTED = 6
 """Words in a row that a question may take over from the answer that it asks for."""
+LONGEST_QUESTION = 1500
+"""The most characters of a question that is asked for an answer."""
 
 
 class Example(BaseModel):
@@ -101,10 +103,10 @@ class Judgeable(BaseModel):
 
 
 class Score(BaseModel):
-    """The points of each criterion, in the rubric's order."""
+    """The points of each criterion, by its name."""
 
-    rationale: str
-    points: list[int]
+    rationale: Reason
+    points: dict[str, int]
 
 
 score_pair = Prompt(
@@ -114,8 +116,16 @@ score_pair = Prompt(
     system=f"""You score a question-answer pair as an example for later questions, by a rubric: for
 each criterion, in order, a whole number from 0 to its most. Be strict: an answer that does not do what the
 question asks, copies one of the examples or is cut off earns little. {DATA}
-Reply with one JSON object, e.g. for three criteria {{"rationale": "Scans, but the joke is old.",
-"points": [18, 25, 20]}}""",
+Reply with one JSON object. Its fields, in order: rationale; points, under each criterion's name.""",
+    examples=[
+        """The rubric:
+[0] Swing (0 to 30): A drummer could play along.
+[1] Refrain (0 to 40): It comes back where one waits for it.
+[2] Last line (0 to 30): It surprises.
+
+{"rationale": "The refrain of this sea shanty limps, yet its last line surprises.",
+"points": {"Swing": 18, "Refrain": 12, "Last line": 25}}"""
+    ],
     user="""The rubric:
 $criteria
 
@@ -137,11 +147,20 @@ $faults""",
 )
 
 
+@score_pair.bound
+def _from_nothing_to_the_most(given: Judgeable) -> dict[str, dict[str, Any]]:
+    most = {each.name: each.points for each in given.criteria}
+    earned = {name: {"type": "integer", "minimum": 0, "maximum": points} for name, points in most.items()}
+    return {"points": {"properties": earned, "required": [*earned], "additionalProperties": False}}
+
+
 @score_pair.check
 def _points_fit(given: Judgeable, score: Score) -> None:
-    if len(score.points) != len(given.criteria):
-        raise ValueError(f"Give {len(given.criteria)} points, one per criterion, not {len(score.points)}.")
-    for points, criterion in zip(score.points, given.criteria, strict=True):
+    names = [each.name for each in given.criteria]
+    if score.points.keys() != set(names):
+        raise ValueError(f"Give points for exactly these criteria, by their names: {', '.join(names)}.")
+    for criterion in given.criteria:
+        points = score.points[criterion.name]
         if not 0 <= points <= criterion.points:
             raise ValueError(f"{criterion.name} earns from 0 to {criterion.points} points, not {points}.")
 
@@ -158,7 +177,7 @@ class Comparison(BaseModel):
 class Contradiction(BaseModel):
     """How probable it is that the example leads to an answer that contradicts the right one."""
 
-    rationale: str
+    rationale: Reason
     percent: Annotated[int, Field(ge=0, le=100)]
 
 
@@ -170,8 +189,11 @@ grade_contradiction = Prompt(
 how probable it is, in per cent, that with this example the assistant's answer contradicts the right one: goes
 against it in content, misses its kind or its form. 0: the example leads straight to such an answer. 100: it
 leads away from it. {DATA}
-Reply with one JSON object, e.g. {{"rationale": "Same form, another theme; the pattern carries over.",
-"percent": 20}}""",
+Reply with one JSON object. Its fields, in order: rationale, percent.""",
+    examples=[
+        """{"rationale": "It is a sea shanty too, of herring in place of whales; the refrain carries over.",
+"percent": 20}"""
+    ],
     user="""<example>
 $example
 </example>
@@ -202,7 +224,7 @@ class Standard(BaseModel):
 class Question(BaseModel):
     """A question that the standard answer answers."""
 
-    question: str = Field(min_length=1, max_length=2000)
+    question: str = Field(min_length=1, max_length=LONGEST_QUESTION)
 
 
 ask_for = Prompt(
@@ -212,7 +234,8 @@ ask_for = Prompt(
     system=f"""You are given a standard answer of an agent. Ask the question to which it is a possible
 answer: describe what is wanted so that somebody who has not seen the answer could write one like it. Ask
 something else than the known questions do. Do not quote more than {QUOTED} of its words in a row. {DATA}
-Reply with one JSON object, e.g. {{"question": "Write a limerick about a baker who burns every loaf."}}""",
+Reply with one JSON object.""",
+    examples=['{"question": "Write a sea shanty about a cook who salts every herring twice."}'],
     user="""<agent>
 $does
 Its questions: $questions
@@ -257,10 +280,18 @@ class Domain(BaseModel):
     wishes: str = Field("", description="What a person asks of the rubric.")
 
 
+class DraftedCriterion(Criterion):
+    """One criterion of a draft, said in a sentence; a person may say more."""
+
+    name: str = Field(min_length=1, max_length=80)
+    points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
+    looks_at: str = Field(min_length=1, max_length=300, description="What earns the points.")
+
+
 class Drafted(BaseModel):
     """A rubric: criteria whose points sum to 100."""
 
-    criteria: list[Criterion] = Field(min_length=1, max_length=20)
+    criteria: list[DraftedCriterion] = Field(min_length=1, max_length=10)
 
 
 draft_rubric = Prompt(
@@ -270,8 +301,14 @@ draft_rubric = Prompt(
     system="""You design the rubric by which question-answer pairs of a domain are scored as examples for
 later questions. Give 4 to 10 criteria that can be told apart, each with points and what earns them; the
 points sum to 100.
-Reply with one JSON object, e.g. {"criteria": [{"name": "Clarity", "points": 40, "looks_at": "The question can
-be understood by itself."}, {"name": "Correctness", "points": 60, "looks_at": "The answer follows."}]}""",
+Reply with one JSON object. Its field: criteria (of each: name, points, looks_at).""",
+    examples=[
+        """{"criteria": [
+{"name": "Swing", "points": 40, "looks_at": "A drummer could play along with the sea shanty."},
+{"name": "Refrain", "points": 35, "looks_at": "The crew can sing it after hearing it once."},
+{"name": "Salt", "points": 15, "looks_at": "Every stanza smells of tar and herring."},
+{"name": "Last line", "points": 10, "looks_at": "It surprises those who know the tune."}]}"""
+    ],
     user="""Domain: $domain
 
 What its agents write:
@@ -286,9 +323,5 @@ def _sums_to_hundred(_: Domain, drafted: Drafted) -> None:
     total = sum(each.points for each in drafted.criteria)
     if total != TOTAL:
         raise ValueError(f"The points of the criteria sum to {total}, not to {TOTAL}: adjust them.")
-    if any(each.points < 1 for each in drafted.criteria):
-        raise ValueError("Each criterion needs at least one point.")
-    if any(not 0 < len(each.name) <= 80 or not 0 < len(each.looks_at) <= 1000 for each in drafted.criteria):
-        raise ValueError("Name each criterion in at most 80 characters, and say in 1000 what earns it.")
     if len({each.name.casefold() for each in drafted.criteria}) < len(drafted.criteria):
         raise ValueError("Two criteria have one name: give each its own.")

@@ -1,9 +1,9 @@
 """One member's judgement by rules: the value of each of its options.
 
 While something is to be found, the member plans its route through the places that may have it
-(`household_rules/search_routes.py`); an option is worth the more, the sooner all would be home if it came
+(`rules/household/search_routes.py`); an option is worth the more, the sooner all would be home if it came
 first. With one thing in hand it goes on, unless the target lies about on its way. Once all is found, the
-shortest rounds decide (`household_rules/rounds.py`).
+shortest rounds decide (`rules/household/rounds.py`).
 """
 
 from mneme.prompts.household.household import Option, View, Worker

@@ -3,8 +3,8 @@
 from mneme.prompts.household import mita as questions
 from mneme.prompts.household.household import Container, Item
 from mneme.prompts.household.mita import (
+    NARRATIVE,
     Allocation,
-    Choice,
     CrossContext,
     Found,
     Passage,
@@ -33,7 +33,7 @@ def allocate_actions(given: CrossContext) -> Allocation:
     kept = sum(report.proposal == option for report, option in zip(given.members, chosen, strict=True))
     return Allocation(
         reason=f"{kept} of {len(chosen)} proposals fit together best; the others give way.",
-        choices=[Choice(member=number, option=option) for number, option in enumerate(chosen)],
+        choices={each.worker.name: option for each, option in zip(given.members, chosen, strict=True)},
     )
 
 
@@ -64,7 +64,7 @@ def _narrative(
         _listed("Seen rooms", [room.label for room in given.rooms]),
         _listed("Under way", [f"{each.name}: {each.doing}" for each in given.workers if each.doing]),
     ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    return " ".join(sentence for sentence in sentences if sentence)[:NARRATIVE]
 
 
 def _counted(containers: list[Container]) -> list[str]:

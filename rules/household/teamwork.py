@@ -3,7 +3,7 @@
 While something is to be found, fetching and looking are shared out so that together they bring most, no two
 members going for the same (an assignment problem, solved exactly). Once all is found, the things
 are shared out in whole rounds, next-but-one deliveries included, so that the last member is done as early
-as possible (`household_rules/rounds.py`).
+as possible (`rules/household/rounds.py`).
 
 A member's proposal decides between plans that are about as good (`HEEDING`): whoever is there may have a
 reason that the fields do not say.

@@ -5,12 +5,14 @@ import re
 
 from mneme.prompts.sharing import memory_sharing as questions
 from mneme.prompts.sharing.memory_sharing import (
+    LONGEST_QUESTION,
     Asked,
     Comparison,
     Contradiction,
     Criterion,
     Domain,
     Drafted,
+    DraftedCriterion,
     Judgeable,
     Question,
     Score,
@@ -40,7 +42,7 @@ def score_pair(given: Judgeable) -> Score:
     told = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
     return Score(
         rationale=f"Counted: {told}.",
-        points=[round(each.points * _share(each, found)) for each in given.criteria],
+        points={each.name: round(each.points * _share(each, found)) for each in given.criteria},
     )
 
 
@@ -141,7 +143,8 @@ def ask_for(given: Standard) -> Question:
     """Ask for the words that the answer dwells on, as the agent is told what to write."""
     kind = KIND.split(given.does)[0].strip()
     theme = ", ".join(_theme(given.answer, len(given.known)))
-    return Question(question=f"{kind[:1].upper()}{kind[1:]}: {theme or 'anything'}.")
+    asked = f"{kind[:1].upper()}{kind[1:]}: {theme or 'anything'}."
+    return Question(question=asked[:LONGEST_QUESTION])
 
 
 KIND = re.compile(r"[.:;,：；，。]| (?:on|for) what ")
@@ -169,4 +172,4 @@ def draft_rubric(given: Domain) -> Drafted:
         ("Correctness", 15, "What is said is true and follows."),
         ("Originality", 10, "It is no copy of an example and adds something of its own."),
     )
-    return Drafted(criteria=[Criterion(name=n, points=p, looks_at=what) for n, p, what in common])
+    return Drafted(criteria=[DraftedCriterion(name=n, points=p, looks_at=what) for n, p, what in common])

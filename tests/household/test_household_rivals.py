@@ -147,7 +147,7 @@ def test_tells_what_it_found_and_not_what_it_told() -> None:
     known = view(items=[wine])
     told = by_rule(draft_message, planning_of(known)).message
     assert f"I found <kitchentable> ({TABLE}), <wine> ({WINE}) in <kitchen> ({KITCHEN})." in told
-    again = by_rule(draft_message, planning_of(known, told=[TABLE, WINE, KITCHEN])).message
+    again = by_rule(draft_message, planning_of(known, shared=[TABLE, WINE, KITCHEN])).message
     assert "found" not in again
     assert len(told) <= 500
 

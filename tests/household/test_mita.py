@@ -17,6 +17,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
+from mneme.environments.household.scene import NAMES
 from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.mita import builder
 from mneme.nodes.household.context import HouseholdContext
@@ -35,7 +36,6 @@ from mneme.prompts.household.household import (
 )
 from mneme.prompts.household.mita import (
     Allocation,
-    Choice,
     CrossContext,
     Found,
     Passage,
@@ -254,7 +254,7 @@ def sensible(body: Json) -> Answer:
     if "You are the manager" in system:
         user = str(body["messages"][1]["content"])
         count = user.count("may do:")
-        return {"reason": "The first.", "choices": [{"member": n, "option": n} for n in range(count)]}
+        return {"reason": "The first.", "choices": {NAMES[n]: n for n in range(count)}}
     if "You keep the memory" in system:
         return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
                 "unchecked": [], "explored": []}  # fmt: skip
@@ -309,7 +309,7 @@ async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatc
             for line in lines
             if line.strip().startswith("[") and "goexplore <kitchen>" in line
         ]
-        picks = [{"member": n, "option": int(number)} for n, number in enumerate(numbers)]
+        picks = {NAMES[n]: int(number) for n, number in enumerate(numbers)}
         return {"reason": "All there.", "choices": picks}
 
     with served(monkeypatch, Model("large"), brain=confused):
@@ -320,7 +320,7 @@ async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatc
 
 async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
     def babbling(body: Json) -> Answer:
-        return Reply('{"reason": "so", "choices": [{"member": 7, "option": 99}]}')
+        return Reply('{"reason": "so", "choices": {"Zoe": 99}}')
 
     with served(monkeypatch, Model("large"), brain=babbling):
         state = await first_rounds(1, manager="ollama:large", summary=False)
@@ -518,20 +518,17 @@ def cross_context() -> CrossContext:
 @pytest.mark.parametrize(
     ("choices", "why"),
     [
-        ([(0, 0), (1, 0)], "both go for 61"),
-        ([(0, 0)], "exactly one choice"),
-        ([(0, 0), (0, 1)], "exactly one choice"),
-        ([(0, 0), (2, 1)], "exactly one choice"),
-        ([(0, 0), (1, 9)], "no option 9"),
-        ([(0, -1), (1, 1)], "no option -1"),
+        ({"M0": 0, "M1": 0}, "both go for 61"),
+        ({"M0": 0}, "exactly one choice"),
+        ({"M0": 0, "M2": 1}, "exactly one choice"),
+        ({"M0": 0, "M1": 1, "M2": 1}, "exactly one choice"),
+        ({"M0": 0, "M1": 9}, "no option 9"),
+        ({"M0": -1, "M1": 1}, "no option -1"),
     ],
 )
-def test_an_allocation_is_complete_possible_and_without_duplicates(
-    choices: list[tuple[int, int]], why: str
-) -> None:
-    picked = [Choice(member=member, option=option) for member, option in choices]
+def test_an_allocation_is_complete_possible_and_without_duplicates(choices: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        allocate_actions.verify(cross_context(), Allocation(reason="", choices=picked))
+        allocate_actions.verify(cross_context(), Allocation(reason="", choices=choices))
     allowed = by_rule(allocate_actions, cross_context())
     assert allocate_actions.verify(cross_context(), allowed) == allowed
 

@@ -269,7 +269,7 @@ def scored(agent: str, question: str, answer: str, examples: list[str] | None = 
         faults=[Fault(**each.model_dump()) for each in found.faults],
         form=own.form or "",
     )
-    return sum(score_pair.verify(given, by_rule(score_pair, given)).points)
+    return sum(score_pair.verify(given, by_rule(score_pair, given)).points.values())
 
 
 def gibberish(seed: int) -> str:
@@ -285,15 +285,15 @@ def test_a_criterion_leans_on_what_it_speaks_of() -> None:
     ]
     broken = [Fault(where="line 2", what="does not rhyme")] * 3
     given = Judgeable(question=pair.prompt, answer=pair.answer, criteria=criteria, faults=broken)
-    rhyme, wit = by_rule(score_pair, given).points
-    assert rhyme < wit < 50
+    points = by_rule(score_pair, given).points
+    assert points["Rhyme"] < points["Wit"] < 50
 
 
 # Through a stand-in for Ollama.
 
 
 def of(body: Json, prompt: Any) -> bool:
-    return bool(body["messages"][0]["content"] == prompt.system)
+    return bool(body["messages"][0]["content"].startswith(prompt.system))
 
 
 async def test_nonsense_of_the_scorer_loses_no_answer(
@@ -302,7 +302,7 @@ async def test_nonsense_of_the_scorer_loses_no_answer(
     def brain(body: Json) -> Reply:
         if of(body, questions.answer):
             return Reply("There once was a cat on a mat.")
-        return Reply(json.dumps({"rationale": "superb", "points": [1000]}))
+        return Reply(json.dumps({"rationale": "superb", "points": {"Wit": 1000}}))
 
     with served(monkeypatch, brain=brain):
         result = await ask(edge_ledger, "Write a limerick about a cat.", answerer=MODEL, scorer=MODEL)
@@ -585,7 +585,7 @@ async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
     def brain(body: Json) -> Reply:
         if not of(body, questions.score_pair):
             return poet(body)
-        full = [each.points for each in load_rubric(POEMS).criteria]
+        full = {each.name: each.points for each in load_rubric(POEMS).criteria}
         score = Reply(json.dumps({"rationale": "good", "points": full}))
         return score if next(scoring) else Reply(status=500, error="out of memory")
 

@@ -415,9 +415,9 @@ async def test_killed_while_training_the_last_good_version_serves(tmp_path: Path
 async def test_the_whole_encoder_is_trained_and_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mneme.models.retriever.query_encoder.EPOCHS", 1)
+    monkeypatch.setattr("mneme.models.retriever.whole_encoder.EPOCHS", 1)
     monkeypatch.setattr(
-        "mneme.models.retriever.query_encoder.LEARNING_RATE", 1e-6
+        "mneme.models.retriever.whole_encoder.LEARNING_RATE", 1e-6
     )  # a small step does no harm: it is kept
     ledger = await open_ledger(str(tmp_path / "bundled"), await open_embedder("bundled"))
     pool = MemoryPool(ledger, "local", "wit")

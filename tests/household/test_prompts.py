@@ -1,0 +1,117 @@
+"""The questions of households: each reply is bounded by what was asked, and each example is a reply."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mneme.models.asking.replies import read
+from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.prompts.household import coela, mita, proagent
+from mneme.prompts.household.mita import Passage
+from mneme.prompts.household.proagent import Observed
+from mneme.prompts.prompt import LONGEST_REASON, Prompt
+from mneme.rules.registry import answer as by_rule
+from tests.doubles.apartment import FRIDGE, HALL, KITCHEN, STUDY, TABLE
+from tests.household.test_household_rivals import planning_of, scene, view
+from tests.household.test_mita import cross_context, passage, situation
+
+BOB = Observed(teammate=1, name="Bob", seen=5, room=KITCHEN)
+ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
+    (coela.draft_message, planning_of(view())),
+    (coela.choose_action, planning_of(view())),
+    (proagent.plan_skill, scene(observed=[BOB])),
+    (mita.propose_action, situation()),
+    (mita.allocate_actions, cross_context()),
+    (mita.summarise_passage, passage()),
+]
+NOTHING = Passage(task="t", actions="", beliefs="", change="nothing", progress="p")
+BARE: list[tuple[Prompt[Any, Any], BaseModel]] = [
+    (coela.choose_action, planning_of(view(options=[]))),
+    (proagent.plan_skill, scene(options=[])),
+    (mita.propose_action, situation().model_copy(update={"options": []})),
+    (mita.summarise_passage, NOTHING),
+]
+each_question = pytest.mark.parametrize(
+    ("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", "")
+)
+
+
+def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
+    return bounded(flat(prompt.answer), prompt.bounds_of(given))
+
+
+@pytest.mark.parametrize(("prompt", "given"), [*ASKED, *BARE])
+def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    schema = schema_of(prompt, given)
+    assert unbounded(schema) == []
+    assert '"enum": []' not in json.dumps(schema)
+
+
+@each_question
+def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    for example in prompt.examples:
+        assert read(example, prompt.answer).model_dump() == json.loads(example)
+        assert example not in prompt.wording(given, with_examples=False)[0]
+    assert prompt.examples
+
+
+@each_question
+def test_what_the_rules_answer_is_within_the_bounds(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    answer = prompt.verify(given, by_rule(prompt, given))
+    assert_within(answer.model_dump(), schema_of(prompt, given))
+
+
+def assert_within(value: Any, schema: dict[str, Any]) -> None:
+    """Assert that a value is one of those which a schema's bounds let pass."""
+    if isinstance(value, dict):
+        assert value.keys() == schema["properties"].keys()
+        for name, inner in value.items():
+            assert_within(inner, schema["properties"][name])
+    elif isinstance(value, list):
+        assert schema.get("minItems", 0) <= len(value) <= schema["maxItems"]
+        for inner in value:
+            assert_within(inner, schema["items"])
+    elif isinstance(value, str):
+        assert len(value) <= schema["maxLength"]
+    else:
+        assert value in schema["enum"]
+
+
+def test_a_reason_that_runs_on_is_shortened() -> None:
+    proposal = mita.Proposal(reason="It is near. " * 100, choice=0)
+    assert len(proposal.reason) <= LONGEST_REASON
+    fields = schema_of(mita.propose_action, situation())["properties"]
+    assert fields["reason"]["maxLength"] == LONGEST_REASON
+
+
+def test_each_member_is_allotted_one_of_its_own_options() -> None:
+    asked = cross_context()
+    asked.members[1].options.pop()
+    choices = schema_of(mita.allocate_actions, asked)["properties"]["choices"]
+    assert choices["required"] == ["M0", "M1"] and not choices["additionalProperties"]
+    assert [choices["properties"][name]["enum"] for name in ("M0", "M1")] == [[0, 1, 2], [0, 1]]
+
+
+def test_an_intention_is_of_a_teammate_that_was_seen_and_of_a_known_target() -> None:
+    intentions = schema_of(proagent.plan_skill, scene(observed=[BOB]))["properties"]["intentions"]
+    assert (intentions["minItems"], intentions["maxItems"]) == (1, 1)
+    fields = intentions["items"]["properties"]
+    assert fields["teammate"]["enum"] == [1]
+    assert set(fields["target"]["enum"]) == {proagent.UNKNOWN, KITCHEN, HALL, STUDY, FRIDGE, TABLE}
+
+
+def test_a_synopsis_may_name_what_the_record_bears_out() -> None:
+    fields = schema_of(mita.summarise_passage, passage())["properties"]
+    ids = {name: fields[name]["items"].get("enum") for name in ("checked", "unchecked", "explored")}
+    assert ids == {"checked": [40], "unchecked": [41], "explored": [1]}
+    assert fields["placed"]["maxItems"] == 0
+    assert fields["found"]["items"]["properties"]["place"]["enum"] == [1, 40]
+
+
+def test_a_narrative_by_rules_is_never_too_long() -> None:
+    rooms = [passage().rooms[0].model_copy(update={"id": number}) for number in range(200)]
+    long = passage().model_copy(update={"rooms": rooms})
+    made = mita.summarise_passage.verify(long, by_rule(mita.summarise_passage, long))
+    assert len(made.narrative) <= mita.NARRATIVE

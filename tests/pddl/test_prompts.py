@@ -1,0 +1,38 @@
+"""The questions of planning problems: each reply is bounded, and each example is a reply."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mneme.models.asking.replies import read
+from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.prompts.pddl.pddl_team import Repetition, choose_action, choose_otherwise
+from mneme.prompts.prompt import Prompt
+
+GIVEN = Repetition(task="t", memory="m", turns="", repeated="look around")
+DOMAINS = Path(__file__).parents[2] / "environments" / "pddl" / "domains"
+each_question = pytest.mark.parametrize(
+    "prompt", [choose_action, choose_otherwise], ids=lambda each: each.name
+)
+
+
+@each_question
+def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any]) -> None:
+    assert unbounded(bounded(flat(prompt.answer), prompt.bounds_of(GIVEN))) == []
+
+
+@each_question
+def test_the_examples_are_replies(prompt: Prompt[Any, Any]) -> None:
+    for example in prompt.examples:
+        assert read(example, prompt.answer).model_dump() == json.loads(example)
+        assert example not in prompt.wording(GIVEN, with_examples=False)[0]
+    assert prompt.examples
+
+
+@each_question
+def test_the_example_gives_no_action_of_a_domain_away(prompt: Prompt[Any, Any]) -> None:
+    shown = json.loads(prompt.examples[0])["action"].split()[0]
+    texts = [path.read_text(encoding="utf-8") for path in DOMAINS.glob("*.pddl")]
+    assert texts and not any(f"(:action {shown}" in text for text in texts)

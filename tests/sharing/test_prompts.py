@@ -1,0 +1,113 @@
+"""The questions of Memory Sharing: each reply is bounded by what was asked, and each example is a reply."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from mneme.library.agents.rubric import RUBRICS, load_rubric
+from mneme.models.asking.replies import read
+from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.prompts.prompt import Prompt
+from mneme.prompts.sharing.contradiction import contradicts
+from mneme.prompts.sharing.memory_sharing import (
+    LONGEST_QUESTION,
+    Comparison,
+    Criterion,
+    Domain,
+    Drafted,
+    Example,
+    Judgeable,
+    Score,
+    Standard,
+    ask_for,
+    draft_rubric,
+    grade_contradiction,
+    score_pair,
+)
+from mneme.rules.registry import answer as by_rule
+
+CRITERIA = [
+    Criterion(name="Rhyme", points=60, looks_at="The scheme AABBA."),
+    Criterion(name="Wit", points=40, looks_at="It makes one laugh."),
+]
+PAIR = Judgeable(question="Sing of a cat.", answer="A cat sat on a mat.", criteria=CRITERIA)
+COMPARED = Comparison(example=Example(answer="La."), question="Sing.", answer="La, la.")
+ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
+    (score_pair, PAIR),
+    (grade_contradiction, COMPARED),
+    (contradicts, COMPARED),
+    (ask_for, Standard(does="A limerick.", questions="Any.", answer="A cat sat on a mat.")),
+    (draft_rubric, Domain(domain="songs", tasks=["Songs of cats."])),
+]
+each_question = pytest.mark.parametrize(
+    ("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", "")
+)
+
+
+def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
+    return bounded(flat(prompt.answer), prompt.bounds_of(given))
+
+
+@each_question
+def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    assert unbounded(schema_of(prompt, given)) == []
+
+
+@each_question
+def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    for example in prompt.examples:
+        reply = example[example.index("{") :]
+        assert read(example, prompt.answer).model_dump() == json.loads(reply)
+        assert reply not in prompt.wording(given, with_examples=False)[0]
+    assert prompt.examples
+
+
+@each_question
+def test_what_the_rules_answer_passes(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    answer = by_rule(prompt, given)
+    assert prompt.verify(given, answer) == answer
+
+
+def test_each_criterion_earns_from_nothing_to_its_most() -> None:
+    points = schema_of(score_pair, PAIR)["properties"]["points"]
+    assert points["required"] == ["Rhyme", "Wit"] and not points["additionalProperties"]
+    assert [(each["minimum"], each["maximum"]) for each in points["properties"].values()] == [
+        (0, 60),
+        (0, 40),
+    ]
+
+
+@pytest.mark.parametrize("rubric", RUBRICS)
+def test_a_pair_can_be_scored_by_every_shipped_rubric(rubric: str) -> None:
+    criteria = [Criterion(**each.model_dump()) for each in load_rubric(rubric).criteria]
+    given = PAIR.model_copy(update={"criteria": criteria})
+    assert unbounded(schema_of(score_pair, given)) == []
+    assert list(score_pair.verify(given, by_rule(score_pair, given)).points) == [e.name for e in criteria]
+
+
+@pytest.mark.parametrize(
+    ("points", "why"),
+    [
+        ({"Rhyme": 60}, "exactly these criteria, by their names: Rhyme, Wit"),
+        ({"Rhyme": 60, "Wit": 1, "Metre": 1}, "exactly these criteria"),
+        ({"Rhyme": 61, "Wit": 1}, "Rhyme earns from 0 to 60 points, not 61"),
+        ({"Rhyme": 6, "Wit": -1}, "Wit earns from 0 to 40 points, not -1"),
+    ],
+)
+def test_points_that_a_rubric_does_not_give_are_refused(points: dict[str, int], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        score_pair.verify(PAIR, Score(rationale="So it is.", points=points))
+
+
+def test_the_rules_ask_no_question_that_is_too_long() -> None:
+    given = Standard(does="verse " * 400, questions="Any.", answer="A cat sat on a mat.")
+    assert len(by_rule(ask_for, given).question) == LONGEST_QUESTION
+
+
+@pytest.mark.parametrize("wrong", [{"points": 0}, {"name": ""}, {"looks_at": "x" * 301}])
+def test_a_drafted_criterion_has_points_a_name_and_one_sentence(wrong: dict[str, Any]) -> None:
+    plain = {"name": "Wit", "points": 100, "looks_at": "It makes one laugh."}
+    with pytest.raises(ValidationError):
+        Drafted.model_validate({"criteria": [plain | wrong]})
