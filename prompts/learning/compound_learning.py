@@ -357,8 +357,10 @@ def can_be_patched(given: Complaint) -> dict[str, dict[str, Any]]:
 
 @patch_draft.check
 def closes_what_was_raised(given: Complaint, answer: Patch) -> None:
-    """Refuse numbers of objections that nobody raised."""
+    """Refuse numbers of objections that nobody raised, and of cards that the draft did not rest on."""
     _within(answer.closed, given.objections, "objection")
+    if added := [number for number in answer.used if number not in given.draft.used]:
+        raise ValueError(f"The draft did not rest on card number {added[0]}; name none that it did not.")
 
 
 class Case(BaseModel):
