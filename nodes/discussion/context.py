@@ -28,8 +28,8 @@ OWN = ("intrinsic", "none")
 SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
 """What a turn may take of the tokens that task and memory leave to turns."""
 LARGEST_TURN = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
-"""The characters of a turn at most. A model's server bounds texts up to 1,999; a summary, in which nothing that
-was proposed may be missing, needs more."""
+"""The characters of a turn at most. A model's server bounds texts up to 1,999; a summary needs more, since
+nothing that was proposed may be missing in it."""
 SMALLEST_TURN = 400
 
 

@@ -163,7 +163,7 @@ Reply with one JSON object.
 Its fields, in order: reasoning, message, changes, accept.""",
     examples=[
         '{"reasoning": "Nobody has said what covers the mountain hut.", '
-        '"message": "Proposal: Roof (slate tiles) because the hut stands in the gale. Pros: lasts a century.", '
+        '"message": "Proposal: Roof (slate tiles) because the hut stands in the gale. Pros: lasts long.", '
         '"changes": true, "accept": false}'
     ],
     user=f"""You are the $role: $duties

@@ -384,9 +384,7 @@ class Resolution(BaseModel):
     answer: str = Field(max_length=2 * LONGEST_SQL, description="The final answer, ready to be used.")
     solved: bool = Field(description="Whether the task is solved; what was measured decides where it was.")
     confidence: float = Field(ge=0, le=1)
-    references: list[Sentence] = Field(
-        [], max_length=5, description="External sources, where there are any."
-    )
+    references: list[Sentence] = Field([], max_length=5, description="External sources, where there are any.")
     uncertainties: list[Reason] = Field([], max_length=MOST)
     fallbacks: list[Sentence] = Field([], max_length=5)
     faster_or_novel: bool = Field(description="Whether it is faster than before, or a new approach.")
@@ -406,8 +404,8 @@ is uncertain and what to fall back on. Only you approve cards as verified: appro
 was solved on it, it served before, and no blocking objection is open. Where nothing was measured, judge
 the answer yourself and say so. {DATA}
 Reply with one JSON object.
-Its fields, in order: rationale, answer, solved, confidence (from 0 to 1), references, uncertainties, fallbacks,
-faster_or_novel, reusable, promote.""",
+Its fields, in order: rationale, answer, solved, confidence (from 0 to 1), references, uncertainties,
+fallbacks, faster_or_novel, reusable, promote.""",
     examples=[
         json.dumps(
             {

@@ -57,11 +57,9 @@ class Recommendation(BaseModel):
     """What the devil's advocate recommends."""
 
     rationale: Reason
-    claim: str = Field(
-        "", max_length=LONGEST_CLAIM, description="The claim of a merged or a replacing card."
-    )
+    claim: str = Field("", max_length=LONGEST_CLAIM, description="The claim of a merged or a replacing card.")
     rules: list[ConditionalRule] = Field(
-        [], max_length=MOST, description="The conditional rules of a merged card, the one of a replacing card."
+        [], max_length=MOST, description="Those of a merged card, or the one of a replacing card."
     )
     recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
 

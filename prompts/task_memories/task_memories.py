@@ -54,9 +54,7 @@ class Course(BaseModel):
 class Summary(BaseModel):
     """A task's course in a few sentences."""
 
-    summary: str = Field(
-        min_length=1, max_length=LONGEST_SUMMARY, description="At most six sentences."
-    )
+    summary: str = Field(min_length=1, max_length=LONGEST_SUMMARY, description="At most six sentences.")
 
 
 summarise_trial = Prompt(
@@ -68,8 +66,8 @@ others who have a similar task. Name the goal, what had to be done in which orde
 Use at most six sentences. {DATA}
 Reply with one JSON object.""",
     examples=[
-        '{"summary": "The goal was to ferry two goats across the fjord. The boatman led both aboard, rowed and '
-        'led them off. Leading them off in mid-water had no effect."}'
+        '{"summary": "The goal was to ferry two goats across the fjord. The boatman led both aboard, rowed '
+        'and led them off. Leading them off in mid-water had no effect."}'
     ],
     user="Goal: $goal\n\nResult: $result\n\nWhat was done:\n$steps",
 )
@@ -137,8 +135,8 @@ stand in the place of the whole conversation: what was done in which order, what
 things stand, what is still open. {DATA}
 Reply with one JSON object.""",
     examples=[
-        r'{"summary": "Done, in order: lead goat1 aboard; row to the south shore\nWithout effect: lead goat2 off '
-        r'in mid-water\nOpen: goat2 stands on the north shore\nLast seen: the boat lies at the south shore."}'
+        r'{"summary": "Done, in order: lead goat1 aboard; row to the south shore\nWithout effect: lead goat2 '
+        r'off in mid-water\nOpen: goat2 stands on the north shore\nLast seen: the boat lies at the south shore."}'
     ],
     user="Goal: $goal\n\nSummary of the phase before:\n$before\n\nThe turns since:\n$steps",
 )
@@ -234,8 +232,8 @@ Reply with one JSON object.
 Each of its operations has the fields reason, kind, rule, text, in this order.""",
     examples=[
         '{"operations": [{"reason": "Both crossings that succeeded tied the goats first.", "kind": "AGREE", '
-        '"rule": 0, "text": ""}, {"reason": "A crossing failed for want of oars.", "kind": "ADD", "rule": -1, '
-        '"text": "Before a boat leaves the shore, see that both oars are aboard."}]}'
+        '"rule": 0, "text": ""}, {"reason": "A crossing failed for want of oars.", "kind": "ADD", '
+        '"rule": -1, "text": "Before a boat leaves the shore, see that both oars are aboard."}]}'
     ],
     user="""Rules ($most at most):
 $rules
