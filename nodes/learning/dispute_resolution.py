@@ -55,7 +55,7 @@ class Ended(TypedDict, total=False):
     rounds: int
 
 
-class Decision(BaseModel):
+class Ruling(BaseModel):
     """A decision on a dispute, in words as long as a person chooses."""
 
     rationale: str
@@ -370,14 +370,14 @@ async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> R
     card = await cards_of(runtime).records.get(dispute.card_id)
     if state.get("verdict"):
         return decided(Verdict.model_validate(state["verdict"]), dispute, card)
-    made = Decision.model_validate(state["recommendation"])
+    made = Ruling.model_validate(state["recommendation"])
     return carried_out(made, "devils_advocate", dispute, card)
 
 
 def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
     whole = plainly(verdict, dispute)
-    made = Decision(
+    made = Ruling(
         rationale=whole.reason or "decided by a person",
         claim=whole.claim or dispute.new.claim,
         rules=whole.rules,
@@ -386,7 +386,7 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     return carried_out(made, whole.by, dispute, card)
 
 
-def carried_out(made: Decision, by: str, dispute: Dispute, card: Card) -> Resolution:
+def carried_out(made: Ruling, by: str, dispute: Dispute, card: Card) -> Resolution:
     """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
     if made.recommendation == "keep_old":
