@@ -136,7 +136,7 @@ things stand, what is still open. {DATA}
 Reply with one JSON object.""",
     examples=[
         r'{"summary": "Done, in order: lead goat1 aboard; row to the south shore\nWithout effect: lead '
-        r'goat2 off in mid-water\nOpen: goat2 stands on the north shore\n'
+        r"goat2 off in mid-water\nOpen: goat2 stands on the north shore\n"
         r'Last seen: the boat is at the south shore."}'
     ],
     user="Goal: $goal\n\nSummary of the phase before:\n$before\n\nThe turns since:\n$steps",
