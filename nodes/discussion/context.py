@@ -27,7 +27,9 @@ OWN = ("intrinsic", "none")
 """Memories that need no more of a conversation than its newest turns."""
 SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
 """What a turn may take of the tokens that task and memory leave to turns."""
-LARGEST_TURN = 4000
+LARGEST_TURN = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
+"""The characters of a turn at most. A model's server bounds texts up to 1,999; a summary needs more, since
+nothing that was proposed may be missing in it."""
 SMALLEST_TURN = 400
 
 
@@ -106,8 +108,8 @@ class Table:
     def room(self, role: Role, count: Count) -> int:
         """Return the characters of a turn, so that others see it whole: a share of what they have left."""
         left = self.budget - count(self.about.task) - self.memory_tokens
-        share = SHARES[part_of(self.team, role.name)]
-        return max(SMALLEST_TURN, min(LARGEST_TURN, round(CHARACTERS_PER_TOKEN * left * share)))
+        part = part_of(self.team, role.name)
+        return max(SMALLEST_TURN, min(LARGEST_TURN[part], round(CHARACTERS_PER_TOKEN * left * SHARES[part])))
 
     async def shown_to(self, role: Role, upto: int, held: Held) -> Window:
         """Return C_{n,m}: what this role is shown after that turn (equation 1)."""

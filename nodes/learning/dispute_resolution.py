@@ -21,7 +21,6 @@ from mneme.prompts.learning.dispute_resolution import (
     Contest,
     Guideline,
     Match,
-    Recommendation,
     edge_cases,
     guideline,
     resolve_dispute,
@@ -54,6 +53,15 @@ class Ended(TypedDict, total=False):
     dispute: dict[str, Any]
     recommendation: dict[str, Any]
     rounds: int
+
+
+class Ruling(BaseModel):
+    """A decision on a dispute, in words as long as a person chooses."""
+
+    rationale: str
+    claim: str = ""
+    rules: list[Guideline] = []
+    recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
 
 
 class State(Case, Ended, total=False):
@@ -362,14 +370,14 @@ async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> R
     card = await cards_of(runtime).records.get(dispute.card_id)
     if state.get("verdict"):
         return decided(Verdict.model_validate(state["verdict"]), dispute, card)
-    made = Recommendation.model_validate(state["recommendation"])
+    made = Ruling.model_validate(state["recommendation"])
     return carried_out(made, "devils_advocate", dispute, card)
 
 
 def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
     whole = plainly(verdict, dispute)
-    made = Recommendation(
+    made = Ruling(
         rationale=whole.reason or "decided by a person",
         claim=whole.claim or dispute.new.claim,
         rules=whole.rules,
@@ -378,8 +386,8 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     return carried_out(made, whole.by, dispute, card)
 
 
-def carried_out(made: Recommendation, by: str, dispute: Dispute, card: Card) -> Resolution:
-    """Say a recommendation as what the store carries out, with the trials that the winner won as evidence."""
+def carried_out(made: Ruling, by: str, dispute: Dispute, card: Card) -> Resolution:
+    """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
     if made.recommendation == "keep_old":
         return KeepOld(reason=made.rationale, by=by, outcomes=_outcomes(dispute, "old", card))

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -16,6 +16,20 @@ LOWEST, HIGHEST = 1, 10
 
 
 UNSAID = "not discussed"
+
+
+FEWEST_ITEMS = 20
+"""The items that a document has room for; twice as many as it must have, where these are more."""
+
+
+Prose = Annotated[str, Field(max_length=1_900)]
+
+
+Phrase = Annotated[str, Field(max_length=600)]
+"""What is said of an item or in a field: a few sentences, as a turn has them."""
+
+
+Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 
 
 Texts = dict[str, str]
@@ -73,10 +87,26 @@ write_document = Prompt(
     system=f"""You write the document on which a team of experts has agreed, from your memory and the turns
 that are shown. Put in every item that was agreed, with its choice and what was said of it; add nothing that
 nobody said; where something was not discussed, say so. Rate as the ratings say, from 1 to 10. {DATA}
-Reply with one JSON object with report, fields, items and ratings, e.g. {{"report": {{"summary": "…"}},
-"fields": {{"Platform": "AWS"}}, "items": [{{"name": "Object storage (Amazon S3)", "pros": "durable",
-"cons": "egress costs", "design": "three zones", "details": "partitioned by date"}}],
-"ratings": {{"Implementation difficulties": 6}}}}""",
+Reply with one JSON object.
+Its fields, in order: report, fields, items (each with a name first), ratings.""",
+    examples=[
+        json.dumps(
+            {
+                "report": {"summary": "The mountain hut gets a slate roof and a wood stove."},
+                "fields": {"Site": "east slope"},
+                "items": [
+                    {
+                        "name": "Roof (slate tiles)",
+                        "pros": "keeps out the gale on the slope",
+                        "cons": "heavy to carry up to the hut",
+                        "design": "two layers on larch battens",
+                        "details": "tiles come up by mule in June",
+                    }
+                ],
+                "ratings": {"Building difficulty": 6},
+            }
+        )
+    ],
     user=f"""You are the $role: $duties
 
 {CONTEXT}
@@ -119,16 +149,18 @@ def write_document_as(outline: Outline) -> Prompt[Documenting, Written]:
 @lru_cache(maxsize=64)
 def _as(outline: str) -> Prompt[Documenting, Written]:
     given: dict[str, Any] = json.loads(outline)
+    item = _parts("Item", {"name": "", **given["item_fields"]}, Phrase)
+    most = max(FEWEST_ITEMS, 2 * given["least"])
     fields: dict[str, Any] = {
-        "report": (_texts("Report", given["report"], str), ...),
-        "fields": (_texts("Fields", given["fields"], str), ...),
-        "items": (list[_texts("Item", {"name": "", **given["item_fields"]}, str)], ...),  # type: ignore[misc]
-        "ratings": (_texts("Ratings", given["ratings"], int), ...),
+        "report": (_parts("Report", given["report"], Prose), ...),
+        "fields": (_parts("Fields", given["fields"], Phrase), ...),
+        "items": (list[item], Field(max_length=most)),  # type: ignore[valid-type]
+        "ratings": (_parts("Ratings", given["ratings"], Rating), ...),
     }
     return replace(write_document, answer=create_model("Written", __base__=Written, **fields))
 
 
-def _texts(name: str, parts: Texts, kind: type) -> type[BaseModel]:
+def _parts(name: str, parts: Texts, kind: Any) -> type[BaseModel]:
     fields: dict[str, Any] = {
         f"part_{number}": (kind, Field(alias=each, description=purpose))
         for number, (each, purpose) in enumerate(parts.items())

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model, model_validator
 
@@ -20,6 +20,9 @@ LONGEST_ENTRY = 700
 
 
 MOST_ENTRIES = 40
+
+
+Entry = Annotated[str, Field(max_length=LONGEST_ENTRY)]
 
 
 DEEPEST = 4
@@ -154,4 +157,4 @@ def _model(template: Mapping[str, Any], name: str) -> type[BaseModel]:
 def _type(slot: Any, name: str) -> Any:
     if isinstance(slot, Mapping):
         return _model(slot, f"Slots_{name}")
-    return list[str] if isinstance(slot, list) else str
+    return Annotated[list[Entry], Field(max_length=MOST_ENTRIES)] if isinstance(slot, list) else Entry

@@ -3,6 +3,7 @@
 What is made is a draft: a person reviews it before a team uses it.
 """
 
+import json
 import re
 import unicodedata
 from typing import Any
@@ -11,9 +12,15 @@ from pydantic import BaseModel, Field
 
 from mneme.prompts.discussion.intrinsic_memory import DATA
 from mneme.prompts.discussion.memory_template import Slots, wrong_in
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import Prompt, Reason
 
 LEAST, MOST = 3, 12
+
+
+LONGEST_NAME = 48
+
+
+LONGEST_PURPOSE = 300
 
 
 SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
@@ -36,17 +43,19 @@ class Place(BaseModel):
 class Slot(BaseModel):
     """One slot of a template."""
 
-    purpose: str = Field(description="What the slot is to hold, in words.")
+    purpose: str = Field(max_length=LONGEST_PURPOSE, description="What the slot is to hold, in words.")
     many: bool = Field(description="Whether it holds a list; else one text.")
-    group: str = Field("", description="The slot that it stands in; empty: at the top.")
-    name: str = Field(description="Small letters, digits and underscores.")
+    group: str = Field(
+        "", max_length=LONGEST_NAME, description="The slot that it stands in; empty: at the top."
+    )
+    name: str = Field(max_length=LONGEST_NAME, description="Small letters, digits and underscores.")
 
 
 class Draft(BaseModel):
     """A template to be reviewed."""
 
-    reason: str = Field(description="What this role must not forget in this task.")
-    slots: list[Slot]
+    reason: Reason = Field(description="What this role must not forget in this task.")
+    slots: list[Slot] = Field(max_length=2 * MOST)
 
     @property
     def template(self) -> dict[str, Any]:
@@ -66,9 +75,25 @@ make_template = Prompt(
 that keep what this role must not forget: its knowledge, its position, what it proposed and why, what was
 agreed, what is open, and what is particular to this role in this task. From {LEAST} to {MOST} slots; a slot
 may stand in a group. {DATA}
-Reply with one JSON object, e.g. {{"reason": "Costs decide here.", "slots": [{{"purpose": "What I stand for
-now", "many": false, "group": "", "name": "position"}}, {{"purpose": "Each cost that was named", "many": true,
-"group": "costs", "name": "named"}}]}}""",
+Reply with one JSON object.
+Its fields are reason and slots; each slot has purpose, many, group, name, in this order.""",
+    examples=[
+        json.dumps(
+            {
+                "reason": "The warden of the mountain hut must not lose sight of wood and guests.",
+                "slots": [
+                    {"purpose": "How the hut is to be heated", "many": False, "group": "", "name": "heating"},
+                    {
+                        "purpose": "Each guest who has booked a bed",
+                        "many": True,
+                        "group": "beds",
+                        "name": "booked",
+                    },
+                    {"purpose": "What is to be carried up", "many": True, "group": "", "name": "supplies"},
+                ],
+            }
+        )
+    ],
     user="""Role: $role
 Duties: $duties
 
@@ -87,6 +112,12 @@ def named_after(title: str) -> str:
 def _plain(text: str) -> list[str]:
     spelt = text.casefold().translate(SPELT)
     return re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", spelt).translate(ACCENTS))
+
+
+@make_template.bound
+def are_enough(given: Place) -> dict[str, dict[str, Any]]:
+    """Ask for no fewer and no more slots than a template may have."""
+    return {"slots": {"minItems": LEAST, "maxItems": MOST}}
 
 
 @make_template.check

@@ -1,13 +1,14 @@
 """The question of dispute resolution (§5): which of two approaches stands, on the evidence of both tried."""
 
+import json
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from mneme.prompts.learning import tuning
-from mneme.prompts.learning.compound_learning import DATA
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.learning.compound_learning import DATA, LONGEST_CLAIM, MOST, Condition, Pattern
+from mneme.prompts.prompt import Prompt, Reason
 
 
 class Guideline(BaseModel):
@@ -18,6 +19,13 @@ class Guideline(BaseModel):
 
     def __str__(self) -> str:
         return f"when {self.condition}: {self.pattern}"
+
+
+class ConditionalRule(Guideline):
+    """What a recommended card says to do under which condition."""
+
+    condition: Condition
+    pattern: Pattern
 
 
 class Match(BaseModel):
@@ -48,9 +56,11 @@ class Contest(BaseModel):
 class Recommendation(BaseModel):
     """What the devil's advocate recommends."""
 
-    rationale: str
-    claim: str = Field("", description="The claim of a merged or a replacing card.")
-    rules: list[Guideline] = Field([], description="The conditional rules of a merged card.")
+    rationale: Reason
+    claim: str = Field("", max_length=LONGEST_CLAIM, description="The claim of a merged or a replacing card.")
+    rules: list[ConditionalRule] = Field(
+        [], max_length=MOST, description="Those of a merged card, or the one of a replacing card."
+    )
     recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
 
 
@@ -62,10 +72,21 @@ resolve_dispute = Prompt(
 tried on similar tasks. Recommend: deprecate_old (the new one is better wherever the old one applies),
 keep_old, merge (each is right under its own condition: give the rules), or escalate where the trials do
 not decide. {DATA}
-Reply with one JSON object, e.g. {{"rationale": "4 of 5 trials confirm the new one under its condition.",
-"claim": "Choose the index by the filters", "rules": [{{"condition": "range filter; grouping",
-"pattern": "INDEX (filter, group)"}}, {{"condition": "range filters; grouping",
-"pattern": "INDEX (filters, group)"}}], "recommendation": "merge"}}""",
+Reply with one JSON object.
+Its fields, in order: rationale, claim, rules (each with condition and pattern), recommendation.""",
+    examples=[
+        json.dumps(
+            {
+                "rationale": "4 of 5 trials on the library's loans confirm the new one under its condition.",
+                "claim": "For loans, choose the index by how many dates a report compares.",
+                "rules": [
+                    {"condition": "range filter; grouping", "pattern": "INDEX (filter, group)"},
+                    {"condition": "range filters; grouping", "pattern": "INDEX (filters, group)"},
+                ],
+                "recommendation": "merge",
+            }
+        )
+    ],
     user="""The card: $claim
 Old approach: $old (served $old_tasks tasks)
 New approach: $new
@@ -74,6 +95,13 @@ The conflict: $conflict_type
 Trials:
 $matches""",
 )
+
+
+@resolve_dispute.bound
+def can_be_recommended(given: Contest) -> dict[str, dict[str, Any]]:
+    """Offer a decision only where something was tried; a rule for each approach, and for each exception."""
+    bounds: dict[str, dict[str, Any]] = {"rules": {"maxItems": 2 + len(given.matches)}}
+    return bounds if given.matches else {**bounds, "recommendation": {"enum": ["escalate"]}}
 
 
 @resolve_dispute.check

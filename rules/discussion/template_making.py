@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from textwrap import shorten
 
 from mneme.prompts.discussion import template_making as questions
 from mneme.prompts.discussion.memory_template import SLOT
-from mneme.prompts.discussion.template_making import Draft, Place, Slot, _plain
+from mneme.prompts.discussion.template_making import LONGEST_PURPOSE, Draft, Place, Slot, _plain
 from mneme.rules.discussion.memory_rules import words
 from mneme.rules.registry import rule
 
@@ -36,14 +37,18 @@ def make_template(given: Place) -> Draft:
         Slot(purpose="Objections, risks, gaps and open questions", many=True, name="concerns"),
     ]
     own = [
-        Slot(purpose=f"What was said about {each}", many=True, group="duties", name=_slug(each))
+        Slot(purpose=_brief(f"What was said about {each}"), many=True, group="duties", name=_slug(each))
         for each in duties
     ]
     return Draft(reason=f"{given.role}: {', '.join(duties) or 'the whole task'}.", slots=[*common, *own])
 
 
 def _of_items(given: Place) -> str:
-    return f"Each {given.item.lower()} or proposal, with choice, because, {given.fields or 'reasons'}"
+    return _brief(f"Each {given.item.lower()} or proposal, with choice, because, {given.fields or 'reasons'}")
+
+
+def _brief(purpose: str) -> str:
+    return shorten(purpose, LONGEST_PURPOSE, placeholder=" …")
 
 
 def _duties(given: Place) -> Iterator[str]:

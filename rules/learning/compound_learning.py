@@ -1,10 +1,12 @@
 """How rules answer the questions of `prompts/learning/compound_learning.py`."""
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Literal
 
 from mneme.prompts.learning import compound_learning as questions
 from mneme.prompts.learning.compound_learning import (
+    LONGEST_TEXT,
     NONE,
     Assignment,
     Case,
@@ -53,7 +55,7 @@ def _in_words(given: Assignment) -> Draft:
     """Answer from what the cards claim: all that rules can do where nothing can be run."""
     if not given.cards:
         return Draft(rationale="No card fits, and there is nothing to run.", answer="No answer is known.")
-    claims = " ".join(card.claim for card in given.cards)
+    claims = shorten(" ".join(card.claim for card in given.cards), LONGEST_TEXT, placeholder=" …")
     return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
 
 

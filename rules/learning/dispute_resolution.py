@@ -3,7 +3,7 @@
 from collections import Counter
 
 from mneme.prompts.learning import dispute_resolution as questions
-from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Recommendation
+from mneme.prompts.learning.dispute_resolution import ConditionalRule, Contest, Guideline, Recommendation
 from mneme.prompts.learning.tuning import about
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
@@ -34,15 +34,19 @@ def _for_new(given: Contest, said: str) -> Recommendation:
         return Recommendation(
             rationale=f"The new approach is better wherever the old one applies ({said}).",
             claim=tuning.claim(given.new.condition, given.new.pattern),
-            rules=[given.new],
+            rules=[_rule(given.new)],
             recommendation="deprecate_old",
         )
     return Recommendation(
         rationale=f"The new approach is better under its narrower condition ({said}).",
         claim=f"{about(given.old.condition)}, choose the remedy by what else the query does",
-        rules=[given.old, given.new, *_exceptions(given)],
+        rules=[_rule(each) for each in (given.old, given.new, *_exceptions(given))],
         recommendation="merge",
     )
+
+
+def _rule(side: Guideline) -> ConditionalRule:
+    return ConditionalRule(condition=side.condition, pattern=side.pattern)
 
 
 def _exceptions(given: Contest) -> list[Guideline]:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import NamedTuple
 
 from mneme.prompts.task_memories.trajectories import ReadTurn
@@ -11,6 +12,7 @@ LONG_COURSE = 30
 SEEN = 1200
 ROOM = 1600
 BRIEF = 160
+KIND_ROOM, ORDER_ROOM = 280, 280
 SAME = 0.8
 FEWEST_REPEATS = 2
 MOST_CHANGES = 8
@@ -115,7 +117,8 @@ def _order(trial: str) -> str:
         return ""
     verbs = list(dict.fromkeys(step.split()[0] for step in steps))
     things = {word for step in steps for word in step.split()[1:]}
-    return f"For goals such as '{_kind_of_goal(_after(trial, 'Goal:'), things)}': {', then '.join(verbs)}."
+    kind = shorten(_kind_of_goal(_after(trial, "Goal:"), things), KIND_ROOM, placeholder=" …")
+    return f"For goals such as '{kind}': {shorten(', then '.join(verbs), ORDER_ROOM, placeholder=' …')}."
 
 
 def _after(text: str, heading: str) -> str:

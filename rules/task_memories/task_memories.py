@@ -1,9 +1,11 @@
 """How rules answer the questions of `prompts/task_memories/task_memories.py`."""
 
 import re
+from textwrap import shorten
 
 from mneme.prompts.task_memories import task_memories as questions
 from mneme.prompts.task_memories.task_memories import (
+    LONGEST_RULE,
     Alike,
     Comparison,
     Course,
@@ -28,6 +30,10 @@ NAMED = 5
 LISTED = 12
 
 
+ROOM = 700
+"""Characters of either list of actions in a summary."""
+
+
 @rule(questions.summarise_trial)
 def summarise_trial(given: Course) -> Summary:
     """Name the goal, the result, the actions that led on in their order, and what had no effect."""
@@ -35,9 +41,13 @@ def summarise_trial(given: Course) -> Summary:
     led_on = [insight_rules.brief(turns[place].output) for place in key_turns(turns)]
     failed = list(dict.fromkeys(insight_rules.brief(turn.output) for turn in turns if turn.failed))
     said = [f"{_one_sentence(insight_rules.brief(given.goal))}.", f"It {_one_sentence(given.result)}."]
-    said += [f"What led on was {_one_sentence(', '.join(led_on[:LISTED]))}."] if led_on else []
-    said += [f"Without effect: {_one_sentence(', '.join(failed[:NAMED]))}."] if failed else []
+    said += [f"What led on was {_one_sentence(_shortened(led_on[:LISTED]))}."] if led_on else []
+    said += [f"Without effect: {_one_sentence(_shortened(failed[:NAMED]))}."] if failed else []
     return Summary(summary=" ".join(said))
+
+
+def _shortened(actions: list[str]) -> str:
+    return shorten(", ".join(actions), ROOM, placeholder=" …")
 
 
 def _one_sentence(text: str) -> str:
@@ -83,6 +93,5 @@ def revise_insights(given: Rulebook) -> Revision:
 @rule(questions.merge_insights)
 def merge_insights(given: Alike) -> Merged:
     """Leave out a rule whose words another one has."""
-    return Merged(
-        reason="What another rule says already is left out.", rules=insight_rules.merged(given.rules)
-    )
+    kept = [shorten(each, LONGEST_RULE, placeholder=" …") for each in insight_rules.merged(given.rules)]
+    return Merged(reason="What another rule says already is left out.", rules=kept)

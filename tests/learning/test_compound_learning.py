@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,9 @@ from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
-from mneme.models.asking.replies import read
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.nodes.learning.query_tuning import applies, general
-from mneme.prompts.learning import compound_learning as questions
-from mneme.prompts.learning import dispute_resolution as dispute_questions
 from mneme.prompts.learning.compound_learning import Finding, Findings
-from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -347,24 +342,6 @@ def test_conditions_hold_by_what_a_query_is_made_of() -> None:
     assert applies("one range filter; grouping", two) is False
     assert applies("range filter; grouping", [*two, "correlated subquery"]) is False, "another kind of query"
     assert applies("when the moon is full", two) is None
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        questions.draft_solution,
-        questions.challenge_draft,
-        questions.patch_draft,
-        questions.resolve_task,
-        questions.compile_lessons,
-        dispute_questions.resolve_dispute,
-    ],
-    ids=lambda question: question.name,
-)
-def test_the_worked_example_of_each_question_is_a_valid_answer(question: Prompt[Any, Any]) -> None:
-    example = re.search(r"e\.g\. (\{.*\})", question.system, re.DOTALL)
-    assert example is not None
-    read(example[1], question.answer)
 
 
 LOOK: Json = {"name": "schema", "arguments": {}}

@@ -1,0 +1,121 @@
+"""The questions of discussions: each answer is bounded, each worked example is a valid answer."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mneme.library.teams.team import load_team, shipped
+from mneme.models.asking.replies import read
+from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.models.asking.unusable import Unusable
+from mneme.prompts.discussion.design_judge import Design, judge_design
+from mneme.prompts.discussion.document import Documenting, Outline, write_document, write_document_as
+from mneme.prompts.discussion.intrinsic_memory import (
+    ROOM_TO_SPARE,
+    Delegating,
+    Remembering,
+    Speaking,
+    contribute,
+    delegate,
+    evaluate,
+    integrate,
+    update_memory,
+    update_memory_by,
+)
+from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Slots
+from mneme.prompts.discussion.template_making import LEAST, LONGEST_PURPOSE, MOST, Place, make_template
+from mneme.prompts.prompt import Prompt
+from mneme.rules.registry import answer as by_rule
+
+OUTLINE = Outline(
+    fields={"Platform": "where it runs"},
+    item="Component",
+    item_fields={"pros": "what speaks for it", "cons": "what speaks against it"},
+    least=2,
+    ratings={"Difficulty": "how hard it is"},
+    report={"summary": "what was agreed"},
+)
+TEMPLATE = {"facts": ["One fact each"], "own": {"plan": "What to do next"}}
+SPEAKING = {"role": "Engineer", "duties": "storage", "task": "Store it."}
+SPOKEN = Speaking(**SPEAKING, room=1500)
+REMEMBERING = Remembering(
+    role="Engineer",
+    template=Slots(TEMPLATE),
+    memory=Slots({"facts": [], "own": {"plan": ""}}),
+    output="It is stored.",
+    limit=2000,
+)
+ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
+    (judge_design, Design(document="{}")),
+    (write_document_as(OUTLINE), Documenting(**SPEAKING, outline=OUTLINE)),
+    (update_memory_by(TEMPLATE), REMEMBERING),
+    (contribute, SPOKEN),
+    (delegate, Delegating(**SPEAKING, room=1500)),
+    (integrate, SPOKEN),
+    (evaluate, SPOKEN),
+    (make_template, Place(role="Engineer", duties="storage", task="Store it.")),
+]
+QUESTIONS = (
+    *(judge_design, write_document, update_memory, contribute, delegate, integrate, evaluate, make_template),
+)
+
+
+def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
+    return bounded(flat(prompt.answer), prompt.bounds_of(given))
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked[0].name)
+def test_every_field_of_an_answer_is_bounded(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
+    assert unbounded(schema_of(*asked)) == []
+
+
+@pytest.mark.parametrize("prompt", QUESTIONS, ids=lambda prompt: prompt.name)
+def test_each_worked_example_is_a_valid_answer(prompt: Prompt[Any, Any]) -> None:
+    assert prompt.examples
+    for example in prompt.examples:
+        read(example[example.index("{") :], prompt.answer)
+        assert "{" not in prompt.system
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_memories_of_shipped_teams_are_bounded(name: str) -> None:
+    for role in load_team(name).roles:
+        assert unbounded(flat(update_memory_by(role.memory).answer)) == []
+
+
+@pytest.mark.parametrize("question", [contribute, delegate, integrate, evaluate], ids=lambda each: each.name)
+@pytest.mark.parametrize("room", [400, 1500, 1599, 1600, 4000])
+def test_a_message_that_its_bound_cut_off_is_refused(question: Prompt[Any, Any], room: int) -> None:
+    given = question.given(**SPEAKING, room=room)
+    longest = schema_of(question, given)["properties"]["message"]["maxLength"]
+    assert longest > ROOM_TO_SPARE * room and longest != 2000, "which servers refuse"
+    said = {"reasoning": "So.", "changes": False, "accept": False, "finalize": False}
+    fields = {name: value for name, value in said.items() if name in question.answer.model_fields}
+    question.verify(given, question.answer(**fields, message="a" * room))
+    with pytest.raises(ValueError, match="are the most"):
+        question.verify(given, question.answer(**fields, message="a" * longest))
+
+
+def test_a_memory_s_entries_are_held_to_their_bounds() -> None:
+    answer = update_memory_by(TEMPLATE).answer
+    wrong: list[dict[str, Any]] = [
+        {"facts": ["a" * (LONGEST_ENTRY + 1)], "own": {"plan": ""}},
+        {"facts": ["a"] * (MOST_ENTRIES + 1), "own": {"plan": ""}},
+        {"facts": [], "own": {"plan": "a" * (LONGEST_ENTRY + 1)}},
+    ]
+    for memory in wrong:
+        with pytest.raises(Unusable):
+            read(json.dumps({"reason": "New.", "memory": memory}), answer)
+
+
+def test_a_template_has_room_for_no_more_slots_than_it_may_have() -> None:
+    slots = schema_of(*ASKED[-1])["properties"]["slots"]
+    assert (slots["minItems"], slots["maxItems"]) == (LEAST, MOST)
+
+
+def test_rules_keep_a_slot_s_purpose_short() -> None:
+    place = Place(role="Engineer", duties=f"what {'needs care ' * 99}", task="Store it.", fields="a, " * 300)
+    made = by_rule(make_template, place)
+    assert max(len(slot.purpose) for slot in made.slots) <= LONGEST_PURPOSE
