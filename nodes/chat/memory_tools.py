@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool, tool
 from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import Decision, State, Update, similar_to
-from mneme.nodes.chat.memory_operations import Similar
+from mneme.nodes.chat.memory_operations import Similar, Touched
 from mneme.prompts.chat.memory_agent import ToolCall, ToolCalls, ToolGiven, manage_memory
 
 
@@ -105,6 +105,6 @@ def _decision(number: int, call: ToolCall, similar: list[Similar]) -> Decision:
     return Decision(
         candidate=number,
         action="update" if is_update else "insert",
-        memories=[similar[call.index]] if is_update else [],
+        memories=[Touched(**similar[call.index])] if is_update else [],
         rationale=f"The agent called {call.name}.",
     )

@@ -117,7 +117,7 @@ def _strange_number(content: str, words: set[str], when: bool) -> str:
         plain = number.lstrip("0")
         is_date = when and (int(number) <= LONGEST_MONTH or YEAR.fullmatch(number) is not None)
         if plain not in known and not is_date and not any(plain in each for each in known):
-            return number
+            return str(number)
     return ""
 
 
@@ -162,7 +162,7 @@ def left_out(memory: str, outdated: str, content: str) -> str:
         telling = [word for word in _telling(statement) if not _has(gone, word)]
         missing = [word for word in telling if not _has(kept, word)]
         if telling and len(missing) * 2 > len(telling):
-            return statement
+            return str(statement)
     return ""
 
 

@@ -240,7 +240,7 @@ def _without(value: Value, texts: Set[str]) -> Value:
     turns = [turn for turn in cast(Message, value)["preceding"] if not holds(turn)]
     trouble = cast(Trouble, value.get("trouble") or NO_TROUBLE)
     left = value if not holds(f"{trouble['error']} {trouble['reply']}") else _untroubled(value)
-    return {**left, "preceding": turns}
+    return cast(Value, left | {"preceding": turns})
 
 
 NO_TROUBLE = Trouble(tries=0, error="", reply="")
@@ -251,7 +251,7 @@ def _untroubled(value: Value) -> Value:
 
 
 def _emptied(value: Value) -> Value:
-    return {**_untroubled(value), "message": "", "preceding": []}
+    return _untroubled(value) | {"message": "", "preceding": []}
 
 
 def _message(head: Version) -> Message:

@@ -53,7 +53,7 @@ def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any], given: Base
 def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) -> None:
     for example in prompt.examples:
         assert read(example, prompt.answer).model_dump() == json.loads(example)
-        assert example not in prompt.wording(given, with_examples=False)[0]
+        assert example not in prompt.system_text(with_examples=False)
     assert prompt.examples
 
 

@@ -60,7 +60,7 @@ def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) ->
     for example in prompt.examples:
         reply = example[example.index("{") :]
         assert read(example, prompt.answer).model_dump() == json.loads(reply)
-        assert reply not in prompt.wording(given, with_examples=False)[0]
+        assert reply not in prompt.system_text(with_examples=False)
     assert prompt.examples
 
 
