@@ -496,7 +496,7 @@ def _as_reply(answer: Answer) -> Reply:
 
 def _refusal(body: Json, model: Model) -> str:
     if body.get("tools") and "tools" not in model.capabilities:
-        return f"{model.name} does not support tools"
+        return f"registry.ollama.ai/library/{model.name} does not support tools"
     if body.get("think") and "thinking" not in model.capabilities:
         return f'"{model.name}" does not support thinking'
     if "completion" not in model.capabilities:

@@ -105,6 +105,11 @@ def _decision(number: int, call: ToolCall, similar: list[Similar]) -> Decision:
     return Decision(
         candidate=number,
         action="update" if is_update else "insert",
-        memories=[Touched(**similar[call.index])] if is_update else [],
+        memories=[_touched(similar[call.index])] if is_update else [],
         rationale=f"The agent called {call.name}.",
     )
+
+
+def _touched(memory: Similar) -> Touched:
+    """The agent does not say what becomes false, so anything of the memory may."""
+    return Touched(**memory, outdated=memory["content"])

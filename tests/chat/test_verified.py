@@ -1,0 +1,223 @@
+"""What a model writes is held to the message, through the graph; what fails is set aside, never lost."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mneme.api.memories import MemoryOperations
+from mneme.core.errors import NotFound
+from mneme.evals.doubles.ollama import Model
+from mneme.graphs.memory_agent import builder as memory_agent
+from mneme.graphs.remember import builder as remember
+from mneme.nodes.chat.context import MemoryContext
+from mneme.prompts.chat import memory_agent as questions
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.users.inbox import MOST_TRIES, Inbox
+from mneme.stores.users.memories import Memory, UserMemories
+from tests.doubles.embedding import WordEmbedder
+from tests.doubles.served import served
+
+SMALL = MemoryContext(memory_agent="ollama:small", min_similarity=-1)
+RULES = MemoryContext(memory_agent="rules")
+MESSAGE = "Actually, Max is a Labrador mix; he’s 5."
+MEMORY = "Max, a golden retriever, loves fetch."
+STORE = {"rationale": "New facts.", "route": "store"}
+FACT = {
+    "content": "The user's dog Max is a Labrador mix and is 5 years old.",
+    "quote": "max is a labrador mix; he's 5",
+    "kind": "semantic",
+    "entities": ["Max"],
+    "relations": [],
+}
+CONFLICT = {"rationale": "Another breed.", "relation": "conflict", "outdated": "a Golden Retriever"}
+RENEWED = {"content": "Max, a Labrador mix, is 5 years old and loves fetch.", "entities": [], "relations": []}
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    opened = await open_ledger(str(tmp_path / "ledger"), WordEmbedder())
+    said = Change(reason="said so", actor="user")
+    await UserMemories(opened, "local").insert(Memory(content=MEMORY), change=said)
+    yield opened
+    await opened.close()
+
+
+class Script:
+    """Answer each question by its script, the last line for ever; remember which system texts were read."""
+
+    def __init__(self, **lines: Any) -> None:
+        self.lines = {name: list(said) if isinstance(said, list) else [said] for name, said in lines.items()}
+        self.asked: list[str] = []
+
+    def __call__(self, body: dict[str, Any]) -> str:
+        system = body["messages"][0]["content"]
+        (name,) = [name for name in self.lines if system.startswith(getattr(questions, name).system)]
+        self.asked.append(name)
+        lines = self.lines[name]
+        said = lines.pop(0) if len(lines) > 1 else lines[0]
+        return said if isinstance(said, str) else json.dumps(said)
+
+
+async def tell(ledger: Ledger, script: Script, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    graph = memory_agent.compile(store=LedgerStore(ledger))
+    with served(monkeypatch, Model("small"), brain=script):
+        result: dict[str, Any] = await graph.ainvoke({"message": MESSAGE}, context=SMALL)
+    return result
+
+
+def script(**lines: Any) -> Script:
+    usual = {
+        "route_message": STORE,
+        "compose_memories": {"memories": [FACT]},
+        "check_conflict": CONFLICT,
+        "rewrite_memory": RENEWED,
+    }
+    return Script(**usual | lines)
+
+
+async def contents(ledger: Ledger) -> Sequence[str]:
+    return [each.memory.content for each in await UserMemories(ledger, "local").list()]
+
+
+async def test_the_messages_own_words_are_stored_as_the_quote(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = await tell(ledger, script(), monkeypatch)
+    (memory,) = await UserMemories(ledger, "local").list()
+    assert [each["operation"] for each in result["operations"]] == ["update"]
+    assert memory.memory.content == RENEWED["content"]
+    assert memory.memory.quote == "Max is a Labrador mix; he’s 5."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"content": "Max is a Labrador mix. The user's PIN is 4711."}, "4711"),
+        ({"content": "Max is a Labrador mix and lives with Zoe."}, "Zoe"),
+        ({"content": "Max is not well."}, "not"),
+        ({"quote": "Max is a poodle"}, "quote"),
+    ],
+)
+async def test_what_nobody_said_is_asked_again_by_name(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], named: str
+) -> None:
+    composed = [{"memories": [FACT | wrong]}, {"memories": [FACT]}]
+    said = script(compose_memories=composed)
+    graph = memory_agent.compile(store=LedgerStore(ledger))
+    with served(monkeypatch, Model("small"), brain=said) as double:
+        await graph.ainvoke({"message": MESSAGE}, context=SMALL)
+        again = [body.body["messages"] for body in double.chats][2]
+    assert named in again[-1]["content"]
+    assert await contents(ledger) == [RENEWED["content"]]
+
+
+async def test_what_is_never_put_right_is_kept_in_the_users_own_words(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invented = FACT | {"content": "The user's PIN is 4711."}
+    unrelated = {"rationale": "Nothing to do with it.", "relation": "unrelated", "outdated": ""}
+    said = script(compose_memories={"memories": [invented]}, check_conflict=unrelated)
+    result = await tell(ledger, said, monkeypatch)
+    assert await contents(ledger) == [MEMORY, "The user said: “Max is a Labrador mix; he’s 5.”"]
+    assert "4711" in result["operations"][0]["flag"]
+
+
+@pytest.mark.parametrize("lossy", ["DELETED", "Max is a Labrador mix and 5 years old."])
+async def test_a_rewrite_that_loses_something_leaves_the_memory_and_stands_beside_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, lossy: str
+) -> None:
+    result = await tell(ledger, script(rewrite_memory=RENEWED | {"content": lossy}), monkeypatch)
+    assert await contents(ledger) == [MEMORY, FACT["content"]]
+    operations = MemoryOperations(ledger, "local")
+    (flagged,) = await operations.flagged()
+    assert flagged.memory.flag == result["operations"][0]["flag"] != ""
+    await operations.accept(flagged.key)
+    assert await operations.flagged() == []
+
+
+async def test_a_conflict_must_show_what_becomes_false(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script(check_conflict=[CONFLICT | {"outdated": "a poodle"}, CONFLICT])
+    await tell(ledger, said, monkeypatch)
+    assert said.asked.count("check_conflict") == 2
+
+
+async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = {
+        "content": "Max loves fetch.",
+        "quote": "Max",
+        "kind": "semantic",
+        "entities": [],
+        "relations": [],
+    }
+    said = script(compose_memories={"memories": [fact]}, rewrite_memory=RENEWED | {"content": MEMORY})
+    result = await tell(ledger, said, monkeypatch)
+    assert [each["operation"] for each in result["operations"]] == ["discard"]
+    assert await contents(ledger) == [MEMORY]
+
+
+async def test_nothing_composed_is_looked_at_once_more_and_then_said(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script(compose_memories=[{"memories": []}, {"memories": [FACT]}])
+    await tell(ledger, said, monkeypatch)
+    assert await contents(ledger) == [RENEWED["content"]]
+    nothing = await tell(ledger, script(compose_memories={"memories": []}), monkeypatch)
+    assert nothing["operations"] == []
+    assert "could be written down" in nothing["rationale"]
+
+
+# The inbox.
+
+
+async def run(ledger: Ledger, context: MemoryContext, *messages: str) -> dict[str, Any]:
+    graph = remember.compile(store=LedgerStore(ledger))
+    batch: Any = {"messages": [{"message": each, "message_id": f"m{n}"} for n, each in enumerate(messages)]}
+    report: dict[str, Any] = await graph.ainvoke(batch, {"recursion_limit": 200}, context=context)
+    return report
+
+
+async def test_a_message_that_fails_too_often_is_set_aside_until_somebody_decides(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operations = MemoryOperations(ledger, "local")
+    with served(monkeypatch, Model("small"), brain=lambda _: "I live in Nonsense."):
+        for _ in range(MOST_TRIES):
+            report = await run(ledger, SMALL, "I live in Ulm.", "I like tea.")
+            assert len(report["failed"]) == 2
+        assert (await run(ledger, SMALL))["failed"] == []
+    assert await operations.waiting() == 0
+    first, second = await operations.letters()
+    assert (first["status"], first["tries"], first["message"]) == ("set aside", MOST_TRIES, "I live in Ulm.")
+    assert first["reply"] == "I live in Nonsense."
+    assert "3 attempts" in first["error"]
+
+    assert (await operations.retry("m0"))["status"] == "waiting"
+    assert (await operations.drop("m1"))["message"] == second["message"]
+    assert (await run(ledger, RULES))["remembered"] == 1
+    assert await contents(ledger) == [MEMORY, "The user lives in Ulm."]
+    assert await operations.letters() == []
+    outcome = await Inbox(ledger).outcome("local", "m1")
+    assert outcome is not None
+    assert "Dropped" in outcome["rationale"]
+    with pytest.raises(NotFound, match="begins with"):
+        await operations.letter("m1")
+
+
+async def test_a_server_that_is_down_sets_nothing_aside(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_RETRIES", "0")
+    with served(monkeypatch, Model("another")):
+        for _ in range(MOST_TRIES + 1):
+            await run(ledger, SMALL, "I live in Ulm.")
+    (letter,) = await MemoryOperations(ledger, "local").letters()
+    assert (letter["status"], letter["tries"]) == ("waiting", 0)
