@@ -17,6 +17,7 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
+from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.repetition import repeats
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
@@ -189,18 +190,25 @@ async def as_one_run(
     """Do the work as one traced run: named after its prompt, tagged with who answers, attempts counted."""
 
     async def run(_: object, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig) -> T:
+        is_answered = False
         try:
-            return await work(config)
+            value = await work(config)
+            is_answered = True
+            return value
         finally:
-            _note(run_manager, record.attempts)
+            count(record.attempts, is_answered)
+            _note(run_manager, record.attempts, is_answered)
 
     who = record.responder
     marks = RunnableConfig(run_name=record.name, tags=[who], metadata={"responder": who})
     return await RunnableLambda(run).ainvoke(given, merge_configs(ensure_config(config), marks))
 
 
-def _note(run: AsyncCallbackManagerForChainRun, attempts: int) -> None:
-    """Write the attempt count into the run, which LangSmith receives when the run ends."""
+def _note(run: AsyncCallbackManagerForChainRun, attempts: int, is_answered: bool) -> None:
+    """Write the attempts into the run, and what was repaired or refused into its root, for LangSmith."""
     for handler in run.handlers:
-        if isinstance(handler, BaseTracer) and (as_one_run := handler.run_map.get(str(run.run_id))):
-            as_one_run.add_metadata({"attempts": attempts})
+        if isinstance(handler, BaseTracer) and (question := handler.run_map.get(str(run.run_id))):
+            question.add_metadata({"attempts": attempts})
+            if (root := handler.run_map.get(str(question.trace_id))) and root is not question:
+                counts = {"repaired": is_answered and attempts > 1, "refused": not is_answered}
+                root.add_metadata({name: root.metadata.get(name, 0) + new for name, new in counts.items()})

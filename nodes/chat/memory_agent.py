@@ -23,11 +23,13 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.models.asking.replies import read
 from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched
 from mneme.nodes.context import user_of
+from mneme.nodes.counted import counted
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import (
     Candidate,
@@ -54,6 +56,7 @@ class Result(TypedDict, total=False):
     rationale: str
     model: str
     operations: Annotated[list[Operation], add]
+    asked: Annotated[Asked, added]
 
 
 class Check(TypedDict):
@@ -108,6 +111,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         "model": known["model"] if known else "",
         "verdicts": Overwrite([]),
         "operations": Overwrite([]),
+        "asked": Overwrite(NOTHING),
     }
 
 
@@ -116,6 +120,7 @@ def is_settled(state: State) -> bool:
     return state["route"] is not None
 
 
+@counted
 async def route(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering (message router)."""
     who = runtime.context.memory_agent
@@ -132,6 +137,7 @@ def worth_storing(state: State) -> Literal["compose", "settle"]:
     return "compose" if state["route"] == "store" else "settle"
 
 
+@counted
 async def compose(state: State, runtime: MemoryRuntime) -> Update:
     """Write the message down as self-contained memories-to-be (the paper's insert function).
 
@@ -226,6 +232,7 @@ def each_pair(state: State) -> list[Send] | Literal["weigh"]:
     return [Send("conflict_router", check) for check in checks] or "weigh"
 
 
+@counted
 async def check(state: Check, runtime: MemoryRuntime) -> Update:
     """Judge one candidate against one similar memory (conflict router)."""
     pair = Pair(
@@ -278,6 +285,7 @@ def _decision(candidate: int, verdicts: list[Judged]) -> Decision:
     return Decision(candidate=candidate, action="insert", memories=[], rationale=rationale)
 
 
+@counted
 async def route_upserts(state: State, runtime: MemoryRuntime) -> Update:
     """Decide for each candidate over all its similar memories at once (version 2's upsert router)."""
     numbers = range(len(state["candidates"]))

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
+from mneme.nodes.counted import counted
 from mneme.prompts.chat.memory_agent import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.memories import Memory, MemoryRecord
@@ -82,6 +83,7 @@ async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRun
     return _done("insert", task, made)
 
 
+@counted
 async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
     """Rewrite a memory with what contradicts or extends it; again where another writer was first."""
     for _ in range(REWRITES - 1):

@@ -16,6 +16,7 @@ from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import Decision, State, Update, similar_to
 from mneme.nodes.chat.memory_operations import Similar, Touched
+from mneme.nodes.counted import counted
 from mneme.prompts.chat.memory_agent import ToolCall, ToolCalls, ToolGiven, manage_memory
 
 
@@ -37,6 +38,7 @@ async def find_similar_to_message(state: State, runtime: MemoryRuntime) -> Updat
     return {"similar": [await similar_to(state["message"], runtime)]}
 
 
+@counted
 async def manage(state: State, runtime: MemoryRuntime) -> Update:
     """Let the agent call its tools, once, on the message and all similar memories."""
     (similar,) = state["similar"]

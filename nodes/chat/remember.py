@@ -13,6 +13,7 @@ from langgraph.types import Command, Overwrite
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
+from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of
 from mneme.nodes.chat.memory_operations import Operation
@@ -38,10 +39,11 @@ class Failure(TypedDict):
 
 
 class Report(TypedDict, total=False):
-    """How many messages were remembered, and which are kept for another attempt."""
+    """How many messages were remembered, which are kept for another attempt, and what was asked."""
 
     remembered: int
     failed: Annotated[list[Failure], add]
+    asked: Annotated[Asked, added]
 
 
 class State(Batch, Report, total=False):
@@ -65,7 +67,7 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
     """Put the batch into the inbox, where it is safe."""
     for message in _messages(state.get("messages", [])):
         await inbox_of(runtime).add(user_of(runtime), message)
-    return {"messages": [], "remembered": 0, "failed": Overwrite([])}
+    return {"messages": [], "remembered": 0, "failed": Overwrite([]), "asked": Overwrite(NOTHING)}
 
 
 def _messages(batch: list[Message | dict[str, Any]]) -> list[Message]:

@@ -88,6 +88,7 @@ async def test_the_messages_own_words_are_stored_as_the_quote(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = await tell(ledger, script(), monkeypatch)
+    assert result["asked"] == {"questions": 4, "repaired": 0, "refused": 0}
     (memory,) = await UserMemories(ledger, "local").list()
     assert [each["operation"] for each in result["operations"]] == ["update"]
     assert memory.memory.content == RENEWED["content"]
@@ -125,6 +126,7 @@ async def test_what_is_never_put_right_is_kept_in_the_users_own_words(
     result = await tell(ledger, said, monkeypatch)
     assert await contents(ledger) == [MEMORY, "The user said: “Max is a Labrador mix; he’s 5.”"]
     assert "4711" in result["operations"][0]["flag"]
+    assert result["asked"]["refused"] == 1
 
 
 @pytest.mark.parametrize("lossy", ["DELETED", "Max is a Labrador mix and 5 years old."])
@@ -144,8 +146,9 @@ async def test_a_conflict_must_show_what_becomes_false(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = script(check_conflict=[CONFLICT | {"outdated": "a poodle"}, CONFLICT])
-    await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said, monkeypatch)
     assert said.asked.count("check_conflict") == 2
+    assert result["asked"] == {"questions": 4, "repaired": 1, "refused": 0}
 
 
 async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(

@@ -10,6 +10,7 @@ from mneme.cli.chat.talk import Context, show_notice
 from mneme.cli.show import errors, print_error, print_json
 from mneme.client.session import Session, open_session
 from mneme.core.errors import BadInput
+from mneme.models.asking.counting import NOTHING, added, in_words
 
 AT_ONCE = 20
 """Messages in one run; a killed process leaves at most this many unfinished."""
@@ -33,7 +34,7 @@ async def _remember(
     """Remember the messages in batches; messages that were remembered before cost nothing."""
     messages = messages_of(conversation, thread)
     config, left_over = await session.background(), await session.memories.waiting()
-    report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": []}
+    report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": [], "asked": NOTHING}
     with _progress() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
@@ -42,6 +43,7 @@ async def _remember(
             done = await session.flows.invoke("remember", given, config, own)
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]
+            report["asked"] = added(report["asked"], done["asked"])
             progress.update(bar, advance=len(batch))
     report["remembered"] = max(0, report["remembered"] - left_over)
     return report
@@ -62,6 +64,6 @@ def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
     known = report["messages"] - report["remembered"] - len(report["failed"])
     errors.print(
         f"{report['messages']} messages: {report['remembered']} processed now, {known} before, "
-        f"{len(report['failed'])} to be tried again, {broken} broken lines.",
+        f"{len(report['failed'])} to be tried again, {broken} broken lines. {in_words(report['asked'])}",
         soft_wrap=True,
     )

@@ -18,6 +18,7 @@ POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
 
 SLOWEST_POLL_SECONDS = 0.5
+WITHDRAWN = "\n(This reply broke off and is withdrawn; it is asked for again.)\n"
 
 Context = dict[str, Any]
 
@@ -57,7 +58,7 @@ class Talk:
             yield piece
 
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
-        """Yield the stream; an attempt that broke off is followed by a new line and the next attempt."""
+        """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
         config = await self.session.conversation(self._thread)
         chunks = self.session.flows.stream("chatbot", given, config, self._context, "messages")
         message_id = ""
@@ -65,7 +66,7 @@ class Talk:
             part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
             if message_id not in {"", part["id"]}:
                 self.reply = ""
-                yield "\n"
+                yield WITHDRAWN
             message_id = part["id"]
             self.reply += str(part["content"])
             yield str(part["content"])
