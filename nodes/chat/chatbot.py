@@ -6,6 +6,7 @@ repeat what the user said), so neither recalled memories nor replies are stored 
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
@@ -17,8 +18,9 @@ from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
-from mneme.prompts.chat.chatbot import Turn, reply
+from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message
+from mneme.stores.users.memories import MemoryRecord
 
 PRECEDING = 6
 """How many earlier messages the memory agent sees, to resolve what a message refers to."""
@@ -33,7 +35,7 @@ class Conversation(TypedDict):
 class State(Conversation, total=False):
     """The conversation and what was recalled for its last message."""
 
-    recalled: list[str]
+    recalled: list[dict[str, str]]
 
 
 Update = dict[str, Any]
@@ -49,7 +51,12 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     if context.recall == 0:
         return {"recalled": []}
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
-    return {"recalled": [each.memory.content for each in found]}
+    return {"recalled": [_recalled(each).model_dump() for each in found]}
+
+
+def _recalled(found: MemoryRecord) -> Recalled:
+    told = found.memory.time[:10] or f"{found.at:%Y-%m-%d}"
+    return Recalled(content=found.memory.content, told_on=told)
 
 
 def must_fit(message: str, window: int) -> None:
@@ -90,6 +97,10 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         start_on="human",
         include_system=True,
     )
-    turn = Turn(message=state["messages"][-1].text, memories=state["recalled"])
+    turn = Turn(
+        message=state["messages"][-1].text,
+        memories=[Recalled.model_validate(each) for each in state["recalled"]],
+        today=f"{datetime.now():%A, %Y-%m-%d}",
+    )
     answered = await ask(reply, turn, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

@@ -9,4 +9,4 @@ from mneme.rules.registry import rule
 @rule(questions.reply)
 def reply(given: Turn) -> str:
     """Answer a question from the memories, or say that they do not answer it."""
-    return answer(given.message, given.memories)
+    return answer(given.message, [each.content for each in given.memories])

@@ -1,8 +1,10 @@
 """The chatbot's rule: answers from memories alone, honestly."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from mneme.prompts.chat.chatbot import Turn, reply
+from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.rules.registry import answer as by_rule
 
 MEMORIES = [
@@ -13,8 +15,12 @@ MEMORIES = [
 ]
 
 
+def turn(message: str, memories: Sequence[str]) -> Turn:
+    return Turn(message=message, memories=[Recalled(content=each, told_on="2026-11-20") for each in memories])
+
+
 def say(message: str) -> str:
-    return by_rule(reply, Turn(message=message, memories=MEMORIES))
+    return by_rule(reply, turn(message, MEMORIES))
 
 
 def test_a_question_about_a_name_tells_what_is_known() -> None:
@@ -55,5 +61,5 @@ def test_without_memories_nothing_is_invented() -> None:
 )
 def test_a_question_is_answered_by_what_it_asks_for(question: str, memory: str, told: str) -> None:
     others = ["The user's brother lives in Rome.", "The user plays chess."]
-    assert by_rule(reply, Turn(message=question, memories=[*others, memory])) == told
-    assert by_rule(reply, Turn(message=question, memories=others)).startswith("I don't know")
+    assert by_rule(reply, turn(question, [*others, memory])) == told
+    assert by_rule(reply, turn(question, others)).startswith("I don't know")
