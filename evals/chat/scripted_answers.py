@@ -78,8 +78,8 @@ def _composed(user: str) -> Json:
 
 def _checked(user: str) -> Json:
     if OLD in _between("memory", user):
-        return {"rationale": "Max cannot be both breeds.", "relation": "conflict"}
-    return {"rationale": "It says nothing about the breed.", "relation": "unrelated"}
+        return {"rationale": "Max cannot be both breeds.", "relation": "conflict", "outdated": OLD}
+    return {"rationale": "It says nothing about the breed.", "relation": "unrelated", "outdated": ""}
 
 
 def _rewritten(user: str) -> Json:
@@ -88,7 +88,10 @@ def _rewritten(user: str) -> Json:
 
 
 def _upserted(user: str) -> Json:
-    return {"rationale": "Memory 0 is about the same dog.", "route": "update", "index": 0}
+    place = re.search(rf"^\[(\d+)\] .*{OLD}", user, re.MULTILINE)
+    index = int(place[1]) if place else -1
+    route = "update" if place else "insert"
+    return {"rationale": "It gives the same dog another breed.", "route": route, "index": index}
 
 
 def _with_tools(body: Json) -> Reply:

@@ -34,6 +34,10 @@ class ModelUnavailable(MnemeError):
     """No model answers: the server is down, or the model is not installed or lacks a capability."""
 
 
+class NoTools(ModelUnavailable):
+    """The model cannot call tools."""
+
+
 class PromptTooLong(MnemeError):
     """The part of a prompt that must not be cut does not fit the model's context."""
 

@@ -14,7 +14,7 @@ from ollama import ResponseError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_after_delay
 from tenacity.wait import wait_exponential_jitter
 
-from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, PromptTooLong
+from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 from mneme.core.settings import settings
 from mneme.models.ollama.catalogue import absent, locked, refused
 
@@ -103,6 +103,5 @@ def _meaning_of_status(error: ResponseError, url: str, model: str) -> MnemeError
     return ModelUnavailable(f"Ollama fails ({error.status_code}): {said}", "See its log, or `mneme doctor`.")
 
 
-def toolless(model: str) -> ModelUnavailable:
-    hint = "Choose a model with tools, such as llama3.1:8b, or version 3 of the memory agent."
-    return ModelUnavailable(f"{model} does not support tools.", hint)
+def toolless(model: str) -> NoTools:
+    return NoTools(f"{model} does not support tools.", "Choose a model with tools, such as llama3.1:8b.")

@@ -56,9 +56,9 @@ def test_it_learns_from_the_words_of_the_questions(
     tiny: Path, given: Examples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "mneme.models.retriever.query_encoder.LEARNING_RATE", 1e-2
+        "mneme.models.retriever.whole_encoder.LEARNING_RATE", 1e-2
     )  # the tiny one starts from chance
-    monkeypatch.setattr("mneme.models.retriever.query_encoder.EPOCHS", 15)
+    monkeypatch.setattr("mneme.models.retriever.whole_encoder.EPOCHS", 15)
     encoder = WholeEncoder(tiny)
     losses = encoder.train(given, seed=0)
     assert losses[-1] < losses[0] / 2
