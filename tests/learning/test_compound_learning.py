@@ -410,6 +410,15 @@ async def test_a_model_behind_ollama_answers_for_every_agent(
     assert reused["iterations"] == 1 and reused["packet"]["sources"]["cards"] == [card.id]
 
 
+async def test_a_researcher_whose_model_has_no_tools_goes_on_without(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(monkeypatch, Model("small", capabilities=("completion",)), brain=answering) as double:
+        result = await solve(edge_ledger, DISCOVERY, **dict.fromkeys(RULES, "ollama:small"))
+        assert len(double.chats) == 4
+    assert (result["packet"]["solved"], events(result)) == (True, ["created"])
+
+
 async def test_a_leader_that_contradicts_the_measurement_is_not_believed(edge_ledger: Ledger) -> None:
     wrong = {
         "rationale": "I feel it.",
