@@ -13,12 +13,13 @@ from mneme.nodes.chat.memory_agent import (
     each_decision,
     each_pair,
     find_similar,
+    forget,
     is_settled,
     receive,
     route,
+    routed,
     settle,
     weigh,
-    worth_storing,
 )
 from mneme.nodes.chat.memory_operations import Task, discard, insert_memory, update_memory
 
@@ -26,6 +27,7 @@ builder = StateGraph(State, context_schema=MemoryContext, input_schema=Given, ou
 builder.add_node(receive)
 builder.add_node("message_router", route)
 builder.add_node(compose)
+builder.add_node(forget)
 builder.add_node(find_similar)
 builder.add_node("conflict_router", check, input_schema=Check)
 builder.add_node(weigh)
@@ -36,8 +38,9 @@ builder.add_node(settle)
 
 builder.add_edge(START, "receive")
 builder.add_conditional_edges("receive", is_settled, {True: END, False: "message_router"})
-builder.add_conditional_edges("message_router", worth_storing, ["compose", "settle"])
+builder.add_conditional_edges("message_router", routed, ["compose", "forget", "settle"])
 builder.add_edge("compose", "find_similar")
+builder.add_edge("forget", "settle")
 builder.add_conditional_edges("find_similar", each_pair, ["conflict_router", "weigh"])
 builder.add_edge("conflict_router", "weigh")
 builder.add_conditional_edges("weigh", each_decision, ["insert_memory", "update_memory", "discard", "settle"])

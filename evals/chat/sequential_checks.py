@@ -19,11 +19,12 @@ from mneme.nodes.chat.memory_agent import (
     each_decision,
     each_pair,
     find_similar,
+    forget,
     receive,
     route,
+    routed,
     settle,
     weigh,
-    worth_storing,
 )
 from mneme.nodes.chat.memory_operations import discard, insert_memory, update_memory
 from mneme.stores.ledger.base_store import LedgerStore
@@ -45,6 +46,7 @@ def sequential_memory_agent(store: LedgerStore) -> CompiledStateGraph[Any, Any, 
     builder.add_node(receive)
     builder.add_node(route)
     builder.add_node(compose)
+    builder.add_node(forget)
     builder.add_node(find_similar)
     builder.add_node(check_in_turn)
     builder.add_node(weigh)
@@ -54,8 +56,9 @@ def sequential_memory_agent(store: LedgerStore) -> CompiledStateGraph[Any, Any, 
     builder.add_node(settle)
     builder.add_edge(START, "receive")
     builder.add_edge("receive", "route")
-    builder.add_conditional_edges("route", worth_storing, ["compose", "settle"])
+    builder.add_conditional_edges("route", routed, ["compose", "forget", "settle"])
     builder.add_edge("compose", "find_similar")
+    builder.add_edge("forget", "settle")
     builder.add_edge("find_similar", "check_in_turn")
     builder.add_edge("check_in_turn", "weigh")
     builder.add_conditional_edges(

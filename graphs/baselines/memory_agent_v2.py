@@ -10,12 +10,13 @@ from mneme.nodes.chat.memory_agent import (
     compose,
     each_decision,
     find_similar,
+    forget,
     is_settled,
     receive,
     route,
     route_upserts,
+    routed,
     settle,
-    worth_storing,
 )
 from mneme.nodes.chat.memory_operations import Task, discard, insert_memory, update_memory
 
@@ -23,6 +24,7 @@ builder = StateGraph(State, context_schema=MemoryContext, input_schema=Given, ou
 builder.add_node(receive)
 builder.add_node("message_router", route)
 builder.add_node(compose)
+builder.add_node(forget)
 builder.add_node(find_similar)
 builder.add_node("upsert_router", route_upserts)
 builder.add_node(insert_memory, input_schema=Task)
@@ -32,8 +34,9 @@ builder.add_node(settle)
 
 builder.add_edge(START, "receive")
 builder.add_conditional_edges("receive", is_settled, {True: END, False: "message_router"})
-builder.add_conditional_edges("message_router", worth_storing, ["compose", "settle"])
+builder.add_conditional_edges("message_router", routed, ["compose", "forget", "settle"])
 builder.add_edge("compose", "find_similar")
+builder.add_edge("forget", "settle")
 builder.add_edge("find_similar", "upsert_router")
 builder.add_conditional_edges(
     "upsert_router", each_decision, ["insert_memory", "update_memory", "discard", "settle"]

@@ -18,7 +18,12 @@ console = Console(highlight=False)
 
 errors = Console(stderr=True, highlight=False)
 
-SIGNS = {"insert": "[green]+ insert[/]", "update": "[yellow]~ update[/]", "discard": "[dim]· discard[/]"}
+SIGNS = {
+    "insert": "[green]+ insert[/]",
+    "update": "[yellow]~ update[/]",
+    "retire": "[red]- retire[/]",
+    "discard": "[dim]· discard[/]",
+}
 
 
 def print_json(value: BaseModel | Mapping[str, Any]) -> None:

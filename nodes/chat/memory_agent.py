@@ -27,18 +27,20 @@ from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.models.asking.replies import read
 from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched
+from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched, retire_memory
 from mneme.nodes.context import user_of
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import (
     Candidate,
     Candidates,
+    Forgetting,
     Incoming,
     Pair,
     Upsert,
     check_candidate,
     check_conflict,
+    choose_forgotten,
     compose_memories,
     route_message,
     route_upsert,
@@ -52,7 +54,7 @@ Given = Message
 class Result(TypedDict, total=False):
     """What became of a message: its route, why, who decided, and every operation on the memory."""
 
-    route: Literal["store", "discard"]
+    route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
     operations: Annotated[list[Operation], add]
@@ -132,9 +134,32 @@ async def route(state: State, runtime: MemoryRuntime) -> Update:
     }
 
 
-def worth_storing(state: State) -> Literal["compose", "settle"]:
+ROUTES: dict[str, Literal["compose", "forget", "settle"]] = {
+    "store": "compose",
+    "forget": "forget",
+    "discard": "settle",
+}
+
+
+def routed(state: State) -> Literal["compose", "forget", "settle"]:
     """Follow the message router."""
-    return "compose" if state["route"] == "store" else "settle"
+    return ROUTES[state["route"]]
+
+
+@counted
+async def forget(state: State, runtime: MemoryRuntime) -> Update:
+    """Retire the memories that the user wants forgotten; their history stays until a person erases it."""
+    similar = await similar_to(state["message"], runtime)
+    given = Forgetting(
+        message=state["message"],
+        preceding=state.get("preceding", []),
+        memories=[each["content"] for each in similar],
+    )
+    answer = (await ask(choose_forgotten, given, runtime.context.memory_agent, lane="background")).value
+    chosen = [similar[number] for number in dict.fromkeys(answer.numbers)]
+    task = Task(origin=_origin(state), candidates=[], memories=[], rationale=answer.rationale)
+    retired = [await retire_memory(task, each, runtime) for each in chosen]
+    return {"operations": retired, "rationale": f"{state['rationale']} {answer.rationale}"}
 
 
 @counted
@@ -315,13 +340,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
 
     All that touches one memory goes into one update, since two updates at once would race.
     """
-    origin = Origin(
-        message=state["message"],
-        message_id=state["message_id"],
-        time=state.get("time", ""),
-        thread=state.get("thread", ""),
-        model=state["model"],
-    )
+    origin = _origin(state)
     tasks: dict[tuple[str, str], Task] = {}
     for decision in state["decisions"]:
         action, number = decision["action"], decision["candidate"]
@@ -332,6 +351,16 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             task["candidates"].append(state["candidates"][number])
             task["rationale"] = f"{task['rationale']} {decision['rationale']}".strip()
     return [Send(node, task) for (node, _), task in tasks.items()] or "settle"
+
+
+def _origin(state: State) -> Origin:
+    return Origin(
+        message=state["message"],
+        message_id=state["message_id"],
+        time=state.get("time", ""),
+        thread=state.get("thread", ""),
+        model=state["model"],
+    )
 
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:

@@ -57,7 +57,7 @@ class Operation(TypedDict):
     `flag` says why a person should look at what was written; empty: no reason.
     """
 
-    operation: Literal["insert", "update", "discard"]
+    operation: Literal["insert", "update", "discard", "retire"]
     rationale: str
     content: str
     before: str
@@ -151,6 +151,26 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
     return _done("update", task, made)
 
 
+async def retire_memory(task: Task, memory: Similar, runtime: MemoryRuntime) -> Operation:
+    """Stop recalling a memory; again where another writer was first. Its history stays."""
+    memories = memories_of(runtime)
+    version = memory["version"]
+    for attempt in range(REWRITES):
+        try:
+            made = await memories.retire(
+                memory["key"],
+                change=_change(task),
+                expected_version=version,
+                idempotency_key=_write_id(task, memory["key"]),
+            )
+            break
+        except Conflict:
+            if attempt == REWRITES - 1:
+                raise
+            version = (await memories.show(memory["key"])).version
+    return _done("retire", task, made)
+
+
 def discard(state: Task) -> Update:
     """Say that a candidate adds nothing to a memory, and which."""
     return {"operations": [_unchanged(state, state["rationale"])]}
@@ -184,7 +204,7 @@ def _write_id(task: Task, subject: str) -> str:
     return f"{task['origin']['message_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
 
 
-def _done(operation: Literal["insert", "update"], task: Task, made: MemoryRecord) -> Operation:
+def _done(operation: Literal["insert", "update", "retire"], task: Task, made: MemoryRecord) -> Operation:
     return Operation(
         operation=operation,
         rationale=task["rationale"],

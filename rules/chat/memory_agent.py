@@ -1,11 +1,16 @@
 """How rules answer the questions of `prompts/chat/memory_agent.py`."""
 
+import re
+
 from mneme.prompts.chat import memory_agent as questions
-from mneme.prompts.chat.evidence import located
+from mneme.prompts.chat.evidence import located, says
 from mneme.prompts.chat.memory_agent import (
     LONGEST,
+    MOST,
     Candidate,
     Candidates,
+    Forgetting,
+    Forgotten,
     Incoming,
     Pair,
     Rewritten,
@@ -27,8 +32,26 @@ from mneme.rules.registry import rule
 @rule(questions.route_message)
 def route_message(given: Incoming) -> Route:
     """Store what the user states as new and lasting; discard everything else."""
+    if FORGET.search(given.message):
+        return Route(rationale="The user wants something forgotten.", route="forget")
     kept, rationale = worth_storing(given.message, given.preceding, given.time)
     return Route(rationale=rationale, route="store" if kept else "discard")
+
+
+FORGET = re.compile(
+    r"^\W*(?:(?:please|can you|could you|you can|now) )*"
+    r"(?:forget|delete|erase|(?:don['’]t|stop|no longer) remember\w*)\b(?! (?:to|it)\b)",
+    re.IGNORECASE,
+)
+
+
+@rule(questions.choose_forgotten)
+def choose_forgotten(given: Forgetting) -> Forgotten:
+    """Choose the memories that say what the message wants forgotten."""
+    wish = FORGET.sub("", given.message)
+    numbers = [number for number, memory in enumerate(given.memories) if says(memory, wish, 1.0)]
+    found = f"{len(numbers)} memories say what is to be forgotten." if numbers else "No memory says so."
+    return Forgotten(rationale=found, numbers=numbers[:MOST])
 
 
 @rule(questions.compose_memories)

@@ -44,7 +44,7 @@ class OperationNote(TypedDict):
 class MessageOutcome(TypedDict):
     """What became of a message: whether it was stored, why, who decided, and what was done."""
 
-    route: Literal["store", "discard"]
+    route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
     operations: list[OperationNote]

@@ -9,7 +9,7 @@ from mneme.models.asking.json_objects import objects
 from mneme.models.asking.replies import read
 from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.chat import memory_agent as questions
-from mneme.prompts.chat.memory_agent import Incoming, Pair, ToolGiven, Upsert
+from mneme.prompts.chat.memory_agent import Forgetting, Incoming, Pair, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
 
 PAIR = Pair(fact="f", message="m", memory="k")
@@ -20,6 +20,8 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (questions.rewrite_memory, PAIR),
     (questions.route_upsert, Upsert(fact="f", message="m", memories=[])),
     (questions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
+    (questions.choose_forgotten, Forgetting(message="m", memories=[])),
+    (questions.choose_forgotten, Forgetting(message="m", memories=["a"])),
     (questions.manage_memory, ToolGiven(message="m")),
 ]
 

@@ -178,6 +178,49 @@ async def test_nothing_composed_is_looked_at_once_more_and_then_said(
     assert "could be written down" in nothing["rationale"]
 
 
+async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = MemoryOperations(ledger, "local")
+    other = await memories.insert(
+        Memory(content="The user sails."), change=Change(reason="said", actor="user")
+    )
+    wants = {"rationale": "To be forgotten.", "route": "forget"}
+    (max_,) = [
+        number for number, found in enumerate(await memories.similar(MESSAGE)) if found.key != other.key
+    ]
+    said = script(
+        route_message=wants, choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_]}
+    )
+    result = await tell(ledger, said, monkeypatch)
+    assert [each["operation"] for each in result["operations"]] == ["retire"]
+    assert await contents(ledger) == ["The user sails."]
+    await memories.undo(actor="user")
+    assert MEMORY in await contents(ledger)
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Please forget that I like jazz.", ["The user lives in Ulm."]),
+        ("Forget where I live: Ulm.", ["The user likes jazz."]),
+        ("Don't forget to call Ann.", ["The user likes jazz.", "The user lives in Ulm."]),
+        ("Forget my shoe size.", ["The user likes jazz.", "The user lives in Ulm."]),
+    ],
+)
+async def test_rules_retire_what_says_all_that_is_to_be_forgotten(
+    tmp_path: Path, message: str, left: Sequence[str]
+) -> None:
+    opened = await open_ledger(str(tmp_path / "other"), WordEmbedder())
+    for content in ("The user likes jazz.", "The user lives in Ulm."):
+        change = Change(reason="said so", actor="user")
+        await UserMemories(opened, "local").insert(Memory(content=content), change=change)
+    graph = memory_agent.compile(store=LedgerStore(opened))
+    await graph.ainvoke({"message": message}, context=RULES)
+    assert await contents(opened) == left
+    await opened.close()
+
+
 # The inbox.
 
 
