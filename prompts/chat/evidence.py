@@ -14,10 +14,13 @@ import yaml
 
 TOKEN = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+")
+THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}\b)")
 YEAR = re.compile(r"(?:19|20)\d\d")
 LONGEST_MONTH = 31
 SAME = str.maketrans("‘’‚‛“”„‟´`–—‐‑\u00a0\u202f", "''''\"\"\"\"''----  ")
 ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
+ALIKE = 0.5
+"""The share of a quote's words that the words it means have at least."""
 SLIPS = 0.9
 """How alike a quote and the words that it means are at least; numbers must be the same."""
 STEM = 4
@@ -80,10 +83,16 @@ def _windows(wanted: Sequence[Token], words: Sequence[Token]) -> Iterator[tuple[
     for size in sorted({max(1, len(wanted) + more) for more in (-1, 0, 1)}):
         for start in range(len(words) - size + 1):
             found = " ".join(each.word for each in words[start : start + size])
-            if NUMBER.findall(found) == numbers:
+            if NUMBER.findall(found) == numbers and _share(words[start : start + size], wanted) >= ALIKE:
                 matcher = SequenceMatcher(None, meant, found, autojunk=False)
                 if matcher.quick_ratio() >= SLIPS:
                     yield matcher.ratio(), start, start + size
+
+
+def _share(found: Sequence[Token], wanted: Sequence[Token]) -> float:
+    """Return the share of a quote's words that stand among others: a quick look before a close one."""
+    meant = {each.word for each in wanted}
+    return len(meant & {each.word for each in found}) / len(meant)
 
 
 def _tokens(text: str) -> list[Token]:
@@ -96,7 +105,7 @@ def _folded(text: str) -> str:
 
 def unsupported(content: str, sources: Sequence[str]) -> str:
     """Name a number, a name or a negation of a content that no source has; empty where all are said."""
-    said = _folded(" ".join(sources))
+    content, said = (THOUSANDS.sub("", text) for text in (content, _folded(" ".join(sources))))
     words = {word for each in TOKEN.findall(said) for word in (each, *each.split("'"))}
     when = TIMES.search(said) is not None
     for what, found in (
@@ -111,14 +120,17 @@ def unsupported(content: str, sources: Sequence[str]) -> str:
 
 def _strange_number(content: str, words: set[str], when: bool) -> str:
     """Return a number nobody said; the parts of a date may follow from `tomorrow` and its like."""
-    known = {number.lstrip("0") for word in words for number in NUMBER.findall(word)}
+    known = {number for word in words for number in _numbers(word)}
     known |= {SPELT[word] for word in words if word in SPELT}
-    for number in NUMBER.findall(content):
-        plain = number.lstrip("0")
+    for number in _numbers(content):
         is_date = when and (int(number) <= LONGEST_MONTH or YEAR.fullmatch(number) is not None)
-        if plain not in known and not is_date and not any(plain in each for each in known):
-            return str(number)
+        if number not in known and not is_date:
+            return number
     return ""
+
+
+def _numbers(text: str) -> list[str]:
+    return [number.lstrip("0") or "0" for number in NUMBER.findall(text)]
 
 
 def _strange_name(content: str, words: set[str], when: bool) -> str:

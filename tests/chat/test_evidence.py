@@ -1,5 +1,7 @@
 """What is written of a message is held to it: quotes, words nobody said, statements left out."""
 
+import time
+
 import pytest
 
 from mneme.prompts.chat.evidence import left_out, located, says, unsupported
@@ -27,6 +29,14 @@ def test_a_quote_is_found_as_the_message_has_it(quote: str, span: str) -> None:
     assert located(quote, MESSAGE) == span
 
 
+def test_a_long_message_is_searched_quickly() -> None:
+    message = " ".join(f"word{number} is here and there again" for number in range(2000))
+    began = time.process_time()
+    assert located("word1999 is here, and their again", message) == "word1999 is here and there again"
+    assert located("nothing of this kind was ever said by anybody", message) == ""
+    assert time.process_time() - began < 2
+
+
 def test_a_quote_without_spaces_between_words_is_found() -> None:
     assert located("我叫小明", "你好，我叫小明。") == "我叫小明"
 
@@ -35,6 +45,10 @@ def test_a_quote_without_spaces_between_words_is_found() -> None:
     ("content", "said", "strange"),
     [
         ("The user's PIN is 4711.", "My card was stolen.", "4711"),
+        ("The user's PIN ends in 11.", "My PIN is 4711.", "11"),
+        ("The user earns 1,000 euros.", "I earn 1000 euros.", ""),
+        ("The user earns 1000 euros.", "I earn 1.000 euros, not 500.", ""),
+        ("The user has 0 debts.", "I have 100 debts.", "0"),
         ("The user has 3 cats.", "I have 2 cats.", "3"),
         ("The user has 3 cats.", "I have three cats.", ""),
         ("The user flies to Rome on 3 March 2026.", "I fly to Rome tomorrow. 2026-03-02", ""),
