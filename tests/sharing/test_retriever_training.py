@@ -422,7 +422,7 @@ async def test_the_whole_encoder_is_trained_and_serves(
     ledger = await open_ledger(str(tmp_path / "bundled"), await open_embedder("bundled"))
     pool = MemoryPool(ledger, "local", "wit")
     await store(pool, shipped("puzzle", "riddle", "pun", few=20))
-    version = Retriever.model_validate((await train(pool, learning="encoder"))["retriever"])
+    version = Retriever.model_validate((await train(pool, learning="encoder", labels=2))["retriever"])
     assert (version.learning, version.embedder) == ("encoder", "bundled:all-MiniLM-L6-v2")
     assert version.kept, version.reason
     number, vector = await question_vector(pool, QUESTION)
