@@ -29,11 +29,8 @@ _forking.set_forkserver_preload(
         "mneme.graphs.memory_sharing",
         "mneme.graphs.mita",
         "networkx",
-        "onnxruntime",
         "scipy.stats",
         "tests.doubles.command_line",
-        "tokenizers",
-        "torch._dynamo",  # an optimiser imports it
         "unified_planning.shortcuts",
     ]
 )
