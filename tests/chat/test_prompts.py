@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.models.asking.json_objects import objects
-from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.chat import memory_agent as questions
 from mneme.prompts.chat.memory_agent import Forgetting, Incoming, Pair, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
+from tests.doubles.questions import assert_bounded, assert_examples_hold
 
 PAIR = Pair(fact="f", message="m", memory="k")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
@@ -28,16 +26,13 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
 
 @pytest.mark.parametrize(("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", ""))
 def test_no_field_can_run_on_for_ever(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    assert unbounded(bounded(flat(prompt.answer), prompt.bounds_of(given))) == []
+    assert_bounded(prompt, given)
 
 
-@pytest.mark.parametrize(
-    "prompt", {each.name: each for each, _ in ASKED}.values(), ids=lambda each: each.name
-)
+IN_JSON = {each.name: each for each, _ in ASKED if each is not questions.manage_memory}
+"""The questions that are answered in JSON; `manage_memory` is by tool calls."""
+
+
+@pytest.mark.parametrize("prompt", IN_JSON.values(), ids=lambda each: each.name)
 def test_every_worked_example_is_a_valid_answer(prompt: Prompt[Any, Any]) -> None:
-    assert prompt.examples
-    for example in prompt.examples:
-        found = objects(example)
-        assert found or prompt is questions.manage_memory, "whose answer is tool calls"
-        if found:
-            read(example[example.index("{") :], prompt.answer)
+    assert_examples_hold(prompt)

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.models.asking.schema import flat, unbounded
 from mneme.models.asking.unusable import Unusable
 from mneme.prompts.discussion.design_judge import Design, judge_design
 from mneme.prompts.discussion.document import Documenting, Outline, write_document, write_document_as
@@ -28,6 +28,7 @@ from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES
 from mneme.prompts.discussion.template_making import LEAST, LONGEST_PURPOSE, MOST, Place, make_template
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 OUTLINE = Outline(
     fields={"Platform": "where it runs"},
@@ -62,21 +63,14 @@ QUESTIONS = (
 )
 
 
-def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
-    return bounded(flat(prompt.answer), prompt.bounds_of(given))
-
-
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked[0].name)
 def test_every_field_of_an_answer_is_bounded(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
-    assert unbounded(schema_of(*asked)) == []
+    assert_bounded(*asked)
 
 
 @pytest.mark.parametrize("prompt", QUESTIONS, ids=lambda prompt: prompt.name)
 def test_each_worked_example_is_a_valid_answer(prompt: Prompt[Any, Any]) -> None:
-    assert prompt.examples
-    for example in prompt.examples:
-        read(example[example.index("{") :], prompt.answer)
-        assert "{" not in prompt.system
+    assert_examples_hold(prompt)
 
 
 @pytest.mark.parametrize("name", shipped())

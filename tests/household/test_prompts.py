@@ -1,19 +1,17 @@
 """The questions of households: each reply is bounded by what was asked, and each example is a reply."""
 
-import json
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.household import coela, mita, proagent
 from mneme.prompts.household.mita import Passage
 from mneme.prompts.household.proagent import Observed
 from mneme.prompts.prompt import LONGEST_REASON, Prompt
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.apartment import FRIDGE, HALL, KITCHEN, STUDY, TABLE
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 from tests.household.test_household_rivals import planning_of, scene, view
 from tests.household.test_mita import cross_context, passage, situation
 
@@ -38,23 +36,14 @@ each_question = pytest.mark.parametrize(
 )
 
 
-def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
-    return bounded(flat(prompt.answer), prompt.bounds_of(given))
-
-
 @pytest.mark.parametrize(("prompt", "given"), [*ASKED, *BARE])
 def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    schema = schema_of(prompt, given)
-    assert unbounded(schema) == []
-    assert '"enum": []' not in json.dumps(schema)
+    assert_bounded(prompt, given)
 
 
 @each_question
 def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    for example in prompt.examples:
-        assert read(example, prompt.answer).model_dump() == json.loads(example)
-        assert example not in prompt.system_text(with_examples=False)
-    assert prompt.examples
+    assert_examples_hold(prompt)
 
 
 @each_question

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.learning.compound_learning import (
     LONGEST_TEXT,
     Assignment,
@@ -25,6 +23,7 @@ from mneme.prompts.learning.compound_learning import (
 from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Match, resolve_dispute
 from mneme.prompts.learning.tuning import Measurement
 from mneme.prompts.prompt import Prompt
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 CARD = Known(claim="Index the filter first.", status="verified", confidence=0.8)
 DRAFT = Draft(rationale="The card fits.", pattern="INDEX (filter)", used=[0])
@@ -52,10 +51,6 @@ BARE: list[tuple[Prompt[Any, Any], BaseModel]] = [
 ]
 
 
-def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
-    return bounded(flat(prompt.answer), prompt.bounds_of(given))
-
-
 def field(schema: dict[str, Any], *path: str) -> dict[str, Any]:
     """Return the schema of a field, through the items of lists."""
     for name in path:
@@ -70,16 +65,13 @@ def named(asked: tuple[Prompt[Any, Any], BaseModel]) -> str:
 
 @pytest.mark.parametrize("asked", [*ASKED, *BARE], ids=named)
 def test_every_field_of_an_answer_is_bounded(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
-    assert unbounded(schema_of(*asked)) == []
+    assert_bounded(*asked)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=named)
 def test_each_worked_example_is_a_valid_answer(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
     prompt, _ = asked
-    assert prompt.examples
-    for example in prompt.examples:
-        read(example[example.index("{") :], prompt.answer)
-        assert "{" not in prompt.system
+    assert_examples_hold(prompt)
 
 
 def test_only_what_is_offered_can_be_named() -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.pddl.pddl_team import Repetition, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
+from tests.doubles.questions import assert_bounded, assert_examples_hold
 
 GIVEN = Repetition(task="t", memory="m", turns="", repeated="look around")
 DOMAINS = Path(__file__).parents[2] / "environments" / "pddl" / "domains"
@@ -20,15 +19,12 @@ each_question = pytest.mark.parametrize(
 
 @each_question
 def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any]) -> None:
-    assert unbounded(bounded(flat(prompt.answer), prompt.bounds_of(GIVEN))) == []
+    assert_bounded(prompt, GIVEN)
 
 
 @each_question
 def test_the_examples_are_replies(prompt: Prompt[Any, Any]) -> None:
-    for example in prompt.examples:
-        assert read(example, prompt.answer).model_dump() == json.loads(example)
-        assert example not in prompt.system_text(with_examples=False)
-    assert prompt.examples
+    assert_examples_hold(prompt)
 
 
 @each_question

@@ -1,14 +1,12 @@
 """The questions of Memory Sharing: each reply is bounded by what was asked, and each example is a reply."""
 
-import json
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from mneme.library.agents.rubric import RUBRICS, load_rubric
-from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.models.asking.schema import unbounded
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.sharing.contradiction import contradicts
 from mneme.prompts.sharing.memory_sharing import (
@@ -27,6 +25,7 @@ from mneme.prompts.sharing.memory_sharing import (
     score_pair,
 )
 from mneme.rules.registry import answer as by_rule
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 CRITERIA = [
     Criterion(name="Rhyme", points=60, looks_at="The scheme AABBA."),
@@ -46,22 +45,14 @@ each_question = pytest.mark.parametrize(
 )
 
 
-def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
-    return bounded(flat(prompt.answer), prompt.bounds_of(given))
-
-
 @each_question
 def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    assert unbounded(schema_of(prompt, given)) == []
+    assert_bounded(prompt, given)
 
 
 @each_question
 def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    for example in prompt.examples:
-        reply = example[example.index("{") :]
-        assert read(example, prompt.answer).model_dump() == json.loads(reply)
-        assert reply not in prompt.system_text(with_examples=False)
-    assert prompt.examples
+    assert_examples_hold(prompt)
 
 
 @each_question

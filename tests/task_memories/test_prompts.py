@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.models.asking.replies import read
-from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.task_memories.task_memories import (
     LONGEST_RULE,
@@ -26,6 +24,7 @@ from mneme.prompts.task_memories.task_memories import (
 )
 from mneme.prompts.task_memories.trajectories import tell
 from mneme.rules.registry import answer as by_rule
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 COURSE = Course(goal="Ball1 is at kitchen.", result="succeeded", steps=["pick ball1", "drop ball1"])
 UNBEGUN = Course(goal="Ball1 is at kitchen.", result="failed", steps=[])
@@ -42,26 +41,19 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
 ]
 
 
-def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
-    return bounded(flat(prompt.answer), prompt.bounds_of(given))
-
-
 def named(asked: tuple[Prompt[Any, Any], BaseModel]) -> str:
     return asked[0].name
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=named)
 def test_every_field_of_an_answer_is_bounded(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
-    assert unbounded(schema_of(*asked)) == []
+    assert_bounded(*asked)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=named)
 def test_each_worked_example_is_a_valid_answer(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
     prompt, _ = asked
-    assert prompt.examples
-    for example in prompt.examples:
-        read(example[example.index("{") :], prompt.answer)
-        assert "{" not in prompt.system
+    assert_examples_hold(prompt)
 
 
 def test_only_what_is_offered_can_be_named() -> None:

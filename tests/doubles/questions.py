@@ -1,0 +1,33 @@
+"""What every question to a model must hold, whatever its room."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from mneme.models.asking.json_objects import objects
+from mneme.models.asking.replies import read
+from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.prompts.prompt import Prompt
+
+
+def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
+    """Return the schema that a model server gets with a question."""
+    return bounded(flat(prompt.answer), prompt.bounds_of(given))
+
+
+def assert_bounded(prompt: Prompt[Any, Any], given: BaseModel) -> None:
+    """Assert that no field of an answer can run on for ever, and that every enum offers something."""
+    schema = schema_of(prompt, given)
+    assert unbounded(schema) == []
+    assert "'enum': []" not in str(schema)
+
+
+def assert_examples_hold(prompt: Prompt[Any, Any]) -> None:
+    """Assert that a question has worked examples: valid answers, apart from the system text."""
+    assert prompt.examples
+    for example in prompt.examples:
+        reply = example[example.index("{") :]
+        (said,) = objects(reply)
+        read(reply, prompt.answer)
+        assert said.keys() <= flat(prompt.answer)["properties"].keys()
+        assert reply not in prompt.system
