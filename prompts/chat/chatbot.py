@@ -1,18 +1,29 @@
 """The chatbot's question: answer the user, knowing what is remembered about them (§2.2)."""
 
-from pydantic import BaseModel, Field
+import re
+from typing import Any
+
+from pydantic import BaseModel, Field, model_validator
 
 from mneme.prompts.prompt import Prompt
 
 
 class Recalled(BaseModel):
-    """A memory, and the day on which the user told it."""
+    """A memory, and the day on which the user told it; it is read from its text as well."""
 
     content: str
     told_on: str = ""
 
     def __str__(self) -> str:
         return f"{self.content} (told on {self.told_on})" if self.told_on else self.content
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        dated = re.fullmatch(r"(.*) \(told on (\d{4}-\d\d-\d\d)\)", given, re.DOTALL)
+        return {"content": dated[1], "told_on": dated[2]} if dated else {"content": given}
 
 
 class Turn(BaseModel):
