@@ -124,7 +124,7 @@ def test_the_lineup_is_that_of_the_papers_tables() -> None:
     assert plan.mita == Arm("MiTa", 3)
 
 
-SMALL = ("--model", "rules", "--jobs", "1", "--episodes", "1", "--agents", "2")
+SMALL: tuple[str, ...] = ("--model", "rules", "--jobs", "1", "--episodes", "1", "--agents", "2")
 SMALL += ("--method", "CoELA", "--method", "MiTa")
 
 
