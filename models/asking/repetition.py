@@ -41,14 +41,17 @@ def repeats(text: str, counted: int | None = None) -> bool:
 
 
 def _circles(text: str, cycles: int) -> bool:
-    return any(_circle(text, period, cycles) for period in range(1, LONGEST_CYCLE + 1))
+    """Tell whether a text ends in a circle of any period; asked at every token, so most periods end early."""
+    if len(text) < CYCLE_CHARS:
+        return False
+    periods = range(1, min(LONGEST_CYCLE, len(text) // cycles) + 1)
+    return any(text[-1] == text[-1 - period] and _circle(text, period, cycles) for period in periods)
 
 
 def _circle(text: str, period: int, cycles: int) -> bool:
     """Tell whether the text's last characters repeat those that stand a period before them."""
-    length = max(CYCLE_CHARS, period * cycles)
-    end = text[-length:]
-    return len(end) == length and end[period:] == end[:-period]
+    end = text[-max(CYCLE_CHARS, period * cycles) :]
+    return end[period:] == end[:-period]
 
 
 def countable(schema: dict[str, Any] | None) -> int | None:
