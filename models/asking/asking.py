@@ -141,7 +141,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     return Question(
         ModelRequest(system, history, [HumanMessage(user)]),
         CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given),
-        lambda message: _accepted(prompt, given, message),
+        lambda message: _accepted(prompt, given, user, message),
         lane,
         free and lane == "user",
         "Answer again." if free else "Reply again, with the corrected JSON object only.",
@@ -156,9 +156,9 @@ def _constrained(prompt: Prompt[G, A], given: G) -> CallOptions:
     return CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
 
 
-def _accepted(prompt: Prompt[G, A], given: G, message: AIMessage) -> A:
+def _accepted(prompt: Prompt[G, A], given: G, asked: str, message: AIMessage) -> A:
     """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
-    value: Any = _text(message) if prompt.answer is str else _object(prompt, given, message)
+    value: Any = _text(message) if prompt.answer is str else _object(prompt, asked, message)
     try:
         return prompt.verify(given, value)
     except ValueError as error:
@@ -172,13 +172,13 @@ def _text(message: AIMessage) -> str:
     raise Unusable("The reply is empty.", raw)
 
 
-def _object(prompt: Prompt[G, A], given: G, message: AIMessage) -> BaseModel:
+def _object(prompt: Prompt[G, A], asked: str, message: AIMessage) -> BaseModel:
     """Read a reply in JSON; one that is complete may have reached its limit of tokens after its end."""
     raw, kind = str(message.text), cast(type[BaseModel], prompt.answer)
     try:
         value = read(raw, kind)
     except Unusable as unusable:
         raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
-    if sentence := copied(prompt.examples, [prompt.wording(given)[1]], raw):
+    if sentence := copied(prompt.examples, asked, raw):
         raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
     return value

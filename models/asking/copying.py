@@ -19,9 +19,9 @@ SUPPORTED = 0.6
 LONGER = 4
 
 
-def copied(examples: Sequence[str], asked: Iterable[str], reply: str) -> str:
+def copied(examples: Sequence[str], asked: str, reply: str) -> str:
     """Return the sentence of an example that a reply repeats; empty where it repeats none."""
-    known = {*_words(" ".join(asked))}
+    known = {*_words(asked)}
     said = [_words(text) for found in objects(reply) for text in _texts(found)]
     for example in examples:
         for sentence in QUOTED.findall(example):

@@ -11,6 +11,7 @@ number has one: its type's, else that of what was asked (`Prompt.bounds`).
 import math
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import lru_cache
 
 from pydantic import BaseModel
 
@@ -27,8 +28,9 @@ REFUSED_LENGTH = 2000
 """The one maxLength that llama.cpp's grammars refuse; from the next on they do not bound a text at all."""
 
 
+@lru_cache(maxsize=128)  # making one takes most of a millisecond, and each reply is read by it
 def flat(answer: type[BaseModel]) -> Json:
-    """Return the answer's schema without references, nullable unions and defaults."""
+    """Return the answer's schema without references, nullable unions and defaults; not to be changed."""
     schema = answer.model_json_schema()
     return _flat(schema, schema.get("$defs", {}), ())
 

@@ -173,4 +173,4 @@ EXAMPLE = '{"why": "The fridge is near and food is missing.", "choice": 2}'
 def test_a_sentence_of_the_example_is_a_copy_unless_it_was_asked_about(
     asked: str, reply: str, is_copy: bool
 ) -> None:
-    assert bool(copied([EXAMPLE], [asked], reply)) is is_copy
+    assert bool(copied([EXAMPLE], asked, reply)) is is_copy

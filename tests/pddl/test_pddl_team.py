@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
-from mneme.prompts.pddl.pddl_team import Move, Repetition, choose_action, choose_otherwise
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.task_memories.trajectories import tell
 from mneme.rules.pddl.pddl_manual import read_manual
 from mneme.rules.pddl.pddl_reading import read
@@ -273,18 +271,12 @@ def test_the_same_words_give_the_same_action() -> None:
 # Models over the wire.
 
 
-def as_sent(prompt: Prompt[Any, Move]) -> Prompt[Any, Move]:
-    """Return a prompt whose system text is all that a model reads, the examples included."""
-    given = Repetition(task="", memory="", turns="", repeated="")
-    return replace(prompt, system=prompt.wording(given)[0], examples=())
-
-
 OLLAMA = {"solver": "ollama:llama3.1:8b", "second_agent": "ollama:llama3.1:8b"}
 
 
 async def test_the_same_task_over_the_wire(edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ruled = await play(edge_ledger, GRIPPER, "ruled")
-    with served(monkeypatch, brain=by_rules(as_sent(choose_action), as_sent(choose_otherwise))) as double:
+    with served(monkeypatch, brain=by_rules(choose_action, choose_otherwise)) as double:
         result = await play(edge_ledger, GRIPPER, "wire", **OLLAMA)
         body = double.chats[0].body
     assert [each["action"] for each in result["transcript"]] == [
