@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest
 
-Write = Literal["insert", "update"]
-Operation = Literal["insert", "update", "discard"]
-OPERATIONS: tuple[Operation, ...] = ("insert", "update", "discard")
+Write = Literal["insert", "update", "retire"]
+Operation = Literal["insert", "update", "retire", "discard"]
+OPERATIONS: tuple[Operation, ...] = ("insert", "update", "retire", "discard")
 
 
 class Expected(BaseModel):
@@ -32,8 +32,8 @@ class Expected(BaseModel):
 
     @model_validator(mode="after")
     def _has_target(self) -> "Expected":
-        if "update" in self.operation and self.target is None:
-            raise ValueError("an update needs a target")
+        if self.target is None and not {"update", "retire"}.isdisjoint(self.operation):
+            raise ValueError("an update and a retirement need a target")
         return self
 
 
@@ -110,6 +110,8 @@ def _on_target(entry: Expected, op: Done) -> bool:
 
 def says_right(entry: Expected, op: Done) -> bool:
     """Say whether the resulting memory has the right words; an update must have changed it."""
+    if op.operation == "retire":
+        return True
     text = op.content.casefold()
     if not all(words.casefold() in text for words in entry.contains):
         return False

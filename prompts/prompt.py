@@ -51,7 +51,8 @@ class Prompt(Generic[Given, Answer]):
     `examples` are worked ones, each a reply in JSON after what it replies to, if that is shown. They are
     apart from the system text, since a small model may copy one: then the question is asked without them.
     `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
-    sentence that a model can act on. `bounds` say, by the path of a field, which values can be valid.
+    sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
+    say, by the path of a field, which values can be valid.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Prompt(Generic[Given, Answer]):
     user: str
     examples: Sequence[str] = ()
     checks: list[Check] = field(default_factory=list)
+    doubts: list[Check] = field(default_factory=list)
     bounds: list[Bounds] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -87,6 +89,11 @@ class Prompt(Generic[Given, Answer]):
     def check(self, rule: Callable[[Given, Answer], None]) -> Callable[[Given, Answer], None]:
         """Register a semantic check; used as a decorator."""
         self.checks.append(rule)
+        return rule
+
+    def doubt(self, rule: Callable[[Given, Answer], None]) -> Callable[[Given, Answer], None]:
+        """Register a check that may err: the question is asked once more; used as a decorator."""
+        self.doubts.append(rule)
         return rule
 
     def bound(self, rule: Callable[[Given], Mapping[str, dict[str, Any]]]) -> Bounds:

@@ -29,7 +29,7 @@ from mneme.evals.scoring import (
 )
 
 DEFAULT = Path(__file__).parent / "data" / "contradictions.jsonl"
-OURS = "version 3"
+OURS = "ours"
 
 
 class Case(BaseModel):
@@ -146,7 +146,7 @@ def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
 def _targets(case: Case) -> tuple[set[int], set[int]]:
     """Return the memories that must be updated, and those that may be."""
     targets = [(e.target, e.operation) for e in case.expect if e.target is not None]
-    must = {target for target, operation in targets if operation == ["update"]}
+    must = {target for target, operation in targets if operation in (["update"], ["retire"])}
     return must, {target for target, _ in targets} - must
 
 
@@ -206,7 +206,12 @@ def _operations(summaries: dict[str, dict[str, Any]]) -> Table:
 
 
 def _confusions(summaries: dict[str, dict[str, Any]]) -> Table:
-    pairs = [(expected, actual) for expected in OPERATIONS for actual in OPERATIONS]
+    pairs = [
+        (expected, actual)
+        for expected in OPERATIONS
+        for actual in OPERATIONS
+        if any(summary["confusion"][expected][actual] for summary in summaries.values())
+    ]
     columns = ["expected → done", *(f"{expected} → {actual}" for expected, actual in pairs)]
     rows = [
         [system, *(summary["confusion"][expected][actual] for expected, actual in pairs)]

@@ -7,8 +7,8 @@ the architecture adds to a model's time, not how fast any model is.
 - Time to the first token of a chatbot's reply while memory agents work on 0, 10 and 100 messages of
   other users, beside one bare call through langchain-ollama (to reach: within 1.2 times of it), and
   beside the same without a gate, when the server's queue alone decides which call is next.
-- Wall time of one remembered message with ten similar memories: version 3 as it is, in the sequence of
-  the paper, versions 2 and 1.
+- Wall time of one remembered message with ten similar memories: our memory agent, and the paper's
+  versions 3 (its checks at once, and in sequence as in the paper), 2 and 1.
 - The same chat in the hot-path way (`hot_path.py`), with the fewest calls that it can do with.
 """
 
@@ -39,7 +39,7 @@ from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import RUNS, EmbedderName, Fresh, NotNegative, Out, Positive
 from mneme.evals.report import Progress, Report, Row, open_journal
 from mneme.graphs import chatbot, memory_agent
-from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2
+from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
 from mneme.models.asking.asking import forget
 from mneme.models.asking.gate import gate
 from mneme.models.embedding.embedders import open_embedder
@@ -59,7 +59,8 @@ LONGEST_WAIT = 60
 WIDE_OPEN = 1000
 """A width at which the gate lets every call pass at once."""
 AGENTS: dict[str, Callable[[LedgerStore], Agent]] = {
-    "version 3": lambda store: memory_agent.builder.compile(store=store),
+    "ours": lambda store: memory_agent.builder.compile(store=store),
+    "version 3": lambda store: memory_agent_v3.builder.compile(store=store),
     "version 3 in sequence": sequential_memory_agent,
     "version 2": lambda store: memory_agent_v2.builder.compile(store=store),
     "version 1": lambda store: memory_agent_v1.builder.compile(store=store),

@@ -6,31 +6,35 @@ updates do to stored content; so the contradiction set scores the resulting memo
 of operation.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import HumanMessage
+from langchain_core.utils.uuid import uuid7
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field
 
+from mneme.cli.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat import baselines, contradictions, table_1
+from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
-from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, open_journal
+from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, open_journal, table
 from mneme.evals.scoring import Done
-from mneme.graphs import chatbot, memory_agent
-from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2
+from mneme.graphs import chatbot
 from mneme.models.asking.asking import SEED
+from mneme.models.asking.counting import NOTHING
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
@@ -40,11 +44,6 @@ from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import Memory, UserMemories
 
 Agent = CompiledStateGraph[Any, Any, Any, Any]
-VERSIONS: dict[int, StateGraph[Any, Any, Any, Any]] = {
-    1: memory_agent_v1.builder,
-    2: memory_agent_v2.builder,
-    3: memory_agent.builder,
-}
 NOON = "2026-03-02T12:00:00+00:00"
 """The time of every message, so that a run can be repeated."""
 LIMIT = 1000
@@ -57,9 +56,11 @@ class Options(BaseModel):
     data: Path | None = Field(None, description="Labelled messages, as JSON Lines; default: the shipped.")
     chatbot: Chatbot = "auto"
     memory_agent: MemoryAgent = "auto"
-    versions: list[Literal[1, 2, 3]] = Field(
-        [3, 2, 1], min_length=1, description="Version of the memory agent."
+    arms: list[Name] = Field(
+        ["ours", "v3", "v2", "v1"], min_length=1, description="A memory agent: ours, or the paper's."
     )
+    skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
+    at_once: int = Field(1, ge=1, description="Labelled messages that are worked on at a time.")
     embedder: EmbedderName = ""
     out: Out = RUNS
     fresh: Fresh = False
@@ -84,7 +85,7 @@ class Setup:
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Run table 1 and the contradiction set with each version of the memory agent, and the baselines."""
+    """Run table 1 and the contradiction set with each memory agent, and the baselines."""
     data = options.data or contradictions.DEFAULT
     cases = contradictions.load(data)
     embedder = await open_embedder(options.embedder or settings().embedder)
@@ -98,31 +99,32 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     }
     journal = open_journal(options.out, "msc", configuration, fresh=options.fresh)
     async with temporary_ledger(embedder) as ledger:
-        await _run(options.versions, cases, Setup(ledger, chatbot, agent), journal, progress)
+        await _run(options, cases, Setup(ledger, chatbot, agent), journal, progress)
     played = await baselines.play(cases, embedder)
-    return _report(options.versions, cases, journal, played, agent)
+    return _report(options, cases, journal, played, agent)
 
 
 async def _run(
-    versions: Sequence[int], cases: Sequence[Case], setup: Setup, journal: Journal, progress: Progress
+    options: Options, cases: Sequence[Case], setup: Setup, journal: Journal, progress: Progress
 ) -> None:
-    total, done = len(versions) * (len(cases) + 1), 0
-    for version in versions:
-        name = f"version {version}"
-        if f"table 1/{name}" not in journal:
-            journal.add(f"table 1/{name}", {"tests": await _table_1(version, setup)})
-        for case in cases:
-            if f"{name}/{case.id}" not in journal:
-                journal.add(f"{name}/{case.id}", await _contradict(version, case, setup))
-            done += 1
-            progress(done, total, f"{name}: {case.id}")
+    total, done = len(options.arms) * len(cases), 0
+    for name in options.arms:
+        if not options.skip_table_1 and f"table 1/{name}" not in journal:
+            journal.add(f"table 1/{name}", {"tests": await _table_1(name, setup)})
+        for start in range(0, len(cases), options.at_once):
+            some = cases[start : start + options.at_once]
+            todo = [case for case in some if f"{name}/{case.id}" not in journal]
+            rows = await asyncio.gather(*(_contradict(name, case, setup) for case in todo))
+            for case, row in zip(todo, rows, strict=True):
+                journal.add(f"{name}/{case.id}", row)
+            done += len(some)
+            progress(done, total, f"{name}: {some[-1].id}")
 
 
-async def _table_1(version: int, setup: Setup) -> list[Row]:
+async def _table_1(name: Name, setup: Setup) -> list[Row]:
     """Chat through the paper's two sessions; after each reply the memory agent takes what waits."""
-    store, context = setup.store, setup.context(f"table-1-version-{version}")
+    store, context = setup.store, setup.context(f"table-1-{name}")
     chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=store)
-    agent = VERSIONS[version].compile(store=store)
     rows = []
     for test in table_1.TESTS:
         thread = f"{context.user}-session-{test.session}"
@@ -131,7 +133,7 @@ async def _table_1(version: int, setup: Setup) -> list[Row]:
             {"configurable": {"thread_id": thread}},
             context=context,
         )
-        row = await _remember(agent, await _waiting(setup, context.user), context, setup)
+        row = await _remember(ARMS[name], await _waiting(setup, context.user), context.user, setup)
         rows.append(row | {"test": test.name, "message": test.message, "reply": said["messages"][-1].text})
     return rows
 
@@ -142,29 +144,30 @@ async def _waiting(setup: Setup, user: str) -> Message:
     return waiting
 
 
-async def _contradict(version: int, case: Case, setup: Setup) -> Row:
+async def _contradict(name: Name, case: Case, setup: Setup) -> Row:
     """Put the case's memories into a namespace of its own, and its message to the memory agent."""
-    context = setup.context(f"version-{version}-{case.id}")
-    memories = UserMemories(setup.ledger, context.user)
+    user = f"{name}-{case.id}"
+    memories = UserMemories(setup.ledger, user)
     change = Change(reason="known before the message", actor="msc")
     for number, content in enumerate(case.memories):
         await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
     message = Message(message=case.message, message_id=case.id, preceding=case.preceding, time=NOON)
-    return await _remember(VERSIONS[version].compile(store=setup.store), message, context, setup)
+    return await _remember(ARMS[name], message, user, setup)
 
 
-async def _remember(agent: Agent, message: Message, context: ChatContext, setup: Setup) -> Row:
-    """Run the memory agent on a message, and read from the ledger what it did."""
-    given = MemoryContext(user=context.user, memory_agent=context.memory_agent)
-    before = await _memories(setup, context.user)
+async def _remember(arm: Arm, message: Message, user: str, setup: Setup) -> Row:
+    """Run a memory agent on a message, and read from the ledger what it did."""
+    agent = arm.builder.compile(store=setup.store)
+    given = MemoryContext(user=user, memory_agent=setup.memory_agent.responder, **arm.context)
+    before = await _memories(setup, user)
     outcome: dict[str, Any] = {}
-    failed, started = "", perf_counter()
+    failed, run_id, started = "", uuid7(), perf_counter()
     try:
-        outcome = await agent.ainvoke(message, context=given)
+        outcome = await agent.ainvoke(message, {"run_id": run_id}, context=given)
     except (BadAnswer, PromptTooLong) as error:
         failed = str(error)
     seconds = perf_counter() - started
-    after = await _memories(setup, context.user)
+    after = await _memories(setup, user)
     return as_row(
         _changes(before, after),
         before=list(before.values()),
@@ -175,6 +178,8 @@ async def _remember(agent: Agent, message: Message, context: ChatContext, setup:
         rationale=outcome.get("rationale", ""),
         operations=outcome.get("operations", []),
         responder=outcome.get("model", ""),
+        asked=outcome.get("asked", NOTHING),
+        run_id=str(run_id),
     )
 
 
@@ -186,8 +191,13 @@ async def _memories(setup: Setup, user: str) -> dict[str, str]:
 
 def _changes(before: dict[str, str], after: dict[str, str]) -> list[Done]:
     numbers = {key: number for number, key in enumerate(before)}
+    retired = [
+        Done(operation="retire", target=numbers[key], before=text, content="")
+        for key, text in before.items()
+        if key not in after
+    ]
     inserted = [Done(operation="insert", content=text) for key, text in after.items() if key not in before]
-    return inserted + [
+    return [*retired, *inserted] + [
         Done(operation="update", target=numbers[key], before=before[key], content=text)
         for key, text in after.items()
         if before.get(key, text) != text
@@ -195,15 +205,19 @@ def _changes(before: dict[str, str], after: dict[str, str]) -> list[Done]:
 
 
 def _report(
-    versions: Sequence[int],
+    options: Options,
     cases: Sequence[Case],
     journal: Journal,
     played: dict[str, dict[str, Row]],
     agent: Identity,
 ) -> Report:
-    names = [f"version {version}" for version in versions]
-    tests = {name: journal[f"table 1/{name}"]["tests"] for name in names}
-    rows = {name: {case.id: journal[f"{name}/{case.id}"] for case in cases} for name in names}
+    names = options.arms
+    tests: dict[str, list[Row]] = {
+        name: journal[f"table 1/{name}"]["tests"] for name in names if not options.skip_table_1
+    }
+    rows: dict[str, dict[str, Row]] = {
+        name: {case.id: journal[f"{name}/{case.id}"] for case in cases} for name in names
+    }
     summaries = {
         name: summarise([score(case, of[case.id]) for case in cases]) for name, of in (rows | played).items()
     }
@@ -223,13 +237,28 @@ def _report(
         tables=[
             *(table_1.show(f"Table 1 with {name}, {agent}", of) for name, of in tests.items()),
             *contradictions.tables(summaries),
+            _costs(rows),
         ],
         plots=[plot],
         notes=_notes(summaries, agent),
     )
 
 
-def _tests_right(tests: dict[str, list[Row]]) -> dict[str, list[bool]]:
+def _costs(rows: Mapping[str, Mapping[str, Row]]) -> Table:
+    """Show what a message costs on average, with each memory agent."""
+    cells = []
+    for name, of in rows.items():
+        asked = [row["asked"] for row in of.values()]
+        means = [
+            fmean(each[what] for each in asked) for what in ("questions", "prompt_tokens", "reply_tokens")
+        ]
+        seconds = fmean(row["seconds"] for row in of.values())
+        cells.append([name, *(f"{mean:.1f}" for mean in means), f"{seconds:.2f}"])
+    columns = ["", "questions", "prompt tokens", "reply tokens", "seconds"]
+    return table("What one message costs (mean)", columns, cells)
+
+
+def _tests_right(tests: Mapping[str, list[Row]]) -> dict[str, list[bool]]:
     return {
         name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, rows, strict=True)]
         for name, rows in tests.items()

@@ -12,13 +12,8 @@ from typing import Any
 from mneme.evals.chat.hot_path import SYSTEM as HOT_PATH
 from mneme.evals.doubles.ollama import Answer, Reply
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import (
-    check_conflict,
-    compose_memories,
-    rewrite_memory,
-    route_message,
-    route_upsert,
-)
+from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
+from mneme.prompts.chat.paper_versions import check_conflict, compose_memories, route_message, route_upsert
 
 MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
 FACT = "Max is a Labrador mix."
@@ -76,6 +71,22 @@ def _composed(user: str) -> Json:
     return {"memories": [memory]}
 
 
+def _read(user: str) -> Json:
+    return {"rationale": "It corrects a fact.", "route": "store", **_composed(user)}
+
+
+def _compared(user: str) -> Json:
+    """Judge each pair of the one fact and a memory."""
+    memories = dict(re.findall(r"^\[(\d+)\] (.*)$", _between("memories", user), re.MULTILINE))
+    places = re.findall(r"^\[(\d+)\] fact 0, memory (\d+)$", user, re.MULTILINE)
+    return {"judgements": [_judged(int(pair), memories[memory]) for pair, memory in places]}
+
+
+def _judged(pair: int, memory: str) -> Json:
+    relation, outdated = ("conflict", OLD) if OLD in memory else ("unrelated", "")
+    return {"pair": pair, "reason": "By the breed of Max.", "relation": relation, "outdated": outdated}
+
+
 def _checked(user: str) -> Json:
     if OLD in _between("memory", user):
         return {"rationale": "Max cannot be both breeds.", "relation": "conflict", "outdated": OLD}
@@ -114,6 +125,8 @@ def _with_tools(body: Json) -> Reply:
 
 
 _ANSWERS: dict[str, Callable[[str], Answer]] = {
+    read_message.system_text(): _read,
+    compare_memories.system_text(): _compared,
     route_message.system_text(): lambda user: {"rationale": "It corrects a fact.", "route": "store"},
     compose_memories.system_text(): _composed,
     check_conflict.system_text(): _checked,

@@ -37,7 +37,7 @@ from mneme.models.asking.responders import CallOptions, ModelRequest, auto_notic
 from mneme.models.asking.schema import bounded, flat, room_for
 from mneme.models.asking.scripts import FixedReply, line_of, script
 from mneme.models.asking.tool_calls import call_tools
-from mneme.models.asking.unusable import Copied, Unusable
+from mneme.models.asking.unusable import Copied, Doubtful, Unusable
 from mneme.prompts.prompt import Prompt
 
 __all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
@@ -160,9 +160,15 @@ def _accepted(prompt: Prompt[G, A], given: G, asked: str, message: AIMessage) ->
     """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
     value: Any = _text(message) if prompt.answer is str else _object(prompt, asked, message)
     try:
-        return prompt.verify(given, value)
+        prompt.verify(given, value)
     except ValueError as error:
         raise Unusable(str(error), str(message.text)) from error
+    try:
+        for doubt in prompt.doubts:
+            doubt(given, value)
+    except ValueError as error:
+        raise Doubtful(str(error), str(message.text), value) from error
+    return cast(A, value)
 
 
 def _text(message: AIMessage) -> str:

@@ -8,7 +8,7 @@ good before (`unanswered.py`).
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun
 from langchain_core.messages import AIMessage, HumanMessage
@@ -22,7 +22,7 @@ from mneme.models.asking.gate import Lane
 from mneme.models.asking.repetition import repeats
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
 from mneme.models.asking.unanswered import digest, failures, forget_failures, note_failure
-from mneme.models.asking.unusable import Copied, CutShort, Endless, Unusable
+from mneme.models.asking.unusable import Copied, CutShort, Doubtful, Endless, Unusable
 
 T = TypeVar("T")
 
@@ -97,6 +97,7 @@ async def ask_with_repairs(question: Question[T], record: AskRecord, run: Runnab
 
 async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
     failure = Unusable("It was never asked.")
+    doubted: Doubtful | None = None
     model, request, options = model_of(record.responder), question.request, question.options
     for attempt in range(1, REPAIRS + 2):
         record.attempts = attempt
@@ -106,6 +107,10 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
             )
             record.add(message)
             return question.accept(message)
+        except Doubtful as doubtful:
+            if doubted:
+                return cast(T, doubtful.answer)
+            failure = doubted = doubtful
         except Unusable as unusable:
             failure = unusable
         except PromptTooLong:
@@ -117,6 +122,8 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
             question = replace(question, request=replace(question.request, system=question.bare))
         request = _with_complaint(question, failure)
         options = _redrawn(question.options, options, failure, attempt)
+    if doubted:
+        return cast(T, doubted.answer)
     raise BadAnswer(
         f"{record.responder} gave no usable answer to {record.name} in {record.attempts} attempts: {failure}",
         failure.raw,
@@ -196,7 +203,7 @@ async def as_one_run(
             is_answered = True
             return value
         finally:
-            count(record.attempts, is_answered)
+            count(record.attempts, is_answered, record.prompt_tokens, record.reply_tokens)
             _note(run_manager, record.attempts, is_answered)
 
     who = record.responder

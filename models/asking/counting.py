@@ -8,14 +8,19 @@ from typing_extensions import TypedDict
 
 
 class Asked(TypedDict):
-    """Questions asked of a model or of rules; `repaired` were asked again, `refused` got no usable answer."""
+    """Questions asked of a model or of rules; `repaired` were asked again, `refused` got no usable answer.
+
+    The tokens are those of all attempts, as the server reports them.
+    """
 
     questions: int
     repaired: int
     refused: int
+    prompt_tokens: int
+    reply_tokens: int
 
 
-NOTHING = Asked(questions=0, repaired=0, refused=0)
+NOTHING = Asked(questions=0, repaired=0, refused=0, prompt_tokens=0, reply_tokens=0)
 _current: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 
@@ -26,6 +31,8 @@ def added(one: Asked, other: Asked) -> Asked:
         questions=first["questions"] + second["questions"],
         repaired=first["repaired"] + second["repaired"],
         refused=first["refused"] + second["refused"],
+        prompt_tokens=first["prompt_tokens"] + second["prompt_tokens"],
+        reply_tokens=first["reply_tokens"] + second["reply_tokens"],
     )
 
 
@@ -46,10 +53,12 @@ def counting() -> Iterator[Asked]:
         _current.reset(token)
 
 
-def count(attempts: int, is_answered: bool) -> None:
-    """Count a question that took so many attempts."""
+def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: int) -> None:
+    """Count a question that took so many attempts and tokens."""
     asked = _current.get()
     if asked is not None:
         asked["questions"] += 1
         asked["repaired"] += is_answered and attempts > 1
         asked["refused"] += not is_answered
+        asked["prompt_tokens"] += prompt_tokens
+        asked["reply_tokens"] += reply_tokens

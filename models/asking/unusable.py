@@ -1,5 +1,7 @@
 """Why a reply cannot be used, which decides how the model is asked again."""
 
+from typing import Any
+
 
 class Unusable(Exception):  # noqa: N818  (it is what the model is told)
     """A reply that cannot be used: the reason in words for the model, and the reply itself."""
@@ -10,6 +12,14 @@ class Unusable(Exception):  # noqa: N818  (it is what the model is told)
     def __init__(self, reason: str, raw: str = "") -> None:
         super().__init__(reason)
         self.raw = raw
+
+
+class Doubtful(Unusable):
+    """The reply holds but may lack something: asked again once, then the answer stands."""
+
+    def __init__(self, reason: str, raw: str, answer: Any) -> None:
+        super().__init__(reason, raw)
+        self.answer = answer
 
 
 class CutShort(Unusable):

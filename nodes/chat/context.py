@@ -15,10 +15,18 @@ class MemoryContext(OwnedByUser):
 
     memory_agent: str = Field("auto", description=f"The memory agent's model. {RESPONDER}")
     similar: int = Field(
-        10, ge=1, le=100, description="How many similar memories the conflict router checks, each by itself."
+        10, ge=1, le=100, description="How many similar memories a new fact is compared with at most."
     )
     min_similarity: float = Field(
         0.0, ge=-1, le=1, description="Cosine below which a memory does not count as similar."
+    )
+    retrieval: Literal["fixed", "agent"] = Field(
+        "fixed",
+        description="Version 1 is shown the most similar memories, or searches with a tool (§2.1).",
+    )
+    compose_first: bool = Field(
+        False,
+        description="Versions 1 and 2 write the message down before they decide, not after as in the paper.",
     )
     window: int = Field(
         8192,

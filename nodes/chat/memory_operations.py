@@ -19,11 +19,12 @@ REWRITES = 3
 
 
 class Similar(TypedDict):
-    """A memory that the search found."""
+    """A memory that the search found, and its cosine; None where there is no embedder."""
 
     key: str
     version: int
     content: str
+    similarity: float | None
 
 
 class Touched(Similar, total=False):

@@ -1,98 +1,179 @@
 """Version 1 of the memory agent (§3.1): one agent that calls `insert_memory` and `update_memory`.
 
-The agent sees the message beside all similar memories and decides everything in one turn: whether
-to remember at all, which memory to touch, and the new wording.
+The agent sees the message beside all similar memories and decides in one turn whether to remember at all,
+and which memory to touch; what it inserts or updates is written by a question of its own, as in the paper.
+With `compose_first` the calls say what to write. With `retrieval` by the agent it is shown no memories
+(§2.1): it searches with a tool until it decides.
 """
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Literal
+from asyncio import gather
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.tools import BaseTool, tool
 
-from mneme.models.asking.asking import by_rules, call_tools, resolve
+from mneme.core.errors import BadAnswer
+from mneme.models.asking.asking import ask, by_rules, call_tools, resolve
 from mneme.nodes.chat.context import MemoryRuntime
-from mneme.nodes.chat.memory_agent import Decision, State, Update, similar_to
 from mneme.nodes.chat.memory_operations import Similar, Touched
+from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
+from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent import ToolCall, ToolCalls, ToolGiven, manage_memory
+from mneme.prompts.chat.paper_versions import (
+    Candidates,
+    Composing,
+    ToolCall,
+    ToolCalls,
+    ToolChoice,
+    ToolChoices,
+    ToolGiven,
+    choose_tools,
+    compose_memories,
+    manage_memory,
+)
+from mneme.prompts.prompt import Prompt
+
+SEARCHES = 4
+"""Turns in which the agent may search before it must decide."""
+
+Calls = Sequence[ToolChoice | ToolCall]
 
 
-@tool
-def insert_memory(content: str, quote: str, kind: Literal["semantic", "episodic"]) -> None:
+@tool("insert_memory")
+def insert_words(quote: str) -> None:
+    """Remember what the quoted words of the message say, as a new memory."""
+
+
+@tool("update_memory")
+def update_by_words(index: int, quote: str) -> None:
+    """Bring memory number `index` up to date with what the quoted words of the message say."""
+
+
+@tool("insert_memory")
+def insert_content(content: str, quote: str, kind: Literal["semantic", "episodic"]) -> None:
     """Remember a new fact that no memory is about."""
 
 
-@tool
-def update_memory(index: int, content: str, quote: str) -> None:
+@tool("update_memory")
+def replace_content(index: int, content: str, quote: str) -> None:
     """Replace memory number `index` by `content`, the whole new memory."""
 
 
-TOOLS: Sequence[BaseTool] = (insert_memory, update_memory)
+@tool
+def search_memories(query: str) -> None:
+    """Find the memories that are most similar to a query."""
 
 
 async def find_similar_to_message(state: State, runtime: MemoryRuntime) -> Update:
-    """Search the user's memories by cosine with the message itself as the query."""
-    return {"similar": [await similar_to(state["message"], runtime)]}
+    """Search the user's memories with the message as the query, unless the agent searches itself."""
+    by_agent = runtime.context.retrieval == "agent"
+    return {"similar": [[] if by_agent else await similar_to(state["message"], runtime)]}
 
 
 @counted
 async def manage(state: State, runtime: MemoryRuntime) -> Update:
-    """Let the agent call its tools, once, on the message and all similar memories."""
-    (similar,) = state["similar"]
-    given = ToolGiven(
-        message=state["message"],
-        preceding=state["preceding"],
-        time=state["time"],
-        memories=[memory["content"] for memory in similar],
-    )
-    who = runtime.context.memory_agent
-    system, question = manage_memory.wording(given)
-
-    async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
-        return _as_turn(await by_rules(manage_memory, given))
-
-    turn = await call_tools(
-        system,
-        [HumanMessage(question)],
-        TOOLS,
-        who,
-        rule=by_rule,
-        check=partial(_check, given),
-        name=manage_memory.name,
-    )
-    calls = _calls(turn)
+    """Let the agent call its tools on the message and the similar memories, after it has searched."""
+    similar, who = list(state["similar"][0]), runtime.context.memory_agent
+    prompt = manage_memory if runtime.context.compose_first else choose_tools
+    given = ToolGiven(**dict(incoming(state)), memories=[memory["content"] for memory in similar])
+    messages: list[BaseMessage] = [HumanMessage(prompt.wording(given)[1])]
+    turn = await _turn(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")
+    for left in reversed(range(SEARCHES)):
+        queries = [call for call in turn.tool_calls if call["name"] == search_memories.name]
+        if not queries:
+            break
+        messages.append(turn.model_copy(update={"tool_calls": queries}))
+        for call in queries:
+            found = await similar_to(call["args"]["query"], runtime)
+            messages.append(ToolMessage(_numbered(found, similar), tool_call_id=call["id"]))
+        given = given.model_copy(update={"memories": [memory["content"] for memory in similar]})
+        turn = await _turn(prompt, given, messages, who, searches=left > 0)
+    calls = _calls(prompt, turn)
     return {
         "route": "store" if calls else "discard",
         "rationale": _rationale(turn),
         "model": await resolve(who),
-        "candidates": [call.model_dump(include={"content", "quote", "kind"}) for call in calls],
-        "decisions": [_decision(number, call, similar) for number, call in enumerate(calls)],
+        **_decided(calls, similar),
     }
 
 
-def _as_turn(answer: ToolCalls) -> AIMessage:
+def _numbered(found: Sequence[Similar], known: list[Similar]) -> str:
+    """Add the memories found to those known, and list them by their numbers there."""
+    numbers = {memory["key"]: number for number, memory in enumerate(known)}
+    for memory in found:
+        if memory["key"] not in numbers:
+            numbers[memory["key"]] = len(known)
+            known.append(memory)
+    return "\n".join(f"[{numbers[each['key']]}] {each['content']}" for each in found) or "(none)"
+
+
+async def _turn(
+    prompt: Prompt[ToolGiven, Any],
+    given: ToolGiven,
+    messages: Sequence[BaseMessage],
+    who: str,
+    *,
+    searches: bool,
+) -> AIMessage:
+    writing = (
+        (insert_content, replace_content) if prompt is manage_memory else (insert_words, update_by_words)
+    )
+    tools: Sequence[BaseTool] = (search_memories, *writing) if searches else writing
+    return await call_tools(
+        prompt.system_text(),
+        messages,
+        tools,
+        who,
+        rule=_by_rule(prompt, given, searches=searches and len(messages) == 1),
+        check=_check(prompt, given),
+        name=prompt.name,
+    )
+
+
+def _by_rule(
+    prompt: Prompt[ToolGiven, Any], given: ToolGiven, *, searches: bool
+) -> Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]:
+    async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
+        if searches:
+            query = tool_call(name=search_memories.name, args={"query": given.message}, id="rule-search")
+            return AIMessage("", tool_calls=[query])
+        return _as_turn((await by_rules(prompt, given)).calls)
+
+    return by_rule
+
+
+def _as_turn(calls: Calls) -> AIMessage:
     """Return a rule's answer in the form in which a model calls tools."""
-    calls = [
+    made = [
         tool_call(name=call.name, args=call.model_dump(exclude={"name"}), id=f"rule-{number}")
-        for number, call in enumerate(answer.calls)
+        for number, call in enumerate(calls)
     ]
-    return AIMessage("" if calls else "There is nothing to remember.", tool_calls=calls)
+    return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)
 
 
-def _calls(turn: AIMessage) -> list[ToolCall]:
-    return [ToolCall(name=call["name"], **call["args"]) for call in turn.tool_calls]
+def _calls(prompt: Prompt[ToolGiven, Any], turn: AIMessage) -> Calls:
+    kind = ToolCall if prompt is manage_memory else ToolChoice
+    return [
+        kind(name=call["name"], **call["args"])
+        for call in turn.tool_calls
+        if call["name"] != search_memories.name
+    ]
 
 
-def _check(given: ToolGiven, turn: AIMessage) -> None:
+def _check(prompt: Prompt[ToolGiven, Any], given: ToolGiven) -> Callable[[AIMessage], None]:
     """Reject calls that do not hold, and a call that is described in prose: nothing would be remembered."""
-    calls = _calls(turn)
-    described = [each.name for each in TOOLS if each.name in turn.text]
-    if described and not calls:
-        raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
-    manage_memory.verify(given, ToolCalls(calls=calls))
+
+    def check(turn: AIMessage) -> None:
+        calls = _calls(prompt, turn)
+        described = [name for name in ("insert_memory", "update_memory") if name in turn.text]
+        if described and not turn.tool_calls:
+            raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
+        answer = ToolCalls if prompt is manage_memory else ToolChoices
+        prompt.verify(given, answer.model_validate({"calls": [call.model_dump() for call in calls]}))
+
+    return check
 
 
 def _rationale(turn: AIMessage) -> str:
@@ -102,16 +183,50 @@ def _rationale(turn: AIMessage) -> str:
     return f"The agent called no tool. It wrote: {turn.text}"
 
 
-def _decision(number: int, call: ToolCall, similar: list[Similar]) -> Decision:
-    is_update = call.name == "update_memory"
-    return Decision(
-        candidate=number,
-        action="update" if is_update else "insert",
-        memories=[_touched(similar[call.index])] if is_update else [],
-        rationale=f"The agent called {call.name}.",
-    )
+def _decided(calls: Calls, similar: Sequence[Similar]) -> Update:
+    """Return a decision for each call, and what it has written down or the words that say what to write."""
+    updates: dict[bool, Literal["update", "replace"]] = {False: "update", True: "replace"}
+    decisions = [
+        Decision(
+            candidate=number,
+            action=updates[isinstance(call, ToolCall)] if call.name == "update_memory" else "insert",
+            memories=[_touched(similar[call.index])] if call.name == "update_memory" else [],
+            rationale=f"The agent called {call.name}.",
+        )
+        for number, call in enumerate(calls)
+    ]
+    written_down = [call.model_dump(exclude={"name", "index"}) for call in calls]
+    return {"decisions": decisions, "candidates": written_down}
 
 
 def _touched(memory: Similar) -> Touched:
     """The agent does not say what becomes false, so anything of the memory may."""
     return Touched(**memory, outdated=memory["content"])
+
+
+@counted
+async def compose_quoted(state: State, runtime: MemoryRuntime) -> Update:
+    """Write down what the quoted words of each call say (the paper's insert and update functions)."""
+    if runtime.context.compose_first:
+        return {}
+    who = runtime.context.memory_agent
+    found = await gather(*(_composed(state, each["quote"], who) for each in state["candidates"]))
+    pairs = [
+        (candidate, decision)
+        for candidates, decision in zip(found, state["decisions"], strict=True)
+        for candidate in candidates
+    ]
+    return {
+        "candidates": [candidate for candidate, _ in pairs],
+        "decisions": [{**decision, "candidate": number} for number, (_, decision) in enumerate(pairs)],
+    }
+
+
+async def _composed(state: State, quote: str, who: str) -> list[dict[str, Any]]:
+    before = [*state["preceding"], f"user: {state['message']}"]
+    given = Composing(message=quote, preceding=before, time=state["time"])
+    try:
+        answer = (await ask(compose_memories, given, who, lane="background")).value
+    except BadAnswer as bad:
+        answer = last_reply(bad, Candidates)
+    return written(given, answer.memories)

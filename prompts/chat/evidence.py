@@ -28,6 +28,8 @@ STEM = 4
 SHORTEST = 3
 """Letters of a word that says what a sentence is about, unless it is a name or a number."""
 SENTENCE_END = re.compile(r"(?:^|[.!?:;]\s+|[\"“(]\s*)$")
+FIRST_PERSON = re.compile(r"I(?:['’]|$)")
+SENTENCE = re.compile(r".+?(?:[.!?…]+(?=\s|$)|\n|$)", re.DOTALL)
 STATEMENT_END = re.compile(r"[.;!?](?:\s+|$)|,\s+(?:and|but)\s+|\s+and\s+(?=\w+s\b)")
 
 _LISTS = yaml.safe_load((Path(__file__).parent / "evidence.yaml").read_text(encoding="utf-8"))
@@ -171,14 +173,66 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     kept = {_folded(word) for word in TOKEN.findall(content)}
     gone = {_folded(word) for word in TOKEN.findall(outdated)}
     for statement in filter(None, (part.strip() for part in STATEMENT_END.split(memory))):
-        telling = [word for word in _telling(statement) if not _has(gone, word)]
-        missing = [word for word in telling if not _has(kept, word)]
-        if telling and len(missing) * 2 > len(telling):
+        words = [word for word in telling(statement) if not _has(gone, word)]
+        missing = [word for word in words if not _has(kept, word)]
+        if words and len(missing) * 2 > len(words):
             return str(statement)
     return ""
 
 
-def _telling(text: str) -> list[str]:
+def takes_up(content: str, fact: str, memory: str) -> bool:
+    """Tell whether a content has at least one of the telling words that a fact adds to a memory."""
+    known, kept = ({_folded(word) for word in TOKEN.findall(text)} for text in (memory, content))
+    added = [word for word in telling(fact) if not _has(known, word)]
+    return not added or any(_has(kept, word) for word in added)
+
+
+def share_a_word(one: str, other: str) -> bool:
+    """Tell whether two texts have a word in common that says what they are about, in any form of it."""
+    words = set(telling(other))
+    return any(_has(words, word) for word in telling(one))
+
+
+def uncovered(message: str, kept: Sequence[tuple[str, str]]) -> str:
+    """Return the first sentence of a message whose names and numbers are in no kept content and no quote.
+
+    Questions are passed over, and sentences without any name or number: they rarely state a fact.
+    """
+    known = {_folded(word) for each in kept for text in each for word in TOKEN.findall(text)}
+    for sentence in sentences(message):
+        marks = _marks(sentence)
+        if marks and not sentence.endswith("?") and not any(_has(known, mark) for mark in marks):
+            return sentence
+    return ""
+
+
+def _marks(sentence: str) -> list[str]:
+    """Return the numbers of a sentence, and its names: words with a capital that do not begin it."""
+    found = TOKEN.finditer(sentence)
+    return [
+        _folded(each[0]).removesuffix("'s")
+        for each in found
+        if each[0][0].isdigit() or (each.start() and each[0][0].isupper() and not FIRST_PERSON.match(each[0]))
+    ]
+
+
+def around(quote: str, message: str, longest: int = 300) -> str:
+    """Return the sentences of a message in which a quote stands; the quote alone where they are long."""
+    start = message.find(quote)
+    if start < 0:
+        return quote
+    places = [(match.start(), match.end()) for match in SENTENCE.finditer(message)]
+    touched = [each for each in places if each[0] < start + len(quote) and each[1] > start]
+    whole = message[touched[0][0] : touched[-1][1]].strip() if touched else quote
+    return whole if len(whole) <= longest else quote
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, each with its end mark."""
+    return [sentence for each in SENTENCE.finditer(text) if (sentence := each[0].strip())]
+
+
+def telling(text: str) -> list[str]:
     """Return the words of a text that say what it is about: longer ones, names and numbers."""
     words = [(each, _folded(each).removesuffix("'s")) for each in TOKEN.findall(text)]
     return [
@@ -193,5 +247,5 @@ def _telling(text: str) -> list[str]:
 def says(content: str, fact: str, share: float = 0.5) -> bool:
     """Tell whether a content has at least this share of the words that tell a fact."""
     kept = {_folded(word) for word in TOKEN.findall(content)}
-    telling = _telling(fact)
-    return sum(_has(kept, word) for word in telling) >= share * len(telling)
+    words = telling(fact)
+    return sum(_has(kept, word) for word in words) >= share * len(words)

@@ -298,9 +298,9 @@ draft_rubric = Prompt(
     name="draft_rubric",
     given=Domain,
     answer=Drafted,
-    system="""You design the rubric by which question-answer pairs of a domain are scored as examples for
+    system=f"""You design the rubric by which question-answer pairs of a domain are scored as examples for
 later questions. Give 4 to 10 criteria that can be told apart, each with points and what earns them; the
-points sum to 100.
+points sum to 100. {DATA}
 Reply with one JSON object. Its field: criteria (of each: name, points, looks_at).""",
     examples=[
         """{"criteria": [
@@ -309,11 +309,13 @@ Reply with one JSON object. Its field: criteria (of each: name, points, looks_at
 {"name": "Salt", "points": 15, "looks_at": "Every stanza smells of tar and herring."},
 {"name": "Last line", "points": 10, "looks_at": "It surprises those who know the tune."}]}"""
     ],
-    user="""Domain: $domain
-
+    user="""<domain>
+$domain
+</domain>
 What its agents write:
+<tasks>
 $tasks
-
+</tasks>
 Wishes: $wishes""",
 )
 

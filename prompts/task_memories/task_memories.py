@@ -156,7 +156,8 @@ extract_key_steps = Prompt(
     answer=KeySteps,
     system=f"""A task succeeded. Choose the key steps: those without which it would not have, in order;
 leave out what had no effect and what was undone again. {DATA}
-Reply with one JSON object: a reason, then the numbers in brackets of the key steps.""",
+A step's number is the first one in brackets in its line; the next counts the team's turns.
+Reply with one JSON object: a reason, then the numbers of the key steps.""",
     examples=['{"reason": "Steps 1 and 2 led goat1 aboard and off again.", "steps": [0, 3, 4]}'],
     user="Goal: $goal\n\nResult: $result\n\nWhat was done:\n$steps",
 )

@@ -1,22 +1,31 @@
-"""How rules answer the questions of `prompts/chat/memory_agent.py`."""
+"""How rules answer the questions of `prompts/chat/memory_agent.py` and `paper_versions.py`."""
 
 import re
 
-from mneme.prompts.chat import memory_agent as questions
+from mneme.prompts.chat import memory_agent, paper_versions
 from mneme.prompts.chat.evidence import located, says
 from mneme.prompts.chat.memory_agent import (
     LONGEST,
     MOST,
     Candidate,
-    Candidates,
+    Comparing,
     Forgetting,
     Forgotten,
     Incoming,
+    Judgement,
+    Judgements,
     Pair,
+    Reading,
     Rewritten,
+)
+from mneme.prompts.chat.paper_versions import (
+    Candidates,
+    Composing,
     Route,
     ToolCall,
     ToolCalls,
+    ToolChoice,
+    ToolChoices,
     ToolGiven,
     Upsert,
     UpsertRoute,
@@ -29,7 +38,31 @@ from mneme.rules.english.rewriting import outdated, rewrite
 from mneme.rules.registry import rule
 
 
-@rule(questions.route_message)
+@rule(memory_agent.read_message)
+def read_message(given: Incoming) -> Reading:
+    """Route the message, and keep each statement in the user's own words."""
+    routed = route_message(given)
+    memories = _written(given) if routed.route == "store" else []
+    # What says too much for one memory is not stored.
+    route = routed.route if memories or routed.route != "store" else "discard"
+    return Reading(rationale=routed.rationale, route=route, memories=memories)
+
+
+@rule(memory_agent.compare_memories)
+def compare_memories(given: Comparing) -> Judgements:
+    """Judge each pair by itself."""
+    return Judgements(judgements=[_judgement(given, number) for number in range(len(given.pairs))])
+
+
+def _judgement(given: Comparing, number: int) -> Judgement:
+    fact, memory = given.facts[given.pairs[number].fact], given.memories[given.pairs[number].memory]
+    verdict = check_conflict(Pair(fact=fact.content, message=fact.said, memory=memory))
+    return Judgement(
+        pair=number, reason=verdict.rationale, relation=verdict.relation, outdated=verdict.outdated
+    )
+
+
+@rule(paper_versions.route_message)
 def route_message(given: Incoming) -> Route:
     """Store what the user states as new and lasting; discard everything else."""
     if FORGET.search(given.message):
@@ -45,7 +78,7 @@ FORGET = re.compile(
 )
 
 
-@rule(questions.choose_forgotten)
+@rule(memory_agent.choose_forgotten)
 def choose_forgotten(given: Forgetting) -> Forgotten:
     """Choose the memories that say what the message wants forgotten."""
     wish = FORGET.sub("", given.message)
@@ -54,25 +87,27 @@ def choose_forgotten(given: Forgetting) -> Forgotten:
     return Forgotten(rationale=found, numbers=numbers[:MOST])
 
 
-@rule(questions.compose_memories)
-def compose_memories(given: Incoming) -> Candidates:
+@rule(paper_versions.compose_memories)
+def compose_memories(given: Composing) -> Candidates:
     """Keep each statement in the user's own words, said of the user."""
+    return Candidates(memories=_written(given))
+
+
+def _written(given: Incoming) -> list[Candidate]:
     facts = compose(given.message, given.preceding, given.time)
-    return Candidates(
-        memories=[
-            Candidate(
-                content=fact.content,
-                quote=fact.quote[:LONGEST],
-                kind="episodic" if fact.episodic else "semantic",
-                entities=entities_of(fact.content),
-            )
-            for fact in facts
-            if len(fact.content) <= LONGEST
-        ]
-    )
+    return [
+        Candidate(
+            content=fact.content,
+            quote=fact.quote[:LONGEST],
+            kind="episodic" if fact.episodic else "semantic",
+            entities=entities_of(fact.content),
+        )
+        for fact in facts
+        if len(fact.content) <= LONGEST
+    ]
 
 
-@rule(questions.check_conflict)
+@rule(paper_versions.check_conflict)
 def check_conflict(given: Pair) -> Verdict:
     """Compare what the fact and the memory claim about whom."""
     comparison = compare(given.fact, given.memory, given.message)
@@ -91,33 +126,45 @@ def _outdated(given: Pair) -> str:
     return said if said and located(said, given.memory) else given.memory
 
 
-@rule(questions.rewrite_memory)
+@rule(memory_agent.rewrite_memory)
 def rewrite_memory(given: Pair) -> Rewritten:
     """Put the fact in place of the statements that it contradicts, or append it as a further statement."""
     content = rewrite(given.fact, given.memory, given.message)
     return Rewritten(content=content, entities=entities_of(content))
 
 
-@rule(questions.route_upsert)
+@rule(paper_versions.route_upsert)
 def route_upsert(given: Upsert) -> UpsertRoute:
     """Update the memory most in conflict, else the one the fact completes; insert where there is none."""
+    # Version 2 asks about the message as it was said.
+    facts = [each.content for each in _written(Incoming(message=given.fact))] or [given.fact]
     for wanted in ("conflict", "addition", "duplicate"):
         for index, memory in enumerate(given.memories):
-            comparison = compare(given.fact, memory, given.message)
-            if comparison.relation == wanted:
-                return UpsertRoute(rationale=comparison.rationale, route="update", index=index)
+            for fact in facts:
+                comparison = compare(fact, memory, given.message)
+                if comparison.relation == wanted:
+                    return UpsertRoute(rationale=comparison.rationale, route="update", index=index)
     return UpsertRoute(
         rationale="No memory is about the same subject and attribute.", route="insert", index=-1
     )
 
 
-@rule(questions.manage_memory)
+@rule(paper_versions.manage_memory)
 def manage_memory(given: ToolGiven) -> ToolCalls:
     """Route, compose, compare and rewrite in one go, as the agent with tools is asked to."""
     if route_message(given).route == "discard":
         return ToolCalls(calls=[])
-    found = compose_memories(given).memories
+    found = _written(given)
     return ToolCalls(calls=[call for candidate in found for call in _calls(given, candidate)])
+
+
+@rule(paper_versions.choose_tools)
+def choose_tools(given: ToolGiven) -> ToolChoices:
+    """Call the same tools, without what to write."""
+    calls = manage_memory(given).calls
+    return ToolChoices(
+        calls=[ToolChoice(name=each.name, quote=each.quote, index=each.index) for each in calls]
+    )
 
 
 def _calls(given: ToolGiven, candidate: Candidate) -> list[ToolCall]:

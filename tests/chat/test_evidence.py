@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from mneme.prompts.chat.evidence import left_out, located, says, unsupported
+from mneme.prompts.chat.evidence import around, left_out, located, says, uncovered, unsupported
+from mneme.prompts.chat.memory_agent import Pair, Rewritten, rewrite_memory
 
 MESSAGE = "Actually it’s Max, my dog — he's 5 and lives with my sister Emily. He loves Portland!"
 
@@ -96,3 +97,49 @@ def test_a_statement_that_still_holds_must_be_kept(
 def test_a_content_says_a_fact_that_most_of_its_words_tell() -> None:
     assert says("The user lives in Berlin.", "The user moved to Berlin.")
     assert not says("The user likes tea.", "The user was born in Kraków in 1980.")
+
+
+@pytest.mark.parametrize(
+    ("content", "holds"),
+    [
+        ("The user's brother Andrés no longer works in accounting and lives in Seville.", True),
+        ("The user's brother Andrés works as an accountant in Seville, happily.", False),
+    ],
+)
+def test_a_rewrite_may_say_the_fact_in_the_memorys_own_language(content: str, holds: bool) -> None:
+    given = Pair(
+        fact="Andrés ya no trabaja como contable.",
+        message="Andrés ya no trabaja como contable.",
+        memory="The user's brother Andrés works as an accountant in Seville.",
+        outdated="works as an accountant",
+    )
+    answer = Rewritten(content=content)
+    if holds:
+        assert rewrite_memory.verify(given, answer) == answer
+    else:
+        with pytest.raises(ValueError, match="does not say the fact"):
+            rewrite_memory.verify(given, answer)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("The user no longer takes lisinopril.", "I'm off the lisinopril for good"),
+        ("L'utilisateur part le vendredi 27 février 2026.", "je pars vendredi"),
+        ("Der Nutzer trinkt keinen Kaffee mehr.", "Ich trinke keinen Kaffee mehr"),
+    ],
+)
+def test_ends_and_days_are_understood_in_other_words(content: str, said: str) -> None:
+    assert unsupported(content, [said]) == ""
+
+
+def test_a_sentence_with_a_name_that_nothing_keeps_is_uncovered() -> None:
+    message = "My sis Emily moved to Porto, she's 34 now! Is it warm in Rome? I like tea"
+    assert uncovered(message, [("The user likes tea.", "I like tea")]).startswith("My sis")
+    assert uncovered(message, [("Emily, the user's sister, is 34.", "she's 34 now")]) == ""
+
+
+def test_the_sentence_around_a_quote_is_its_context() -> None:
+    message = "Actually no. He moved to Rome, by the way. Bye"
+    assert around("moved to Rome", message) == "He moved to Rome, by the way."
+    assert around("never said", message) == "never said"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput, ModelUnavailable
+from mneme.evals.chat.arms import ARMS, Arm
 from mneme.evals.doubles.ollama import Model, Reply
 from mneme.graphs.baselines.memory_agent_v1 import builder as version_1
-from mneme.graphs.baselines.memory_agent_v2 import builder as version_2
-from mneme.graphs.memory_agent import builder as version_3
+from mneme.graphs.memory_agent import builder as ours
 from mneme.graphs.remember import builder as remember
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import MemoryContext
@@ -40,9 +40,10 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     await opened.close()
 
 
-async def tell(ledger: Ledger, message: str, builder: Any = version_3, **given: Any) -> dict[str, Any]:
-    graph = builder.compile(store=LedgerStore(ledger))
-    told: dict[str, Any] = await graph.ainvoke({"message": message, **given}, context=RULES)
+async def tell(ledger: Ledger, message: str, arm: Arm = ARMS["ours"], **given: Any) -> dict[str, Any]:
+    graph: Any = arm.builder.compile(store=LedgerStore(ledger))
+    context = RULES.model_copy(update=arm.context)
+    told: dict[str, Any] = await graph.ainvoke({"message": message, **given}, context=context)
     return told
 
 
@@ -67,11 +68,11 @@ async def test_the_papers_table_1_comes_out_right(ledger: Ledger) -> None:
     assert all(each["rationale"] for each in told)
 
 
-@pytest.mark.parametrize("builder", [version_1, version_2, version_3])
-async def test_every_version_inserts_updates_and_discards(ledger: Ledger, builder: Any) -> None:
-    assert done(await tell(ledger, "I live in Austin.", builder)) == ["insert"]
-    assert done(await tell(ledger, "I moved to Denver.", builder)) == ["update"]
-    assert done(await tell(ledger, "Thanks a lot!", builder)) == ["discard"]
+@pytest.mark.parametrize("arm", ARMS.values(), ids=ARMS)
+async def test_every_version_inserts_updates_and_discards(ledger: Ledger, arm: Arm) -> None:
+    assert done(await tell(ledger, "I live in Austin.", arm)) == ["insert"]
+    assert done(await tell(ledger, "I moved to Denver.", arm)) == ["update"]
+    assert done(await tell(ledger, "Thanks a lot!", arm)) == ["discard"]
     (memory,) = await contents(ledger)
     assert "Denver" in memory and "in Austin" not in memory
 
@@ -121,7 +122,7 @@ async def test_a_message_that_comes_twice_is_remembered_once(ledger: Ledger) -> 
 async def test_the_next_message_on_a_thread_starts_afresh(ledger: Ledger) -> None:
     from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
 
-    graph = version_3.compile(store=LedgerStore(ledger), checkpointer=InMemorySaver())
+    graph = ours.compile(store=LedgerStore(ledger), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     await graph.ainvoke({"message": "I live in Austin.", "message_id": "m1"}, config, context=RULES)
     told = await graph.ainvoke({"message": "My cat is called Zoe."}, config, context=RULES)
@@ -142,7 +143,7 @@ async def test_two_updates_of_one_memory_at_once_both_survive(ledger: Ledger) ->
 
 
 async def test_users_see_nothing_of_one_another(ledger: Ledger) -> None:
-    graph = version_3.compile(store=LedgerStore(ledger))
+    graph = ours.compile(store=LedgerStore(ledger))
     for user, place in (("ann", "Austin"), ("bob", "Denver")):
         context = MemoryContext(memory_agent="rules", user=user)
         told = await graph.ainvoke({"message": f"I live in {place}."}, context=context)
@@ -216,7 +217,7 @@ async def test_version_1_is_asked_again_where_it_describes_a_call(
     insert = {"name": "insert_memory", "arguments": arguments}
     with served(monkeypatch, Model("small")) as double:
         double.chat.reply(f'insert_memory(content="{HOME}")', Reply(tool_calls=(insert,)))
-        context = MemoryContext(memory_agent="ollama:small")
+        context = MemoryContext(memory_agent="ollama:small", compose_first=True)
         told = await graph.ainvoke({"message": "I live in Austin."}, context=context)
 
     assert done(told) == ["insert"]

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mneme.prompts.chat.memory_agent import (
-    Candidate,
+from mneme.prompts.chat.memory_agent import Candidate, Pair, Rewritten, rewrite_memory
+from mneme.prompts.chat.paper_versions import (
     Candidates,
-    Incoming,
-    Pair,
-    Rewritten,
+    Composing,
     ToolCall,
     ToolCalls,
     ToolGiven,
@@ -21,7 +19,6 @@ from mneme.prompts.chat.memory_agent import (
     check_conflict,
     compose_memories,
     manage_memory,
-    rewrite_memory,
     route_message,
     route_upsert,
 )
@@ -32,14 +29,14 @@ SET = Path(__file__).parents[2] / "evals" / "chat" / "data" / "contradictions.js
 
 
 def contents(message: str, *preceding: str) -> list[str]:
-    incoming = Incoming(message=message, preceding=list(preceding), time=NOW)
+    incoming = Composing(message=message, preceding=list(preceding), time=NOW)
     found = compose_memories.verify(incoming, by_rule(compose_memories, incoming))
     return [candidate.content for candidate in found.memories]
 
 
 def remember(message: str, memories: list[str], *preceding: str) -> list[str]:
     """Return the memories after a message, as version 3 works."""
-    incoming = Incoming(message=message, preceding=list(preceding), time=NOW)
+    incoming = Composing(message=message, preceding=list(preceding), time=NOW)
     if by_rule(route_message, incoming).route == "discard":
         return memories
     after = list(memories)
@@ -128,14 +125,14 @@ def test_memories_are_the_users_own_statements(
     ],
 )
 def test_what_states_nothing_is_discarded_with_a_reason(message: str) -> None:
-    route = by_rule(route_message, Incoming(message=message, time=NOW))
+    route = by_rule(route_message, Composing(message=message, time=NOW))
     assert route.route == "discard"
     assert route.rationale
     assert contents(message) == []
 
 
 def test_a_memory_has_its_quote_its_kind_and_its_names() -> None:
-    incoming = Incoming(message="btw, yesterday I adopted a cat. My brother Max is a baker!", time=NOW)
+    incoming = Composing(message="btw, yesterday I adopted a cat. My brother Max is a baker!", time=NOW)
     event, fact = by_rule(compose_memories, incoming).memories
     assert (event.kind, fact.kind) == ("episodic", "semantic")
     assert event.quote in incoming.message
@@ -146,7 +143,7 @@ def test_a_memory_has_its_quote_its_kind_and_its_names() -> None:
 @given(st.lists(st.sampled_from(SET.read_text(encoding="utf-8").split()), max_size=25), st.text(max_size=80))
 def test_any_words_give_valid_answers(words: list[str], noise: str) -> None:
     message = " ".join(words) + noise
-    incoming = Incoming(message=message, preceding=[f"user: {noise}", "assistant: Max is nice."], time=NOW)
+    incoming = Composing(message=message, preceding=[f"user: {noise}", "assistant: Max is nice."], time=NOW)
     by_rule(route_message, incoming)
     for candidate in compose_memories.verify(incoming, by_rule(compose_memories, incoming)).memories:
         pair = Pair(fact=candidate.content, message=message, memory="The user's dog Max likes tea.")
@@ -181,7 +178,7 @@ def test_versions_1_and_2_follow_the_same_rules() -> None:
 
 
 def test_checks_reject_what_a_model_must_not_answer() -> None:
-    incoming = Incoming(message="I like tea.")
+    incoming = Composing(message="I like tea.")
 
     def candidate(**changes: str) -> Candidates:
         fields = {"content": "The user likes tea.", "quote": "I like tea", "kind": "semantic"} | changes

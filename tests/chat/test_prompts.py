@@ -6,21 +6,27 @@ import pytest
 from pydantic import BaseModel
 
 from mneme.prompts.chat import memory_agent as questions
-from mneme.prompts.chat.memory_agent import Forgetting, Incoming, Pair, ToolGiven, Upsert
+from mneme.prompts.chat import paper_versions as versions
+from mneme.prompts.chat.memory_agent import Compared, Comparing, Fact, Forgetting, Incoming, Pair
+from mneme.prompts.chat.paper_versions import Composing, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold
 
+COMPARING = Comparing(facts=[Fact(content="f", said="s")], memories=["k"], pairs=[Compared(fact=0, memory=0)])
 PAIR = Pair(fact="f", message="m", memory="k")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
-    (questions.route_message, Incoming(message="m")),
-    (questions.compose_memories, Incoming(message="m")),
-    (questions.check_conflict, PAIR),
+    (questions.read_message, Incoming(message="m")),
+    (questions.compare_memories, COMPARING),
     (questions.rewrite_memory, PAIR),
-    (questions.route_upsert, Upsert(fact="f", message="m", memories=[])),
-    (questions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
+    (versions.route_message, Incoming(message="m")),
+    (versions.compose_memories, Composing(message="m")),
+    (versions.check_conflict, PAIR),
+    (versions.route_upsert, Upsert(fact="f", message="m", memories=[])),
+    (versions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
     (questions.choose_forgotten, Forgetting(message="m", memories=[])),
     (questions.choose_forgotten, Forgetting(message="m", memories=["a"])),
-    (questions.manage_memory, ToolGiven(message="m")),
+    (versions.choose_tools, ToolGiven(message="m")),
+    (versions.manage_memory, ToolGiven(message="m")),
 ]
 
 
@@ -29,8 +35,9 @@ def test_no_field_can_run_on_for_ever(prompt: Prompt[Any, Any], given: BaseModel
     assert_bounded(prompt, given)
 
 
-IN_JSON = {each.name: each for each, _ in ASKED if each is not questions.manage_memory}
-"""The questions that are answered in JSON; `manage_memory` is by tool calls."""
+BY_TOOLS = (versions.choose_tools, versions.manage_memory)
+IN_JSON = {each.name: each for each, _ in ASKED if each not in BY_TOOLS}
+"""The questions that are answered in JSON, not by tool calls."""
 
 
 @pytest.mark.parametrize("prompt", IN_JSON.values(), ids=lambda each: each.name)

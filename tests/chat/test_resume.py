@@ -9,7 +9,7 @@ from typing import Any
 
 from mneme.evals.doubles.ollama import OllamaDouble, by_rules
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
+from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
 from tests.doubles.command_line import Running, quiet, run_mneme
 from tests.doubles.waiting import wait_until
 
@@ -32,7 +32,7 @@ def listed(home: Path, command: str, *words: str) -> list[dict[str, Any]]:
 def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(tmp_path: Path) -> None:
     """Say five things in order; kill the chat at random moments, also while it goes on from the last kill."""
     home, chance = tmp_path / "home", random.Random(7)
-    prompts = (reply, route_message, compose_memories, check_conflict, rewrite_memory)
+    prompts = (reply, read_message, compare_memories, rewrite_memory)
     with OllamaDouble(brain=by_rules(*prompts), seconds=0.1) as double:
         who = {"MNEME_OLLAMA_URL": double.url, "MNEME_CHATBOT": MODEL, "MNEME_MEMORY_AGENT": MODEL}
         chat = partial(Running, ("chat", "--json"), quiet(home, MNEME_TRACEBACK="1", **who))

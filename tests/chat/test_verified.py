@@ -26,7 +26,6 @@ SMALL = MemoryContext(memory_agent="ollama:small", min_similarity=-1)
 RULES = MemoryContext(memory_agent="rules")
 MESSAGE = "Actually, Max is a Labrador mix; he’s 5."
 MEMORY = "Max, a golden retriever, loves fetch."
-STORE = {"rationale": "New facts.", "route": "store"}
 FACT = {
     "content": "The user's dog Max is a Labrador mix and is 5 years old.",
     "quote": "max is a labrador mix; he's 5",
@@ -34,7 +33,7 @@ FACT = {
     "entities": ["Max"],
     "relations": [],
 }
-CONFLICT = {"rationale": "Another breed.", "relation": "conflict", "outdated": "a Golden Retriever"}
+JUDGED = {"pair": 0, "reason": "Another breed.", "relation": "conflict", "outdated": "a Golden Retriever"}
 RENEWED = {"content": "Max, a Labrador mix, is 5 years old and loves fetch.", "entities": [], "relations": []}
 
 
@@ -72,12 +71,15 @@ async def tell(ledger: Ledger, script: Script, monkeypatch: pytest.MonkeyPatch) 
 
 def script(**lines: Any) -> Script:
     usual = {
-        "route_message": STORE,
-        "compose_memories": {"memories": [FACT]},
-        "check_conflict": CONFLICT,
+        "read_message": reading(FACT),
+        "compare_memories": {"judgements": [JUDGED]},
         "rewrite_memory": RENEWED,
     }
     return Script(**usual | lines)
+
+
+def reading(*memories: dict[str, Any], route: str = "store") -> dict[str, Any]:
+    return {"rationale": "New facts.", "route": route, "memories": list(memories)}
 
 
 async def contents(ledger: Ledger) -> Sequence[str]:
@@ -88,7 +90,9 @@ async def test_the_messages_own_words_are_stored_as_the_quote(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = await tell(ledger, script(), monkeypatch)
-    assert result["asked"] == {"questions": 4, "repaired": 0, "refused": 0}
+    assert result["asked"]["questions"] == 3
+    assert result["asked"]["repaired"] == result["asked"]["refused"] == 0
+    assert result["asked"]["prompt_tokens"] > 0
     (memory,) = await UserMemories(ledger, "local").list()
     assert [each["operation"] for each in result["operations"]] == ["update"]
     assert memory.memory.content == RENEWED["content"]
@@ -107,12 +111,11 @@ async def test_the_messages_own_words_are_stored_as_the_quote(
 async def test_what_nobody_said_is_asked_again_by_name(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], named: str
 ) -> None:
-    composed = [{"memories": [FACT | wrong]}, {"memories": [FACT]}]
-    said = script(compose_memories=composed)
+    said = script(read_message=[reading(FACT | wrong), reading(FACT)])
     graph = memory_agent.compile(store=LedgerStore(ledger))
     with served(monkeypatch, Model("small"), brain=said) as double:
         await graph.ainvoke({"message": MESSAGE}, context=SMALL)
-        again = [body.body["messages"] for body in double.chats][2]
+        again = [body.body["messages"] for body in double.chats][1]
     assert named in again[-1]["content"]
     assert await contents(ledger) == [RENEWED["content"]]
 
@@ -121,15 +124,18 @@ async def test_what_is_never_put_right_is_kept_in_the_users_own_words(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     invented = FACT | {"content": "The user's PIN is 4711."}
-    unrelated = {"rationale": "Nothing to do with it.", "relation": "unrelated", "outdated": ""}
-    said = script(compose_memories={"memories": [invented]}, check_conflict=unrelated)
+    unrelated = JUDGED | {"relation": "unrelated", "outdated": ""}
+    said = script(read_message=reading(invented), compare_memories={"judgements": [unrelated]})
     result = await tell(ledger, said, monkeypatch)
     assert await contents(ledger) == [MEMORY, "The user said: “Max is a Labrador mix; he’s 5.”"]
     assert "4711" in result["operations"][0]["flag"]
     assert result["asked"]["refused"] == 1
 
 
-@pytest.mark.parametrize("lossy", ["DELETED", "Max is a Labrador mix and 5 years old."])
+@pytest.mark.parametrize(
+    "lossy",
+    ["DELETED", "Max is a Labrador mix and 5 years old.", "Max, a golden retriever, loves fetch so much."],
+)
 async def test_a_rewrite_that_loses_something_leaves_the_memory_and_stands_beside_it(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, lossy: str
 ) -> None:
@@ -145,10 +151,23 @@ async def test_a_rewrite_that_loses_something_leaves_the_memory_and_stands_besid
 async def test_a_conflict_must_show_what_becomes_false(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = script(check_conflict=[CONFLICT | {"outdated": "a poodle"}, CONFLICT])
+    wrong = {"judgements": [JUDGED | {"outdated": "a poodle"}]}
+    said = script(compare_memories=[wrong, {"judgements": [JUDGED]}])
     result = await tell(ledger, said, monkeypatch)
-    assert said.asked.count("check_conflict") == 2
-    assert result["asked"] == {"questions": 4, "repaired": 1, "refused": 0}
+    assert said.asked.count("compare_memories") == 2
+    assert (result["asked"]["questions"], result["asked"]["repaired"]) == (3, 1)
+    assert await contents(ledger) == [RENEWED["content"]]
+
+
+async def test_a_memory_that_could_not_be_compared_is_named_beside_the_new_one(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script(compare_memories={"judgements": [JUDGED | {"outdated": "a poodle"}]})
+    result = await tell(ledger, said, monkeypatch)
+    old, new = await UserMemories(ledger, "local").list()
+    assert (old.memory.content, new.memory.content) == (MEMORY, FACT["content"])
+    assert old.key in new.memory.flag
+    assert result["asked"]["refused"] == 1
 
 
 async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
@@ -161,21 +180,44 @@ async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
         "entities": [],
         "relations": [],
     }
-    said = script(compose_memories={"memories": [fact]}, rewrite_memory=RENEWED | {"content": MEMORY})
+    said = script(read_message=reading(fact), rewrite_memory=RENEWED | {"content": MEMORY})
     result = await tell(ledger, said, monkeypatch)
     assert [each["operation"] for each in result["operations"]] == ["discard"]
     assert await contents(ledger) == [MEMORY]
 
 
-async def test_nothing_composed_is_looked_at_once_more_and_then_said(
+async def test_nothing_written_down_is_asked_again_and_then_said(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = script(compose_memories=[{"memories": []}, {"memories": [FACT]}])
-    await tell(ledger, said, monkeypatch)
+    await tell(ledger, script(read_message=[reading(), reading(FACT)]), monkeypatch)
     assert await contents(ledger) == [RENEWED["content"]]
-    nothing = await tell(ledger, script(compose_memories={"memories": []}), monkeypatch)
+    nothing = await tell(ledger, script(read_message=reading()), monkeypatch)
     assert nothing["operations"] == []
     assert "could be written down" in nothing["rationale"]
+
+
+async def test_what_is_written_down_is_kept_whatever_the_route_says(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script(read_message=reading(FACT, route="discard"))
+    result = await tell(ledger, said, monkeypatch)
+    assert said.asked.count("read_message") == 3
+    assert result["route"] == "store"
+    assert await contents(ledger) == [RENEWED["content"]]
+
+
+async def test_a_statement_with_a_name_is_asked_for_once_and_then_left(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script()
+    graph = memory_agent.compile(store=LedgerStore(ledger))
+    with served(monkeypatch, Model("small"), brain=said) as double:
+        message = f"{MESSAGE} And we met Oskar. Did Anna call?"
+        await graph.ainvoke({"message": message}, context=SMALL)
+        again = [body.body["messages"] for body in double.chats][1]
+    assert "And we met Oskar." in again[-1]["content"]
+    assert said.asked.count("read_message") == 2
+    assert await contents(ledger) == [RENEWED["content"]]
 
 
 async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
@@ -185,12 +227,12 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     other = await memories.insert(
         Memory(content="The user sails."), change=Change(reason="said", actor="user")
     )
-    wants = {"rationale": "To be forgotten.", "route": "forget"}
     (max_,) = [
         number for number, found in enumerate(await memories.similar(MESSAGE)) if found.key != other.key
     ]
     said = script(
-        route_message=wants, choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_]}
+        read_message=reading(route="forget"),
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_]},
     )
     result = await tell(ledger, said, monkeypatch)
     assert [each["operation"] for each in result["operations"]] == ["retire"]

@@ -19,7 +19,7 @@ from mneme.evals.report import Report, open_journal, table
 from mneme.evals.scoring import Done, Expected, pair, share
 from mneme.models.asking import asking
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
+from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
 
 INSERT = Expected(operation=["insert"], contains=["piano"])
 UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])
@@ -91,8 +91,8 @@ class TestScoring:
             score(case(), as_row([])),
         ]
         summary = summarise(scored)
-        assert summary["confusion"]["update"] == {"insert": 1, "update": 1, "discard": 1}
-        assert summary["confusion"]["discard"] == {"insert": 1, "update": 0, "discard": 1}
+        assert summary["confusion"]["update"] == {"insert": 1, "update": 1, "retire": 0, "discard": 1}
+        assert summary["confusion"]["discard"] == {"insert": 1, "update": 0, "retire": 0, "discard": 1}
         assert summary["operations"]["update"] == {
             "support": 3,
             "precision": 1.0,
@@ -137,7 +137,7 @@ class TestContradictionFile:
             (
                 '{"id": "b", "category": "c", "memories": ["x"], "message": "m", '
                 '"expect": [{"operation": "update"}]}',
-                "an update needs a target",
+                "an update and a retirement need a target",
             ),
             ('{"id": "a", "category": "c", "memories": [], "message": "m", "expect": []}', "alike"),
         ],
@@ -432,17 +432,17 @@ class TestMsc:
             memory_agent="rules",
         )
         report = await msc.run(options)
-        versions = ["version 3", "version 2", "version 1"]
+        versions = ["ours", "v3", "v2", "v1"]
         baselines = ["store nothing", "insert everything"]
         systems = report.summary["contradictions"]
         assert list(report.summary["table_1"]) == versions
-        assert list(systems)[:5] == versions + baselines
-        assert len(systems) == 7
+        assert list(systems)[:6] == versions + baselines
+        assert len(systems) == 8
         assert systems["store nothing"]["categories"]["smalltalk"]["right"] == 1
         assert systems["store nothing"]["whole"]["right"] == 1
         assert systems["insert everything"]["whole"]["right"] == 0
-        assert systems["version 3"]["whole"]["right"] == 2
-        assert report.summary["table_1"]["version 3"] == [True] * 6
+        assert systems["ours"]["whole"]["right"] == 2
+        assert report.summary["table_1"]["ours"] == [True] * 6
         assert "rules" in report.answered_by
         assert report.plots[0].stat().st_size > 0
         first = report.rows[0]["tests"][0]
@@ -451,17 +451,17 @@ class TestMsc:
         assert first["reply"]
 
     async def test_a_language_model_is_asked_over_the_wire_and_named(self, tmp_path: Path) -> None:
-        with ollama(by_rules(route_message, compose_memories, check_conflict, rewrite_memory, reply)):
+        with ollama(by_rules(read_message, compare_memories, rewrite_memory, reply)):
             options = msc.Options(
                 data=write_set(tmp_path / "set.jsonl"),
                 out=tmp_path / "runs",
                 chatbot="ollama:llama3.1:8b",
                 memory_agent="ollama:llama3.1:8b",
-                versions=[3],
+                arms=["ours"],
             )
             report = await msc.run(options)
-        assert report.summary["contradictions"]["version 3"]["whole"]["right"] == 2
-        assert report.summary["table_1"]["version 3"] == [True] * 6
+        assert report.summary["contradictions"]["ours"]["whole"]["right"] == 2
+        assert report.summary["table_1"]["ours"] == [True] * 6
         assert report.rows[0]["tests"][0]["responder"] == "ollama:llama3.1:8b"
         assert not any("rules" in note for note in report.notes)
 
@@ -474,10 +474,10 @@ class TestMsc:
                 out=tmp_path / "runs",
                 chatbot="rules",
                 memory_agent="ollama:llama3.1:8b",
-                versions=[3],
+                arms=["ours"],
             )
             report = await msc.run(options)
-        summary = report.summary["contradictions"]["version 3"]
+        summary = report.summary["contradictions"]["ours"]
         assert summary["failed"] == 2
         assert summary["whole"]["right"] == 0
         assert report.answered_by.startswith("ollama:llama3.1:8b (")  # with the digest of its weights
@@ -489,7 +489,7 @@ class TestMsc:
             out=tmp_path / "runs",
             chatbot="rules",
             memory_agent="rules",
-            versions=[3],
+            arms=["ours"],
         )
 
         def stop(done: int, of: int, what: str) -> None:
@@ -526,7 +526,9 @@ class TestLatency:
         assert loaded["pending_after"] == 12
         assert loaded["first_token"] < ungated["first_token"] / 2
         assert remembering["version 3"]["calls"] == remembering["version 3 in sequence"]["calls"] == 13
-        assert remembering["version 3"]["speedup"] > 1
+        assert remembering["ours"]["calls"] == 3
+        assert remembering["ours"]["prompt_tokens"] <= 2000
+        assert remembering["ours"]["speedup"] > 1
         assert {tuple(one["operations"]) for one in remembering.values()} == {("update",)}
         assert "no model took part" in report.answered_by
         assert len(raw_results(tmp_path).splitlines()) == 1 + len(report.rows)

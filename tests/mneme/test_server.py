@@ -15,7 +15,7 @@ from mneme.environments.sql_tuning import story
 from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
 from mneme.nodes.background import thread_id
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import check_conflict, compose_memories, rewrite_memory, route_message
+from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
 from mneme.server.users import add_user
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.waiting import eventually
@@ -227,7 +227,7 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
 @pytest.mark.xdist_group("server")
 async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path: Path) -> None:
     """Let the model answer nothing but the chat until the server dies, so that all is still pending."""
-    prompts = (reply, route_message, compose_memories, check_conflict, rewrite_memory)
+    prompts = (reply, read_message, compare_memories, rewrite_memory)
     context: dict[str, Any] = {
         "chatbot": "ollama:llama3.1:8b",
         "memory_agent": "ollama:llama3.1:8b",

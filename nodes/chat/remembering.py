@@ -1,0 +1,163 @@
+"""What every version of the memory agent does with a message: take it in, find, carry out, forget, settle.
+
+How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
+`memory_tools.py`. The writes are in `memory_operations.py`.
+"""
+
+from operator import add
+from typing import Annotated, Any, Literal
+
+from langgraph.types import Overwrite, Send
+from typing_extensions import TypedDict
+
+from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
+from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched, retire_memory
+from mneme.nodes.context import user_of
+from mneme.nodes.counted import counted
+from mneme.prompts.chat.memory_agent import Forgetting, choose_forgotten
+from mneme.stores.users.inbox import Message, MessageOutcome, OperationNote, complete
+
+Given = Message
+"""What the graphs of the memory agent are given: one message to be remembered."""
+
+
+class Result(TypedDict, total=False):
+    """What became of a message: its route, why, who decided, and every operation on the memory."""
+
+    route: Literal["store", "discard", "forget"]
+    rationale: str
+    model: str
+    operations: Annotated[list[Operation], add]
+    asked: Annotated[Asked, added]
+
+
+class Judged(TypedDict):
+    """How a candidate stands to one similar memory; `unclear` where the model's judgement cannot be used."""
+
+    candidate: int
+    memory: Similar
+    relation: Literal["conflict", "addition", "duplicate", "unrelated", "unclear"]
+    rationale: str
+    outdated: str
+
+
+class Decision(TypedDict):
+    """What to do with one candidate, and which memories it touches."""
+
+    candidate: int
+    action: Literal["insert", "update", "replace", "discard"]
+    memories: list[Touched]
+    rationale: str
+
+
+class State(Message, Result, total=False):
+    """The message, the candidates found in it, the memories similar to each, and what was decided."""
+
+    candidates: list[dict[str, Any]]
+    similar: list[list[Similar]]
+    verdicts: Annotated[list[Judged], add]
+    decisions: list[Decision]
+
+
+Update = dict[str, Any]
+
+
+async def receive(state: State, runtime: MemoryRuntime) -> Update:
+    """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
+    message = complete(state)
+    known = await inbox_of(runtime).add(user_of(runtime), message)
+    return {
+        **message,
+        "route": known and known["route"],
+        "rationale": known["rationale"] if known else "",
+        "model": known["model"] if known else "",
+        "candidates": [],
+        "decisions": [],
+        "verdicts": Overwrite([]),
+        "operations": Overwrite([]),
+        "asked": Overwrite(NOTHING),
+    }
+
+
+def is_settled(state: State) -> bool:
+    """Say whether the message was remembered before: then nothing is left to do."""
+    return state["route"] is not None
+
+
+async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
+    """Return the memories most similar to a text, best first."""
+    context = runtime.context
+    found = await memories_of(runtime).similar(text, k=context.similar, min_similarity=context.min_similarity)
+    return [
+        Similar(key=each.key, version=each.version, content=each.memory.content, similarity=each.similarity)
+        for each in found
+    ]
+
+
+NODES = {
+    "insert": "insert_memory",
+    "update": "update_memory",
+    "replace": "replace_memory",
+    "discard": "discard",
+}
+
+
+def each_decision(state: State) -> list[Send] | Literal["settle"]:
+    """Fan out to the operations: one per new memory, one per memory that changes.
+
+    All that touches one memory goes into one update, since two updates at once would race.
+    """
+    origin = origin_of(state)
+    tasks: dict[tuple[str, str], Task] = {}
+    for decision in state["decisions"]:
+        action, number = decision["action"], decision["candidate"]
+        for touched in [[memory] for memory in decision["memories"]] or [[]]:
+            subject = touched[0]["key"] if action in {"update", "replace"} else str(number)
+            new = Task(origin=origin, candidates=[], memories=touched, rationale="")
+            task = tasks.setdefault((NODES[action], subject), new)
+            task["candidates"].append(state["candidates"][number])
+            task["rationale"] = f"{task['rationale']} {decision['rationale']}".strip()
+    return [Send(node, task) for (node, _), task in tasks.items()] or "settle"
+
+
+def origin_of(state: State) -> Origin:
+    return Origin(
+        message=state["message"],
+        message_id=state["message_id"],
+        time=state.get("time", ""),
+        thread=state.get("thread", ""),
+        model=state["model"],
+    )
+
+
+@counted
+async def forget(state: State, runtime: MemoryRuntime) -> Update:
+    """Retire the memories that the user wants forgotten; their history stays until a person erases it."""
+    similar = await similar_to(state["message"], runtime)
+    given = Forgetting(
+        message=state["message"],
+        preceding=state.get("preceding", []),
+        memories=[each["content"] for each in similar],
+    )
+    answer = (await ask(choose_forgotten, given, runtime.context.memory_agent, lane="background")).value
+    chosen = [similar[number] for number in dict.fromkeys(answer.numbers)]
+    task = Task(origin=origin_of(state), candidates=[], memories=[], rationale=answer.rationale)
+    retired = [await retire_memory(task, each, runtime) for each in chosen]
+    return {"operations": retired, "rationale": f"{state['rationale']} {answer.rationale}"}
+
+
+async def settle(state: State, runtime: MemoryRuntime) -> Update:
+    """Mark the message as remembered; clear its fields, or the thread's next message would inherit them."""
+    notes = [
+        OperationNote(
+            event=each["operation"], key=each["key"], version=each["version"], reason=each["rationale"]
+        )
+        for each in state.get("operations", [])
+    ]
+    outcome = MessageOutcome(
+        route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes
+    )
+    await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)
+    return {"message_id": "", "preceding": [], "time": "", "thread": ""}

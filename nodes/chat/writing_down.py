@@ -1,0 +1,52 @@
+"""What a message gives to remember, in the user's own words where a model's do not hold."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from mneme.core.errors import BadAnswer
+from mneme.models.asking.replies import read
+from mneme.models.asking.unusable import Unusable
+from mneme.nodes.chat.remembering import State
+from mneme.prompts.chat.evidence import located
+from mneme.prompts.chat.memory_agent import Candidate, Incoming, check_candidate
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+LONGEST_QUOTE = 900
+"""Characters of the user's own words that stand for a memory which could not be written."""
+
+
+def incoming(state: State) -> Incoming:
+    """Return the message as a question gives it."""
+    return Incoming(
+        message=state["message"], preceding=state.get("preceding", []), time=state.get("time", "")
+    )
+
+
+def written(given: Incoming, memories: Iterable[Candidate]) -> list[dict[str, Any]]:
+    """Return memories-to-be, each with the message's own words as its quote.
+
+    What does not hold (a model's last reply) is replaced by what the user said, flagged.
+    """
+    return [_kept(given, memory) for memory in memories]
+
+
+def _kept(given: Incoming, memory: Candidate) -> dict[str, Any]:
+    flag = ""
+    try:
+        check_candidate(given, memory)
+    except ValueError as wrong:
+        quote = located(memory.quote, given.message) or given.message[:LONGEST_QUOTE]
+        memory = Candidate(content=f"The user said: “{quote}”", quote=quote, kind=memory.kind)
+        flag = f"In the user's own words: {wrong}"
+    return memory.model_dump() | {"quote": located(memory.quote, given.message), "flag": flag}
+
+
+def last_reply(bad: BadAnswer, kind: type[Answer]) -> Answer:
+    """Read the last reply to a question that failed its checks; raise the failure where it is no answer."""
+    try:
+        return read(bad.raw, kind)
+    except Unusable:
+        raise bad from None
