@@ -12,7 +12,8 @@ from mneme.prompts.prompt import Prompt
 
 def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
     """Return the schema that a model server gets with a question."""
-    return bounded(flat(prompt.answer), prompt.bounds_of(given))
+    answer: type[BaseModel] = prompt.answer
+    return bounded(flat(answer), prompt.bounds_of(given))
 
 
 def assert_bounded(prompt: Prompt[Any, Any], given: BaseModel) -> None:
@@ -24,10 +25,11 @@ def assert_bounded(prompt: Prompt[Any, Any], given: BaseModel) -> None:
 
 def assert_examples_hold(prompt: Prompt[Any, Any]) -> None:
     """Assert that a question has worked examples: valid answers, apart from the system text."""
+    answer: type[BaseModel] = prompt.answer
     assert prompt.examples
     for example in prompt.examples:
         reply = example[example.index("{") :]
         (said,) = objects(reply)
-        read(reply, prompt.answer)
-        assert said.keys() <= flat(prompt.answer)["properties"].keys()
+        read(reply, answer)
+        assert said.keys() <= flat(answer)["properties"].keys()
         assert reply not in prompt.system
