@@ -72,7 +72,9 @@ def _composed(user: str) -> Json:
 
 
 def _read(user: str) -> Json:
-    return {"rationale": "It corrects a fact.", "route": "store", **_composed(user)}
+    (memory,) = _composed(user)["memories"]
+    read = {**memory, "unclear": ""}
+    return {"rationale": "It corrects a fact.", "route": "store", "memories": [read]}
 
 
 def _compared(user: str) -> Json:

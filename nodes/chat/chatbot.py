@@ -36,6 +36,7 @@ class State(Conversation, total=False):
     """The conversation and what was recalled for its last message."""
 
     recalled: list[dict[str, str]]
+    unclear: list[str]
 
 
 Update = dict[str, Any]
@@ -48,10 +49,20 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
     must_fit(message.text, context.window)
+    unclear = await _unclear(state["messages"], runtime)
     if context.recall == 0:
-        return {"recalled": []}
+        return {"recalled": [], "unclear": unclear}
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
-    return {"recalled": [_recalled(each).model_dump() for each in found]}
+    return {"recalled": [_recalled(each).model_dump() for each in found], "unclear": unclear}
+
+
+async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> list[str]:
+    """Return what should be asked about the user's last message but one, where it has been remembered."""
+    before = [each for each in messages[:-1] if isinstance(each, HumanMessage)][-1:]
+    outcomes = [await inbox_of(runtime).outcome(user_of(runtime), str(each.id)) for each in before]
+    keys = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
+    found = [await memories_of(runtime).find(key) for key in dict.fromkeys(keys)]
+    return [each.memory.unclear for each in found if each and each.live and each.memory.unclear]
 
 
 def _recalled(found: MemoryRecord) -> Recalled:
@@ -101,6 +112,7 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         message=state["messages"][-1].text,
         memories=[Recalled.model_validate(each) for each in state["recalled"]],
         today=f"{datetime.now():%A, %Y-%m-%d}",
+        unclear=state.get("unclear", []),
     )
     answered = await ask(reply, turn, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

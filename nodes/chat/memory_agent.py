@@ -25,13 +25,15 @@ from mneme.nodes.chat.memory_operations import Touched
 from mneme.nodes.chat.remembering import Decision, Judged, State, Update, similar_to
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.counted import counted
+from mneme.prompts.chat.evidence import mentions, names
 from mneme.prompts.chat.memory_agent import Reading, read_message
 
 
 @counted
 async def read(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering, and write it down (router and insert function)."""
-    who, given = runtime.context.memory_agent, incoming(state)
+    who, known = runtime.context.memory_agent, await _of_the_same_names(state["message"], runtime)
+    given = incoming(state).model_copy(update={"known": known})
     try:
         reading = (await ask(read_message, given, who, lane="background")).value
     except BadAnswer as bad:
@@ -42,6 +44,17 @@ async def read(state: State, runtime: MemoryRuntime) -> Update:
         "model": await resolve(who),
         "candidates": written(given, reading.memories),
     }
+
+
+async def _of_the_same_names(message: str, runtime: MemoryRuntime) -> list[str]:
+    """Return similar memories that share a name with a message: two people may have one name."""
+    named = names(message)
+    similar = await similar_to(message, runtime) if named else []
+    return [each["content"] for each in similar if mentions(each["content"], named)][:MOST_KNOWN]
+
+
+MOST_KNOWN = 4
+"""Memories that the reader of a message is shown for the names that they share with it."""
 
 
 def _of_last_reply(reading: Reading) -> Reading:
@@ -84,7 +97,10 @@ def weigh(state: State) -> Update:
     """Decide for each candidate by the verdicts on it (§3.1); flag what may contradict a memory."""
     verdicts, candidates = state.get("verdicts", []), state["candidates"]
     of_each = [[each for each in verdicts if each["candidate"] == n] for n in range(len(candidates))]
-    decisions = [_decision(number, found) for number, found in enumerate(of_each)]
+    decisions = [
+        _decision(number, [each for each in found if _may(each, candidate["kind"])])
+        for number, (candidate, found) in enumerate(zip(candidates, of_each, strict=True))
+    ]
     flagged = [
         {**candidate, "flag": candidate["flag"] or _flag(decision, found)}
         for candidate, decision, found in zip(candidates, decisions, of_each, strict=True)
@@ -97,6 +113,11 @@ def _flag(decision: Decision, verdicts: Sequence[Judged]) -> str:
     unclear = [each["memory"]["key"] for each in verdicts if each["relation"] == "unclear"]
     is_new = decision["action"] == "insert"
     return f"It may contradict {', '.join(unclear)}: no usable judgement." if unclear and is_new else ""
+
+
+def _may(verdict: Judged, kind: str) -> bool:
+    """Let nothing be added to a memory that is closed, nor an event to any: these stand alone."""
+    return verdict["relation"] != "addition" or (kind == "semantic" and not verdict["memory"]["closed"])
 
 
 ACTIONS: dict[str, Literal["update", "discard"]] = {

@@ -1,6 +1,6 @@
 """The memory operations: insert, update, discard (§2.2, §3.1); each is safe to replay."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -10,21 +10,26 @@ from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.counted import counted
+from mneme.prompts.chat.evidence import around, still_said
 from mneme.prompts.chat.memory_agent import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.users.memories import Memory, MemoryRecord
+from mneme.stores.users.memories import Memory, MemoryRecord, Statement
 
 REWRITES = 3
 """How often an update is written anew when another writer changed the memory meanwhile."""
 
 
 class Similar(TypedDict):
-    """A memory that the search found, and its cosine; None where there is no embedder."""
+    """A memory that the search found, and its cosine; None where there is no embedder.
+
+    One that is `closed` takes no addition: it is of an event, or says enough already.
+    """
 
     key: str
     version: int
     content: str
     similarity: float | None
+    closed: bool
 
 
 class Touched(Similar, total=False):
@@ -123,13 +128,25 @@ async def _with_fact(
     origin = task["origin"]
     pair = Pair(
         fact=candidate["content"],
-        message=origin["message"],
+        message=around(candidate["quote"], origin["message"]),
         memory=memory.content,
         time=origin["time"],
         outdated=task["memories"][0].get("outdated", ""),
     )
-    answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
-    return _memory({**candidate, "kind": memory.kind, **dict(answered.value)}, origin)
+    answer = (await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")).value
+    known = [
+        each for each in statements_of(memory) if still_said(each.content, pair.outdated, answer.content)
+    ]
+    said = _memory(candidate, origin, known)
+    return said.model_copy(update={"kind": memory.kind, **dict(answer)})
+
+
+def statements_of(memory: Memory) -> list[Statement]:
+    """Return what a memory was put together from; of one that does not tell, all of it as one statement."""
+    whole = Statement(
+        content=memory.content, quote=memory.quote, message_id=memory.message_id, time=memory.time
+    )
+    return memory.statements or [whole]
 
 
 async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:
@@ -190,8 +207,10 @@ def _unchanged(task: Task, rationale: str) -> Operation:
     )
 
 
-def _memory(candidate: Mapping[str, Any], origin: Origin) -> Memory:
-    return Memory(**candidate, message_id=origin["message_id"], thread=origin["thread"], time=origin["time"])
+def _memory(candidate: Mapping[str, Any], origin: Origin, known: Sequence[Statement] = ()) -> Memory:
+    said = {"message_id": origin["message_id"], "time": origin["time"]}
+    new = Statement(content=candidate["content"], quote=candidate["quote"], **said)
+    return Memory(**candidate, **said, thread=origin["thread"], statements=[*known, new])
 
 
 def _change(task: Task) -> Change:

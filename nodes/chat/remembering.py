@@ -86,12 +86,22 @@ def is_settled(state: State) -> bool:
     return state["route"] is not None
 
 
+MOST_STATEMENTS = 6
+"""Statements that one memory holds at most; what would be one more becomes a memory of its own."""
+
+
 async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
     """Return the memories most similar to a text, best first."""
     context = runtime.context
     found = await memories_of(runtime).similar(text, k=context.similar, min_similarity=context.min_similarity)
     return [
-        Similar(key=each.key, version=each.version, content=each.memory.content, similarity=each.similarity)
+        Similar(
+            key=each.key,
+            version=each.version,
+            content=each.memory.content,
+            similarity=each.similarity,
+            closed=each.memory.kind == "episodic" or len(each.memory.statements) >= MOST_STATEMENTS,
+        )
         for each in found
     ]
 

@@ -39,7 +39,9 @@ def _kept(given: Incoming, memory: Candidate) -> dict[str, Any]:
         check_candidate(given, memory)
     except ValueError as wrong:
         quote = located(memory.quote, given.message) or given.message[:LONGEST_QUOTE]
-        memory = Candidate(content=f"The user said: “{quote}”", quote=quote, kind=memory.kind)
+        memory = memory.model_copy(
+            update={"content": f"The user said: “{quote}”", "quote": quote, "entities": [], "relations": []}
+        )
         flag = f"In the user's own words: {wrong}"
     return memory.model_dump() | {"quote": located(memory.quote, given.message), "flag": flag}
 

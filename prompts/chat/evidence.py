@@ -180,6 +180,13 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     return ""
 
 
+def still_said(statement: str, outdated: str, content: str) -> bool:
+    """Tell whether half of a statement, names aside, stands in a memory's new content and is not outdated."""
+    gone, kept = ({_folded(word) for word in TOKEN.findall(text)} for text in (outdated, content))
+    words = telling(" ".join(word for word in TOKEN.findall(statement) if not word[0].isupper()))
+    return 2 * sum(_has(kept, word) and not _has(gone, word) for word in words) >= len(words)
+
+
 def takes_up(content: str, fact: str, memory: str) -> bool:
     """Tell whether a content has at least one of the telling words that a fact adds to a memory."""
     known, kept = ({_folded(word) for word in TOKEN.findall(text)} for text in (memory, content))
@@ -207,13 +214,23 @@ def uncovered(message: str, kept: Sequence[tuple[str, str]]) -> str:
 
 
 def _marks(sentence: str) -> list[str]:
-    """Return the numbers of a sentence, and its names: words with a capital that do not begin it."""
-    found = TOKEN.finditer(sentence)
-    return [
+    """Return the numbers and the names of a sentence."""
+    return [word for word in telling(sentence) if word[0].isdigit()] + sorted(names(sentence))
+
+
+def names(text: str) -> set[str]:
+    """Return the names in a text, folded: words with a capital that do not begin a sentence."""
+    return {
         _folded(each[0]).removesuffix("'s")
-        for each in found
-        if each[0][0].isdigit() or (each.start() and each[0][0].isupper() and not FIRST_PERSON.match(each[0]))
-    ]
+        for sentence in sentences(text)
+        for each in TOKEN.finditer(sentence)
+        if each.start() and each[0][0].isupper() and not FIRST_PERSON.match(each[0])
+    }
+
+
+def mentions(text: str, named: set[str]) -> bool:
+    """Tell whether a text has one of these names, folded."""
+    return not named.isdisjoint(_folded(word).removesuffix("'s") for word in TOKEN.findall(text))
 
 
 def around(quote: str, message: str, longest: int = 300) -> str:

@@ -15,6 +15,7 @@ from mneme.prompts.chat.memory_agent import (
     Judgement,
     Judgements,
     Pair,
+    Read,
     Reading,
     Rewritten,
 )
@@ -42,7 +43,8 @@ from mneme.rules.registry import rule
 def read_message(given: Incoming) -> Reading:
     """Route the message, and keep each statement in the user's own words."""
     routed = route_message(given)
-    memories = _written(given) if routed.route == "store" else []
+    found = _written(given) if routed.route == "store" else []
+    memories = [Read(**dict(each)) for each in found]
     # What says too much for one memory is not stored.
     route = routed.route if memories or routed.route != "store" else "discard"
     return Reading(rationale=routed.rationale, route=route, memories=memories)

@@ -18,8 +18,19 @@ from mneme.stores.users.inbox import Inbox
 Kind = Literal["semantic", "episodic"]
 
 
+class Statement(BaseModel):
+    """One thing that a memory says: as it was written down, the user's own words, and in which message."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    quote: str
+    message_id: str = ""
+    time: str = ""
+
+
 class Memory(BaseModel):
-    """One self-contained memory and the words it rests on."""
+    """One self-contained memory and the words it rests on; `quote` and `message_id` are the latest."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -31,8 +42,12 @@ class Memory(BaseModel):
     message_id: str = ""
     thread: str = ""
     time: str = ""
+    statements: list[Statement] = []
+    """What it was put together from, oldest first; none in memories of other makers."""
     flag: str = ""
     """Why a person should look at it; empty: no reason."""
+    unclear: str = ""
+    """What the user should be asked, because two people have one name; empty: nothing."""
 
 
 class MemoryRecord(BaseModel):
@@ -152,13 +167,15 @@ class UserMemories:
         everything = await self._ledger.records(
             self.namespace, limit=await self._ledger.count(self.namespace)
         )
-        return [found for found in map(MemoryRecord.of, everything) if found.memory.flag]
+        return [
+            found for found in map(MemoryRecord.of, everything) if found.memory.flag or found.memory.unclear
+        ]
 
     async def accept(self, key: str) -> MemoryRecord:
         """Take the flag off a memory that is right as it stands. Raises NotFound, Conflict."""
         found = await self.show(key)
         change = Change(reason="A person looked at it: it is right.", actor="user")
-        memory = found.memory.model_copy(update={"flag": ""})
+        memory = found.memory.model_copy(update={"flag": "", "unclear": ""})
         return await self.update(key, memory, change=change, expected_version=found.version)
 
     async def list(
@@ -172,10 +189,15 @@ class UserMemories:
 
     async def show(self, key: str) -> MemoryRecord:
         """Return a memory as it is now, live or retired. Raises NotFound."""
-        version = await self._ledger.get(self.namespace, key)
-        if version is None:
+        found = await self.find(key)
+        if found is None:
             raise NotFound(f"{self.user} has no memory {key}.", "See `mneme memories list`.")
-        return MemoryRecord.of(version)
+        return found
+
+    async def find(self, key: str) -> MemoryRecord | None:
+        """Return a memory as it is now, live or retired; None where there is none."""
+        version = await self._ledger.get(self.namespace, key)
+        return MemoryRecord.of(version) if version else None
 
     async def history(self, key: str) -> Sequence[Version]:
         """Return every version of a memory, oldest first. Raises NotFound."""

@@ -6,19 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 from mneme.api.memories import MemoryOperations
 from mneme.core.errors import NotFound
 from mneme.evals.doubles.ollama import Model
+from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
-from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.chat.context import ChatContext, MemoryContext
+from mneme.nodes.chat.remembering import MOST_STATEMENTS
 from mneme.prompts.chat import memory_agent as questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import MOST_TRIES, Inbox
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import Memory, Statement, UserMemories
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.served import served
 
@@ -32,6 +35,7 @@ FACT = {
     "kind": "semantic",
     "entities": ["Max"],
     "relations": [],
+    "unclear": "",
 }
 JUDGED = {"pair": 0, "reason": "Another breed.", "relation": "conflict", "outdated": "a Golden Retriever"}
 RENEWED = {"content": "Max, a Labrador mix, is 5 years old and loves fetch.", "entities": [], "relations": []}
@@ -179,6 +183,7 @@ async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
         "kind": "semantic",
         "entities": [],
         "relations": [],
+        "unclear": "",
     }
     said = script(read_message=reading(fact), rewrite_memory=RENEWED | {"content": MEMORY})
     result = await tell(ledger, said, monkeypatch)
@@ -218,6 +223,72 @@ async def test_a_statement_with_a_name_is_asked_for_once_and_then_left(
     assert "And we met Oskar." in again[-1]["content"]
     assert said.asked.count("read_message") == 2
     assert await contents(ledger) == [RENEWED["content"]]
+
+
+async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = await tell(ledger, script(), monkeypatch)
+    (memory,) = await UserMemories(ledger, "local").list()
+    before, new = memory.memory.statements
+    assert before.content == MEMORY
+    assert (new.content, new.quote) == (FACT["content"], "Max is a Labrador mix; he’s 5.")
+    assert new.message_id == memory.memory.message_id != ""
+    assert result["operations"][0]["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "operation"),
+    [
+        ({}, {}, "update"),
+        ({"kind": "episodic"}, {}, "insert"),
+        ({}, {"kind": "episodic"}, "insert"),
+        ({"statements": [Statement(content=MEMORY, quote="")] * MOST_STATEMENTS}, {}, "insert"),
+    ],
+)
+async def test_a_memory_holds_so_many_statements_and_an_event_stands_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    known: dict[str, Any],
+    told: dict[str, Any],
+    operation: str,
+) -> None:
+    opened = await open_ledger(str(tmp_path / "other"), WordEmbedder())
+    said = Change(reason="said so", actor="user")
+    await UserMemories(opened, "local").insert(Memory(content=MEMORY, **known), change=said)
+    adds = {"judgements": [JUDGED | {"relation": "addition", "outdated": ""}]}
+    renewed = RENEWED | {"content": "Max, a golden retriever, loves fetch; he is a Labrador mix and 5."}
+    lines = script(read_message=reading(FACT | told), compare_memories=adds, rewrite_memory=renewed)
+    result = await tell(opened, lines, monkeypatch)
+    assert [each["operation"] for each in result["operations"]] == [operation]
+    await opened.close()
+
+
+async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "Which Max: your dog or your neighbour?"
+    unrelated = {"judgements": [JUDGED | {"relation": "unrelated", "outdated": ""}]}
+    said = script(read_message=reading(FACT | {"unclear": question}), compare_memories=unrelated)
+    graph: Any = memory_agent.compile(store=LedgerStore(ledger))
+    with served(monkeypatch, Model("small"), brain=said) as double:
+        await graph.ainvoke({"message": MESSAGE, "message_id": "m1"}, context=SMALL)
+        assert MEMORY in double.chats[0].body["messages"][-1]["content"]
+    operations = MemoryOperations(ledger, "local")
+    (marked,) = await operations.flagged()
+    assert question in await unclear(ledger, monkeypatch)
+    await operations.accept(marked.key)
+    assert question not in await unclear(ledger, monkeypatch)
+
+
+async def unclear(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return what the chatbot's model reads after the message that was remembered."""
+    chat: Any = chatbot.compile(store=LedgerStore(ledger))
+    told = [HumanMessage(MESSAGE, id="m1"), AIMessage("Noted."), HumanMessage("And now?", id="m2")]
+    context = ChatContext(chatbot="ollama:small", memory_agent="rules")
+    with served(monkeypatch, Model("small"), brain=lambda _: "Hm.") as double:
+        await chat.ainvoke({"messages": told}, context=context)
+        return str(double.chats[-1].body["messages"][-1]["content"])
 
 
 async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(

@@ -50,7 +50,9 @@ async def review(user: str, accept: str, as_json: bool) -> None:
     if as_json or not found:
         print_memories(found, as_json)
         return
-    rows = ([each.key[:SHORT], each.memory.content, each.memory.flag] for each in found)
+    rows = (
+        [each.key[:SHORT], each.memory.content, each.memory.flag or each.memory.unclear] for each in found
+    )
     print_table("", ("key", "memory", "why look at it"), rows)
 
 
