@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat.locomo_data import Conversation, Question, answer_score, chosen, find, load, put
-from mneme.evals.chat.locomo_tables import DEPTHS, MODES, Mode, report, tokens
+from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
@@ -29,6 +29,7 @@ from mneme.models.asking.asking import SEED, ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit, Write
 
@@ -137,7 +138,7 @@ async def _store(conversation: Conversation, ledger: Ledger) -> None:
             event="insert",
             namespace=namespace,
             key=turn.dia_id,
-            value={"speaker": turn.speaker, "date": turn.date},
+            value={"entities": [turn.speaker], "time": turn.day, "thread": turn.session},
             text=turn.wording,
             change=change,
         )

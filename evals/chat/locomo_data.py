@@ -6,6 +6,7 @@ LoCoMo (Maharana et al., ACL 2024; CC BY-NC 4.0) is not shipped: `--data` or MNE
 import re
 import string
 from collections import Counter
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -42,6 +43,20 @@ class Turn(BaseModel):
         """Say who said what when, as the benchmark's own retrieval units do."""
         photo = f" [shares a photo: {self.blip_caption}]" if self.blip_caption else ""
         return f"{self.speaker} ({self.date}): {self.text}{photo}"
+
+
+    @property
+    def session(self) -> str:
+        """Return the session that the turn belongs to: D1 of D1:3."""
+        return self.dia_id.partition(":")[0]
+
+    @property
+    def day(self) -> str:
+        """Return the session's day as an ISO date; empty where it is not written as in the benchmark."""
+        try:
+            return datetime.strptime(self.date.partition(" on ")[2], "%d %B, %Y").date().isoformat()  # noqa: DTZ007
+        except ValueError:
+            return ""
 
 
 class Question(BaseModel):

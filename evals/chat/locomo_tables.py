@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from langchain_core.messages import HumanMessage
@@ -13,9 +13,9 @@ from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.report import Journal, Report, Row, draw, table
+from mneme.stores.ledger.engine import Mode
 
-Mode = Literal["dense", "bm25", "hybrid"]
-MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid")
+MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
 ADVERSARIAL = 5
 RESAMPLES = 2000
