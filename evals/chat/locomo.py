@@ -20,7 +20,16 @@ from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
-from mneme.evals.chat.locomo_data import Conversation, Question, answer_score, chosen, find, load, put
+from mneme.evals.chat.locomo_data import (
+    Conversation,
+    Question,
+    answer_score,
+    chosen,
+    find,
+    load,
+    picked,
+    put,
+)
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, Out
@@ -42,7 +51,10 @@ class Options(BaseModel):
 
     data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
     chatbot: Chatbot = "auto"
-    answer_from: Mode = Field("hybrid", description="The search whose first ten turns are shown.")
+    conversations: list[str] = Field(
+        [], description="A conversation to use, by its name (conv-26); default: all of them."
+    )
+    answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
     embedder: EmbedderName = ""
     out: Out = RUNS
     fresh: Fresh = False
@@ -90,11 +102,12 @@ class Case:
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Search for every question in every mode, answer where a language model can, and report."""
     path = find(options.data)
-    conversations = load(path)
+    conversations = picked(load(path), options.conversations)
     who = await identify(options.chatbot)
     embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
     configuration = {
         "data": file_digest(path),
+        "conversations": [each.sample_id for each in conversations],
         "chatbot": who.model_dump(),
         "answer_from": options.answer_from,
         "embedder": embedder.name,

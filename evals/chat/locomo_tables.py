@@ -17,6 +17,8 @@ from mneme.stores.ledger.engine import Mode
 
 MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
+DEPTH = 10
+"""How many records the chatbot recalls."""
 ADVERSARIAL = 5
 RESAMPLES = 2000
 TIMES = ("seconds_with_embedding", "seconds_without_embedding")
@@ -25,6 +27,7 @@ TIMES = ("seconds_with_embedding", "seconds_without_embedding")
 def report(conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str) -> Report:
     """Make the report of a finished run."""
     searches = {mode: _searched(_rows(journal, mode)) for mode in MODES}
+    searches["blend"]["gain"] = _gains(_rows(journal, "blend"), _rows(journal, "bm25"))
     answers = _answered(_rows(journal, "answer"))
     part = f"{len(conversations)} of {WHOLE} conversations"
     answered_by = f"{embedder} (search), {who if who.is_model else 'nobody'} (answers)"
@@ -41,7 +44,12 @@ def report(conversations: Sequence[Conversation], journal: Journal, who: Identit
         raw=journal.path,
         rows=journal.rows,
         summary={"part": part, "search": searches, "answers": answers},
-        tables=[_recall_table(searches), _cost_table(searches), *_answer_tables(answers, who)],
+        tables=[
+            _recall_table(searches),
+            _category_table(searches),
+            _cost_table(searches),
+            *_answer_tables(answers, who),
+        ],
         plots=[plot],
         notes=[f"Part of the benchmark used: {part}.", *_notes(conversations, searches, who)],
     )
@@ -58,9 +66,7 @@ def _rows(journal: Journal, what: str) -> list[Row]:
 
 def _searched(rows: Sequence[Row]) -> dict[str, Any]:
     """Return recall by category and depth, tokens by depth, and percentiles of the time."""
-    with_evidence = [row for row in rows if row["evidence"]]
-    groups = {name: [r for r in with_evidence if r["category"] == n] for n, name in CATEGORIES.items()}
-    groups["all"] = with_evidence
+    groups = _groups(rows)
     return {
         "questions": {name: len(group) for name, group in groups.items()},
         "recall": {name: _recalls(group) for name, group in groups.items() if group},
@@ -68,6 +74,23 @@ def _searched(rows: Sequence[Row]) -> dict[str, Any]:
             depth: float(np.mean([row["tokens"][n] for row in rows])) for n, depth in enumerate(DEPTHS)
         },
         "milliseconds": {time: _percentiles([row[time] for row in rows]) for time in TIMES},
+    }
+
+
+def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the questions that have evidence, by category and all of them."""
+    with_evidence = [row for row in rows if row["evidence"]]
+    groups = {name: [r for r in with_evidence if r["category"] == n] for n, name in CATEGORIES.items()}
+    return groups | {"all": with_evidence}
+
+
+def _gains(rows: Sequence[Row], others: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Return by category how much more one search finds than another of the same questions' evidence."""
+    theirs = {row["case"].rpartition("/")[0]: _recall(row, DEPTH) for row in others if row["evidence"]}
+    return {
+        name: _mean([_recall(row, DEPTH) - theirs[row["case"].rpartition("/")[0]] for row in group])
+        for name, group in _groups(rows).items()
+        if group
     }
 
 
@@ -106,18 +129,34 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _recall_table(searches: dict[Mode, dict[str, Any]]) -> Table:
-    """Show recall by category, one column for each mode and depth; intervals in the last row."""
-    columns = ["category", "questions", *(f"{mode} @{depth}" for mode in MODES for depth in DEPTHS)]
-    first = searches["dense"]
-    rows = [[name, first["questions"][name], *_figures(searches, name)] for name in first["recall"]]
-    spread = [_interval(searches[mode]["recall"]["all"][depth]) for mode in MODES for depth in DEPTHS]
-    return table("Evidence recall (%)", columns, [*rows, ["  95 % of all", "", *spread]])
-
-
-def _figures(searches: dict[Mode, dict[str, Any]], name: str) -> list[str]:
-    return [
-        f"{100 * searches[mode]['recall'][name][depth]['mean']:.1f}" for mode in MODES for depth in DEPTHS
+    """Show recall over all questions at each depth."""
+    rows = [
+        [mode, *(_with_interval(searches[mode]["recall"]["all"][depth]) for depth in DEPTHS)]
+        for mode in MODES
     ]
+    return table("Evidence recall over all questions (%)", ["search", *(f"@{d}" for d in DEPTHS)], rows)
+
+
+def _category_table(searches: dict[Mode, dict[str, Any]]) -> Table:
+    """Show recall by category at the depth that the chatbot reads, and the default's gain over BM25."""
+    of = searches["bm25"]
+    rows = [
+        [
+            name,
+            of["questions"][name],
+            *(_with_interval(searches[mode]["recall"][name][DEPTH]) for mode in MODES),
+            _with_interval(searches["blend"]["gain"][name], signed=True),
+        ]
+        for name in of["recall"]
+    ]
+    title = f"Evidence recall @{DEPTH} (%) by category, with 95 % intervals; the difference is paired"
+    return table(title, ["category", "questions", *MODES, "blend − bm25"], rows)
+
+
+def _with_interval(of: dict[str, float], *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    low, high = (f"{100 * of[end]:{sign}.0f}" for end in ("low", "high"))
+    return f"{100 * of['mean']:{sign}.1f} ({low} to {high})"
 
 
 def _interval(of: dict[str, float]) -> str:

@@ -54,7 +54,7 @@ async def blended(engine: Engine, query: Query, hints: Hints) -> list[Scored]:
     weighed = await engine.weigh(query, _promising(pool, words, query, hints))
     own = _owned(weighed, words, hints)
     lent = await _lent(engine, query, own, words, hints)
-    total = {point: each.score + lent.get(point, 0.0) for point, each in own.items()}
+    total = {point: own[point].score + lent.get(point, 0.0) for point in weighed.keys() | lent.keys()}
     ranked = sorted(total, key=lambda point: (-total[point], point))
     wanted = [point for point in ranked if query.min_score is None or total[point] >= query.min_score]
     wanted = wanted[query.offset : query.offset + query.limit]
@@ -69,11 +69,11 @@ async def blended(engine: Engine, query: Query, hints: Hints) -> list[Scored]:
 def _promising(
     pool: Mapping[str, Mapping[str, float]], words: Mapping[str, float], query: Query, hints: Hints
 ) -> list[str]:
-    """Return the records that can be among the best; all where a time in the question may lift any.
+    """Return the records that can be among the best; all where a date in the question may lift any.
 
     The cosine of a record that the cosine did not propose is at most the lowest of those that it did.
     """
-    if hints.periods or hints.asks_when:
+    if hints.periods:
         return list(pool)
     lowest = min((parts[DENSE] for parts in pool.values() if DENSE in parts), default=0.0)
     share = _shares(words)
@@ -103,8 +103,11 @@ def _owned(weighed: Mapping[str, Weighed], words: Mapping[str, float], hints: Hi
 
 def _timely(payload: Payload, hints: Hints) -> float:
     value = payload.get("value", {})
-    written = datetime.fromtimestamp(payload["created"] / 1_000_000, UTC).date()
-    return DATED * hints.dates(value, written) + HAPPENS * hints.suits(value)
+    timely = HAPPENS * hints.suits(value)
+    if hints.periods:
+        written = datetime.fromtimestamp(payload["created"] / 1_000_000, UTC).date()
+        timely += DATED * hints.dates(value, written)
+    return timely
 
 
 async def _lent(

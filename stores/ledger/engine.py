@@ -162,7 +162,8 @@ class Query(NamedTuple):
         """Propose the same number for neighbouring pages, so that their order agrees."""
         if self.ranking is not None and self.ranking.candidates is not None:
             return max(self.ranking.candidates, self.limit + self.offset)
-        return max(128, 1 << (4 * (self.limit + self.offset)).bit_length())
+        least = 64 if self.mode == "blend" else 128
+        return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
 
     @property
     def weighed(self) -> int:
