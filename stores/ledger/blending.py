@@ -13,9 +13,9 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mneme.stores.ledger.engine import DENSE, SPARSE, Engine, Payload, Query, Scored, Weighed
+from mneme.stores.ledger.engine import DENSE, SPARSE, Engine, Payload, Query, Scored, Sides, Weighed
 from mneme.stores.ledger.hints import Hints
 
 WORDS = 0.5
@@ -39,7 +39,7 @@ class Own(NamedTuple):
 
     @property
     def thread(self) -> str:
-        thread = self.payload.get("value", {}).get("thread")
+        thread = _value(self.payload).get("thread")
         return thread if isinstance(thread, str) else ""
 
 
@@ -52,17 +52,20 @@ async def blended(engine: Engine, query: Query, hints: Hints) -> list[Scored]:
     pool = await engine.pool(query)
     words = {point: parts[SPARSE] for point, parts in pool.items() if SPARSE in parts}
     weighed = await engine.weigh(query, _promising(pool, words, query, hints))
-    own = _owned(weighed, words, hints)
-    lent = await _lent(engine, query, own, words, hints)
+    worth = _worth(weighed, hints)
+    own = _owned(weighed, words, hints, worth)
+    best = heapq.nlargest(LENDERS, own, key=lambda point: (own[point].score, point))
+    lenders = [point for point in best if own[point].thread]
+    around, near = await engine.around(query, [own[point].payload for point in lenders], REACH)
+    own |= _owned(near, words, hints, worth)
+    lent = _lent(own, dict(zip(lenders, around, strict=True)))
     total = {point: own[point].score + lent.get(point, 0.0) for point in weighed.keys() | lent.keys()}
     ranked = sorted(total, key=lambda point: (-total[point], point))
     wanted = [point for point in ranked if query.min_score is None or total[point] >= query.min_score]
     wanted = wanted[query.offset : query.offset + query.limit]
-    found = await engine.read(wanted)
     return [
-        Scored(found[point]["event"], total[point], own[point].parts | {"lent": lent.get(point, 0.0)})
+        Scored(own[point].payload["event"], total[point], own[point].parts | {"lent": lent.get(point, 0.0)})
         for point in wanted
-        if found.get(point, {}).get("scope", "").startswith("+")  # not retired or forgotten since
     ]
 
 
@@ -87,40 +90,44 @@ def _shares(words: Mapping[str, float]) -> dict[str, float]:
     return {point: WORDS * score / best for point, score in words.items()}
 
 
-def _owned(weighed: Mapping[str, Weighed], words: Mapping[str, float], hints: Hints) -> dict[str, Own]:
-    """Score records by themselves. A name that most of the records carry says little, so it adds little."""
-    named = {point for point, each in weighed.items() if hints.names(each.payload.get("value", {}))}
-    worth = NAMED * (1 - len(named) / max(len(weighed), 1))
+def _worth(weighed: Mapping[str, Weighed], hints: Hints) -> float:
+    """Return what a name in the question adds: little where most of the records carry one."""
+    named = sum(hints.names(_value(each.payload)) for each in weighed.values())
+    return NAMED * (1 - named / max(len(weighed), 1))
+
+
+def _owned(
+    weighed: Mapping[str, Weighed], words: Mapping[str, float], hints: Hints, worth: float
+) -> dict[str, Own]:
+    """Score records by themselves."""
     share = _shares(words)
     owned: dict[str, Own] = {}
     for point, (cosine, payload) in weighed.items():
         parts = {} if cosine is None else {DENSE: cosine}
         parts |= {SPARSE: words[point]} if point in words else {}
-        parts |= {"words": share.get(point, 0.0), "hints": worth * (point in named) + _timely(payload, hints)}
+        parts |= {"words": share.get(point, 0.0), "hints": _hinted(payload, hints, worth)}
         owned[point] = Own(parts, payload)
     return owned
 
 
-def _timely(payload: Payload, hints: Hints) -> float:
-    value = payload.get("value", {})
-    timely = HAPPENS * hints.suits(value)
+def _hinted(payload: Payload, hints: Hints, worth: float) -> float:
+    value = _value(payload)
+    hinted = worth * hints.names(value) + HAPPENS * hints.suits(value)
     if hints.periods:
         written = datetime.fromtimestamp(payload["created"] / 1_000_000, UTC).date()
-        timely += DATED * hints.dates(value, written)
-    return timely
+        hinted += DATED * hints.dates(value, written)
+    return hinted
 
 
-async def _lent(
-    engine: Engine, query: Query, own: dict[str, Own], words: Mapping[str, float], hints: Hints
-) -> dict[str, float]:
-    """Return what the best records lend, and add to `own` those that were not weighed before."""
-    best = heapq.nlargest(LENDERS, own, key=lambda point: (own[point].score, point))
-    lenders = [point for point in best if own[point].thread]
-    around = await engine.around([own[point].payload for point in lenders], REACH)
-    near = {point for sides in around for side in sides for point in side}
-    own |= _owned(await engine.weigh(query, list(near - own.keys())), words, hints)
+def _value(payload: Payload) -> Mapping[str, Any]:
+    value: Mapping[str, Any] = payload.get("value", {})
+    return value
+
+
+def _lent(own: Mapping[str, Own], around: Mapping[str, Sides]) -> dict[str, float]:
+    """Return what the best records lend to the others."""
     lent: dict[str, float] = {}
-    for lender, sides in zip(lenders, around, strict=True):
+    for lender, sides in around.items():
         for point, distance in chain.from_iterable(_told_beside(own, lender, side) for side in sides):
             rise = (own[lender].score - own[point].score) / (1 + distance)
             lent[point] = max(lent.get(point, 0.0), rise)

@@ -120,8 +120,10 @@ class EdgeEngine:
     async def weigh(self, query: Query, ids: Sequence[str]) -> dict[str, Weighed]:
         return await self._run(self._readers, self._weigh, query, ids) if ids else {}
 
-    async def around(self, heads: Sequence[Payload], reach: int) -> list[Sides]:
-        return await self._run(self._readers, lambda: [self._sides(head, reach) for head in heads])
+    async def around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        return await self._run(self._readers, self._around, query, heads, reach) if heads else ([], {})
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
         return await self._run(self._readers, self._scan, where, limit, offset)
@@ -249,6 +251,13 @@ class EdgeEngine:
         nearest = edge.Query.Nearest(list(query.dense), DENSE)
         request = edge.QueryRequest(len(ids), query=nearest, filter=wanted, params=EXACT, with_payload=FACETS)
         return {str(p.id): Weighed(p.score, p.payload or {}) for p in self._shard.query(request)}
+
+    def _around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        around = [self._sides(head, reach) for head in heads]
+        near = {point for sides in around for side in sides for point in side}
+        return around, self._weigh(query, list(near)) if near else {}
 
     def _sides(self, head: Payload, reach: int) -> Sides:
         same = edge.Filter(must=[edge.FieldCondition("scope", match=edge.MatchValue(head["scope"]))])

@@ -27,7 +27,7 @@ DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
 HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
-FACETS = ["scope", "created", "value.entities", "value.time", "value.kind", "value.thread"]
+FACETS = ["event", "scope", "created", "value.entities", "value.time", "value.kind", "value.thread"]
 """What the mode `blend` reads of a record beside its scores."""
 FORMAT = 2  # of ledgers; `upgrade` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
@@ -226,8 +226,10 @@ class Engine(Protocol):
         """Return those of these heads that the query's scopes and conditions let through."""
         ...
 
-    async def around(self, heads: Sequence[Payload], reach: int) -> list[Sides]:
-        """Return, for each head's facets, its neighbours within its scope in the order of creation."""
+    async def around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        """Return each head's neighbours in its scope, in the order of creation, and weigh them as well."""
         ...
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:

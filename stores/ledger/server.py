@@ -186,12 +186,15 @@ class ServerEngine:
         )
         return {str(p.id): Weighed(p.score, p.payload or {}) for p in (await self._ask([request]))[0]}
 
-    async def around(self, heads: Sequence[Payload], reach: int) -> list[Sides]:
+    async def around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
         if not heads:
-            return []
+            return [], {}
         asked = [_beside(head, reach, forwards) for head in heads for forwards in (False, True)]
         found = [[str(point.id) for point in points] for points in await self._ask(asked)]
-        return list(zip(found[::2], found[1::2], strict=True))
+        near = {point for side in found for point in side}
+        return list(zip(found[::2], found[1::2], strict=True)), await self.weigh(query, list(near))
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
         order = models.OrderByQuery(order_by="created")
