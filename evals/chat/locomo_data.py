@@ -42,8 +42,12 @@ class Turn(BaseModel):
     @property
     def wording(self) -> str:
         """Say who said what when, as the benchmark's own retrieval units do."""
-        photo = f" [shares a photo: {self.blip_caption}]" if self.blip_caption else ""
-        return f"{self.speaker} ({self.date}): {self.text}{photo}"
+        return f"{self.speaker} ({self.date}): {self.said}"
+
+    @property
+    def said(self) -> str:
+        """Return what was said, and what is on a photo that was shared."""
+        return self.text + (f" [shares a photo: {self.blip_caption}]" if self.blip_caption else "")
 
     @property
     def session(self) -> str:

@@ -24,8 +24,10 @@ RESAMPLES = 2000
 TIMES = ("seconds_with_embedding", "seconds_without_embedding")
 
 
-def report(conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str) -> Report:
-    """Make the report of a finished run."""
+def report(
+    conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str, kept_by: str
+) -> Report:
+    """Make the report of a finished run; `kept_by` is who kept what was searched, empty for raw turns."""
     searches = {mode: _searched(_rows(journal, mode)) for mode in MODES}
     searches["blend"]["gain"] = _gains(_rows(journal, "blend"), _rows(journal, "bm25"))
     answers = _answered(_rows(journal, "answer"))
@@ -33,7 +35,7 @@ def report(conversations: Sequence[Conversation], journal: Journal, who: Identit
     answered_by = f"{embedder} (search), {who if who.is_model else 'nobody'} (answers)"
     plot = draw(
         journal.path.with_suffix(".png"),
-        f"LoCoMo, {part}: evidence found by the ledger's search over raw turns",
+        f"LoCoMo, {part}: evidence found among {'memories' if kept_by else 'raw turns'}",
         answered_by,
         partial(_plot_recall, searches),
         partial(_plot_latency, searches),
@@ -51,7 +53,11 @@ def report(conversations: Sequence[Conversation], journal: Journal, who: Identit
             *_answer_tables(answers, who),
         ],
         plots=[plot],
-        notes=[f"Part of the benchmark used: {part}.", *_notes(conversations, searches, who)],
+        notes=[
+            f"Part of the benchmark used: {part}.",
+            *_kept_notes(_rows(journal, "kept"), kept_by),
+            *_notes(conversations, searches, who),
+        ],
     )
 
 
@@ -100,7 +106,8 @@ def _recalls(rows: Sequence[Row]) -> dict[int, dict[str, float]]:
 
 def _recall(row: Row, depth: int) -> float:
     evidence = set(row["evidence"])
-    return len(evidence & set(row["found"][:depth])) / len(evidence)
+    found = {turn for turns in row["found"][:depth] for turn in turns}
+    return len(evidence & found) / len(evidence)
 
 
 def _mean(values: Sequence[float]) -> dict[str, float]:
@@ -181,6 +188,14 @@ def _answer_tables(answers: dict[str, Any], who: Identity) -> list[Table]:
     rows = [[name, of["questions"], f"{100 * of['mean']:.1f}", _interval(of)] for name, of in answers.items()]
     title = f"Answers of {who}: LoCoMo's token F1; adversarial: share that declines the trap (%)"
     return [table(title, ["category", "questions", "score", "95 %"], rows)] if rows else []
+
+
+def _kept_notes(rows: Sequence[Row], kept_by: str) -> list[str]:
+    """Say what was searched where it was not the turns."""
+    if not kept_by:
+        return []
+    memories, failed = (sum(row[what] for row in rows) for what in ("memories", "failed"))
+    return [f"Searched are {memories} memories kept by {kept_by}; {failed} turns could not be remembered."]
 
 
 def _notes(
