@@ -52,7 +52,8 @@ class Hints(NamedTuple):
     def names(self, value: Mapping[str, Any]) -> bool:
         """Say whether the question names one of the record's entities."""
         named = value.get("entities")
-        entities = [words_in(each) for each in named if isinstance(each, str)] if _is_list(named) else []
+        listed = named if isinstance(named, list) else []
+        entities = [words_in(each) for each in listed if isinstance(each, str)]
         return any(words and words <= self.words for words in entities)
 
     def dates(self, value: Mapping[str, Any], written: date) -> bool:
@@ -112,7 +113,3 @@ def _day_of(time: Any) -> date | None:
         return date.fromisoformat(time[:10])
     except (TypeError, ValueError):
         return None
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
