@@ -22,7 +22,8 @@ WORDS = 0.5
 NAMED = 0.1
 DATED = 0.2
 HAPPENS = 0.05
-LENDERS = 8
+LENDERS = 5
+"""How many records lend; with more of them nothing more was found."""
 REACH = 2
 """How far a record lends; three and four found no more."""
 

@@ -8,6 +8,7 @@ question may well name another day than the one on which its answer was told.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 MONTHS = (
@@ -73,6 +74,7 @@ def hints_of(question: str, today: date) -> Hints:
     return Hints(words, tuple(_periods(question, today)), asks_when)
 
 
+@lru_cache(maxsize=4096)  # the same names are on many records
 def words_in(text: str) -> frozenset[str]:
     """Return the words of a text without their case; of `Ann's` the name alone."""
     return frozenset(_WORD.findall(re.sub("['\u2019]s\\b", "", text.casefold())))
