@@ -49,13 +49,15 @@ class TestBlending:
 
     async def test_what_was_told_beside_a_good_hit_in_the_same_thread_rises(self, ledger: Ledger) -> None:
         await talk(ledger, "t1", *(f"Clouds number {number}" for number in range(20)))
-        await talk(ledger, "t2", "Which pottery class did you take?", "Wheel throwing, on Mondays", "Nice!")
+        await talk(
+            ledger, "t2", "Which welding class did you take?", "Torches and masks, on Mondays", "Nice!"
+        )
         await talk(ledger, "t3", *(f"Rain number {number}" for number in range(20)))
         await put(ledger, "Nobody said where")
-        hits = await found(ledger, "pottery class", limit=3)
+        hits = await found(ledger, "welding class", limit=3)
         assert [hit.version.text for hit in hits] == [
-            "Which pottery class did you take?",
-            "Wheel throwing, on Mondays",
+            "Which welding class did you take?",
+            "Torches and masks, on Mondays",
             "Nice!",
         ]
         lent = [hit.parts["lent"] for hit in hits]
@@ -65,16 +67,16 @@ class TestBlending:
     async def test_nothing_is_lent_across_threads_users_retirements_or_filters(self, ledger: Ledger) -> None:
         await put(ledger, "Bob whispers", BOB, thread="t1")
         secret = await put(ledger, "Taken back", thread="t1", kind="semantic")
-        await put(ledger, "The pottery class is on Mondays", thread="t1", kind="semantic")
+        await put(ledger, "The welding class is on Mondays", thread="t1", kind="semantic")
         await put(ledger, "Bob answers", BOB, thread="t1")
         await put(ledger, "An event", thread="t1", kind="episodic")
         await put(ledger, "Elsewhere", thread="t2", kind="semantic")
         await ledger.retire(ALICE, secret.key, change=SAID, expected_version=1)
-        hits = await found(ledger, "pottery class", filter={"kind": "semantic"})
+        hits = await found(ledger, "welding class", filter={"kind": "semantic"})
         lent = {hit.version.text: hit.parts["lent"] for hit in hits}
-        assert lent == {"The pottery class is on Mondays": 0.0, "Elsewhere": 0.0}
-        assert {hit.version.namespace for hit in await found(ledger, "pottery class")} == {ALICE}
-        [own] = [hit for hit in await found(ledger, "pottery class") if hit.version.text == "An event"]
+        assert lent == {"The welding class is on Mondays": 0.0, "Elsewhere": 0.0}
+        assert {hit.version.namespace for hit in await found(ledger, "welding class")} == {ALICE}
+        [own] = [hit for hit in await found(ledger, "welding class") if hit.version.text == "An event"]
         assert own.parts["lent"] > 0
 
     async def test_a_name_and_a_date_of_the_question_raise_the_records_that_have_them(
@@ -103,16 +105,16 @@ class TestBlending:
     async def test_without_an_embedder_words_neighbours_and_hints_remain(self, tmp_path: Any) -> None:
         known = WordEmbedder()
         ledger = await open_ledger(str(tmp_path / "words"), Absent(known.name, known.dimension))
-        await talk(ledger, "t1", "Which pottery class did you take?", "Wheel throwing, on Mondays")
+        await talk(ledger, "t1", "Which welding class did you take?", "Torches and masks, on Mondays")
         await talk(ledger, "t2", "Rain again")
-        assert await texts(ledger, "pottery class") == [
-            "Which pottery class did you take?",
-            "Wheel throwing, on Mondays",
+        assert await texts(ledger, "welding class") == [
+            "Which welding class did you take?",
+            "Torches and masks, on Mondays",
         ]
         assert await texts(ledger, "who is it?") == []
         bob = UserMemories(ledger, "bob")
         await bob.insert(Memory(content="The user likes tea"), change=SAID)
-        recalled = await bob.similar("pottery class", 3, mode="blend")  # filled up with the latest
+        recalled = await bob.similar("welding class", 3, mode="blend")  # filled up with the latest
         assert [each.memory.content for each in recalled] == ["The user likes tea"]
         await ledger.close()
 
