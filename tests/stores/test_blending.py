@@ -49,15 +49,13 @@ class TestBlending:
 
     async def test_what_was_told_beside_a_good_hit_in_the_same_thread_rises(self, ledger: Ledger) -> None:
         await talk(ledger, "t1", *(f"Clouds number {number}" for number in range(20)))
-        await talk(
-            ledger, "t2", "Which welding class did you take?", "Torches and masks, on Mondays", "Nice!"
-        )
+        await talk(ledger, "t2", "Which welding class did you take?", "Masks, on Mondays", "Nice!")
         await talk(ledger, "t3", *(f"Rain number {number}" for number in range(20)))
         await put(ledger, "Nobody said where")
         hits = await found(ledger, "welding class", limit=3)
         assert [hit.version.text for hit in hits] == [
             "Which welding class did you take?",
-            "Torches and masks, on Mondays",
+            "Masks, on Mondays",
             "Nice!",
         ]
         lent = [hit.parts["lent"] for hit in hits]
@@ -105,11 +103,11 @@ class TestBlending:
     async def test_without_an_embedder_words_neighbours_and_hints_remain(self, tmp_path: Any) -> None:
         known = WordEmbedder()
         ledger = await open_ledger(str(tmp_path / "words"), Absent(known.name, known.dimension))
-        await talk(ledger, "t1", "Which welding class did you take?", "Torches and masks, on Mondays")
+        await talk(ledger, "t1", "Which welding class did you take?", "Masks, on Mondays")
         await talk(ledger, "t2", "Rain again")
         assert await texts(ledger, "welding class") == [
             "Which welding class did you take?",
-            "Torches and masks, on Mondays",
+            "Masks, on Mondays",
         ]
         assert await texts(ledger, "who is it?") == []
         bob = UserMemories(ledger, "bob")
