@@ -5,6 +5,9 @@ namespace a conversation. Recall at k is the benchmark's: the share of a questio
 among the first k found, averaged over questions. Questions whose evidence is not in the conversation
 are left out (the benchmark counts them as 1).
 
+With `--search-in memories` the turns go through the memory agent first, and what it kept is searched instead
+(see `locomo_kept`). Then a memory counts as the turns that it came from.
+
 Where a language model answers, the chatbot's own question `reply` is put to it with the turns found
 and the benchmark's request for a short phrase. Adversarial questions are a choice of two, as in the
 benchmark: `Not mentioned in the conversation` or the trap (`adversarial_answer`), in an order drawn
@@ -15,23 +18,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
-from mneme.evals.chat.locomo_data import Conversation, Question, answer_score, chosen, find, load, put
-from mneme.evals.chat.locomo_tables import DEPTHS, MODES, Mode, report, tokens
+from mneme.evals.chat.locomo_data import (
+    Conversation,
+    Question,
+    answer_score,
+    chosen,
+    find,
+    load,
+    picked,
+    put,
+)
+from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_of
+from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, Out
+from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
 from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
 from mneme.models.asking.asking import SEED, ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Hit, Write
+from mneme.stores.ledger.records import Change, Hit, Namespace, Write
 
+SearchedIn = Literal["turns", "memories"]
 SHOWN = 10
 """Turns that the chatbot is shown, as the paper's baselines show."""
 
@@ -41,7 +57,12 @@ class Options(BaseModel):
 
     data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
     chatbot: Chatbot = "auto"
-    answer_from: Mode = Field("hybrid", description="The search whose first ten turns are shown.")
+    conversations: list[str] = Field(
+        [], description="A conversation to use, by its name (conv-26); default: all of them."
+    )
+    search_in: SearchedIn = Field("turns", description="Search raw turns, or what was kept of them.")
+    memory_agent: MemoryAgent = "auto"
+    answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
     embedder: EmbedderName = ""
     out: Out = RUNS
     fresh: Fresh = False
@@ -73,42 +94,50 @@ class Setup:
     embedder: LastQueryKept
     journal: Journal
     who: Identity
-    answer_from: Mode
+    agent: Identity
+    options: Options
 
 
 @dataclass
 class Case:
-    """One question, with the turns that answer it and the namespace of its conversation."""
+    """One question, with the turns that answer it and the namespaces that are searched for it."""
 
     name: str
     question: Question
     evidence: list[str]
-    namespace: tuple[str, str]
+    namespaces: list[Namespace]
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Search for every question in every mode, answer where a language model can, and report."""
     path = find(options.data)
-    conversations = load(path)
-    who = await identify(options.chatbot)
+    conversations = picked(load(path), options.conversations)
+    who, agent = await identify(options.chatbot), await identify(options.memory_agent)
     embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
     configuration = {
         "data": file_digest(path),
+        "conversations": [each.sample_id for each in conversations],
         "chatbot": who.model_dump(),
+        "search_in": options.search_in,
+        "memory_agent": agent.model_dump() if options.search_in == "memories" else None,
         "answer_from": options.answer_from,
         "embedder": embedder.name,
         "seed": SEED,
     }
     journal = open_journal(options.out, "locomo", configuration, fresh=options.fresh)
     async with temporary_ledger(embedder) as ledger:
-        await _run(conversations, Setup(ledger, embedder, journal, who, options.answer_from), progress)
-    return report(conversations, journal, who, embedder.name)
+        await _run(conversations, Setup(ledger, embedder, journal, who, agent, options), progress)
+    kept_by = str(agent) if options.search_in == "memories" else ""
+    return report(conversations, journal, who, embedder.name, kept_by)
 
 
 async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:
-    cases = list(_cases(conversations))
+    cases = list(_cases(conversations, setup.options.search_in))
     for conversation in conversations:
-        await _store(conversation, setup.ledger)
+        if setup.options.search_in == "memories":
+            await _keep(conversation, setup, progress)
+        else:
+            await _store(conversation, setup.ledger)
     for number, case in enumerate(cases):
         for mode in MODES:
             await _look_up(case, mode, setup)
@@ -117,15 +146,28 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
         progress(number + 1, len(cases), case.name)
 
 
-def _cases(conversations: Sequence[Conversation]) -> Iterator[Case]:
+def _cases(conversations: Sequence[Conversation], search_in: SearchedIn) -> Iterator[Case]:
     for conversation in conversations:
         for number, question in enumerate(conversation.questions):
             evidence = conversation.evidence_of(question)
-            yield Case(f"{conversation.sample_id}/{number}", question, evidence, _namespace(conversation))
+            kept = search_in == "memories"
+            below = asked_of(conversation, question) if kept else [_namespace(conversation)]
+            yield Case(f"{conversation.sample_id}/{number}", question, evidence, below)
 
 
-def _namespace(conversation: Conversation) -> tuple[str, str]:
+def _namespace(conversation: Conversation) -> Namespace:
     return "locomo", conversation.sample_id
+
+
+async def _keep(conversation: Conversation, setup: Setup, progress: Progress) -> None:
+    """Have the turns remembered, and note how many memories there are."""
+    name, total = conversation.sample_id, len(conversation.turns)
+    failed = await keep(
+        conversation, setup.ledger, setup.agent, lambda done: progress(done, total, f"{name}: remembering")
+    )
+    if f"{name}/kept" not in setup.journal:
+        memories = [await setup.ledger.count(namespace) for namespace in namespaces_of(conversation)]
+        setup.journal.add(f"{name}/kept", {"memories": sum(memories), "failed": failed})
 
 
 async def _store(conversation: Conversation, ledger: Ledger) -> None:
@@ -137,7 +179,7 @@ async def _store(conversation: Conversation, ledger: Ledger) -> None:
             event="insert",
             namespace=namespace,
             key=turn.dia_id,
-            value={"speaker": turn.speaker, "date": turn.date},
+            value={"entities": [turn.speaker], "time": turn.day, "thread": turn.session},
             text=turn.wording,
             change=change,
         )
@@ -160,7 +202,8 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> None:
     row = {
         "category": case.question.category,
         "evidence": case.evidence,
-        "found": [hit.version.key for hit in hits],
+        "found": [await _turns(hit, setup) for hit in hits],
+        "records": [[*hit.version.namespace, hit.version.key] for hit in hits],
         "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
         "seconds_with_embedding": with_embedding,
         "seconds_without_embedding": without,
@@ -170,8 +213,16 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> None:
 
 async def _timed(case: Case, mode: Mode, setup: Setup) -> tuple[list[Hit], float]:
     started = perf_counter()
-    hits = await setup.ledger.search(case.namespace, case.question.question, limit=DEPTHS[-1], mode=mode)
-    return hits, perf_counter() - started
+    hits: list[Hit] = []
+    for namespace in case.namespaces:
+        hits += await setup.ledger.search(namespace, case.question.question, limit=DEPTHS[-1], mode=mode)
+    return best(hits, DEPTHS[-1]), perf_counter() - started
+
+
+async def _turns(hit: Hit, setup: Setup) -> list[str]:
+    if setup.options.search_in == "memories":
+        return await turns_of(hit, setup.ledger)
+    return [hit.version.key]
 
 
 async def _answer(case: Case, setup: Setup) -> None:
@@ -179,8 +230,8 @@ async def _answer(case: Case, setup: Setup) -> None:
     name = f"{case.name}/answer"
     if name in setup.journal:
         return
-    found = setup.journal[f"{case.name}/{setup.answer_from}"]["found"][:SHOWN]
-    versions = [await setup.ledger.get(case.namespace, key) for key in found]
+    found = setup.journal[f"{case.name}/{setup.options.answer_from}"]["records"][:SHOWN]
+    versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
     started = perf_counter()
     answered = await ask(reply, given, setup.who.responder)

@@ -6,6 +6,8 @@ LoCoMo (Maharana et al., ACL 2024; CC BY-NC 4.0) is not shipped: `--data` or MNE
 import re
 import string
 from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -40,8 +42,25 @@ class Turn(BaseModel):
     @property
     def wording(self) -> str:
         """Say who said what when, as the benchmark's own retrieval units do."""
-        photo = f" [shares a photo: {self.blip_caption}]" if self.blip_caption else ""
-        return f"{self.speaker} ({self.date}): {self.text}{photo}"
+        return f"{self.speaker} ({self.date}): {self.said}"
+
+    @property
+    def said(self) -> str:
+        """Return what was said, and what is on a photo that was shared."""
+        return self.text + (f" [shares a photo: {self.blip_caption}]" if self.blip_caption else "")
+
+    @property
+    def session(self) -> str:
+        """Return the session that the turn belongs to: D1 of D1:3."""
+        return self.dia_id.partition(":")[0]
+
+    @property
+    def day(self) -> str:
+        """Return the session's day as an ISO date; empty where it is not written as in the benchmark."""
+        try:
+            return datetime.strptime(self.date.partition(" on ")[2], "%d %B, %Y").date().isoformat()
+        except ValueError:
+            return ""
 
 
 class Question(BaseModel):
@@ -127,6 +146,15 @@ def load(path: Path) -> list[Conversation]:
     if not any(c.evidence_of(question) for c in conversations for question in c.questions):
         raise BadInput(f"{path} names no turn that answers any question.", HINT)
     return conversations
+
+
+def picked(conversations: list[Conversation], names: Sequence[str]) -> list[Conversation]:
+    """Return the conversations of these names; all where none is named. Raises BadInput."""
+    known = {each.sample_id: each for each in conversations}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise BadInput(f"There is no conversation {unknown[0]}.", f"There are: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)] or conversations
 
 
 def put(name: str, question: Question) -> str:

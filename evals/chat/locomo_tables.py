@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from langchain_core.messages import HumanMessage
@@ -13,24 +13,29 @@ from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.report import Journal, Report, Row, draw, table
+from mneme.stores.ledger.engine import Mode
 
-Mode = Literal["dense", "bm25", "hybrid"]
-MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid")
+MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
+DEPTH = 10
+"""How many records the chatbot recalls."""
 ADVERSARIAL = 5
 RESAMPLES = 2000
 TIMES = ("seconds_with_embedding", "seconds_without_embedding")
 
 
-def report(conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str) -> Report:
-    """Make the report of a finished run."""
+def report(
+    conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str, kept_by: str
+) -> Report:
+    """Make the report of a finished run; `kept_by` is who kept what was searched, empty for raw turns."""
     searches = {mode: _searched(_rows(journal, mode)) for mode in MODES}
+    searches["blend"]["gain"] = _gains(_rows(journal, "blend"), _rows(journal, "bm25"))
     answers = _answered(_rows(journal, "answer"))
     part = f"{len(conversations)} of {WHOLE} conversations"
     answered_by = f"{embedder} (search), {who if who.is_model else 'nobody'} (answers)"
     plot = draw(
         journal.path.with_suffix(".png"),
-        f"LoCoMo, {part}: evidence found by the ledger's search over raw turns",
+        f"LoCoMo, {part}: evidence found among {'memories' if kept_by else 'raw turns'}",
         answered_by,
         partial(_plot_recall, searches),
         partial(_plot_latency, searches),
@@ -41,9 +46,18 @@ def report(conversations: Sequence[Conversation], journal: Journal, who: Identit
         raw=journal.path,
         rows=journal.rows,
         summary={"part": part, "search": searches, "answers": answers},
-        tables=[_recall_table(searches), _cost_table(searches), *_answer_tables(answers, who)],
+        tables=[
+            _recall_table(searches),
+            _category_table(searches),
+            _cost_table(searches),
+            *_answer_tables(answers, who),
+        ],
         plots=[plot],
-        notes=[f"Part of the benchmark used: {part}.", *_notes(conversations, searches, who)],
+        notes=[
+            f"Part of the benchmark used: {part}.",
+            *_kept_notes(_rows(journal, "kept"), kept_by),
+            *_notes(conversations, searches, who),
+        ],
     )
 
 
@@ -58,9 +72,7 @@ def _rows(journal: Journal, what: str) -> list[Row]:
 
 def _searched(rows: Sequence[Row]) -> dict[str, Any]:
     """Return recall by category and depth, tokens by depth, and percentiles of the time."""
-    with_evidence = [row for row in rows if row["evidence"]]
-    groups = {name: [r for r in with_evidence if r["category"] == n] for n, name in CATEGORIES.items()}
-    groups["all"] = with_evidence
+    groups = _groups(rows)
     return {
         "questions": {name: len(group) for name, group in groups.items()},
         "recall": {name: _recalls(group) for name, group in groups.items() if group},
@@ -71,13 +83,31 @@ def _searched(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the questions that have evidence, by category and all of them."""
+    with_evidence = [row for row in rows if row["evidence"]]
+    groups = {name: [r for r in with_evidence if r["category"] == n] for n, name in CATEGORIES.items()}
+    return groups | {"all": with_evidence}
+
+
+def _gains(rows: Sequence[Row], others: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Return by category how much more one search finds than another of the same questions' evidence."""
+    theirs = {row["case"].rpartition("/")[0]: _recall(row, DEPTH) for row in others if row["evidence"]}
+    return {
+        name: _mean([_recall(row, DEPTH) - theirs[row["case"].rpartition("/")[0]] for row in group])
+        for name, group in _groups(rows).items()
+        if group
+    }
+
+
 def _recalls(rows: Sequence[Row]) -> dict[int, dict[str, float]]:
     return {depth: _mean([_recall(row, depth) for row in rows]) for depth in DEPTHS}
 
 
 def _recall(row: Row, depth: int) -> float:
     evidence = set(row["evidence"])
-    return len(evidence & set(row["found"][:depth])) / len(evidence)
+    found = {turn for turns in row["found"][:depth] for turn in turns}
+    return len(evidence & found) / len(evidence)
 
 
 def _mean(values: Sequence[float]) -> dict[str, float]:
@@ -106,18 +136,34 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _recall_table(searches: dict[Mode, dict[str, Any]]) -> Table:
-    """Show recall by category, one column for each mode and depth; intervals in the last row."""
-    columns = ["category", "questions", *(f"{mode} @{depth}" for mode in MODES for depth in DEPTHS)]
-    first = searches["dense"]
-    rows = [[name, first["questions"][name], *_figures(searches, name)] for name in first["recall"]]
-    spread = [_interval(searches[mode]["recall"]["all"][depth]) for mode in MODES for depth in DEPTHS]
-    return table("Evidence recall (%)", columns, [*rows, ["  95 % of all", "", *spread]])
-
-
-def _figures(searches: dict[Mode, dict[str, Any]], name: str) -> list[str]:
-    return [
-        f"{100 * searches[mode]['recall'][name][depth]['mean']:.1f}" for mode in MODES for depth in DEPTHS
+    """Show recall over all questions at each depth."""
+    rows = [
+        [mode, *(_with_interval(searches[mode]["recall"]["all"][depth]) for depth in DEPTHS)]
+        for mode in MODES
     ]
+    return table("Evidence recall over all questions (%)", ["search", *(f"@{d}" for d in DEPTHS)], rows)
+
+
+def _category_table(searches: dict[Mode, dict[str, Any]]) -> Table:
+    """Show recall by category at the depth that the chatbot reads, and the default's gain over BM25."""
+    of = searches["bm25"]
+    rows = [
+        [
+            name,
+            of["questions"][name],
+            *(_with_interval(searches[mode]["recall"][name][DEPTH]) for mode in MODES),
+            _with_interval(searches["blend"]["gain"][name], signed=True),
+        ]
+        for name in of["recall"]
+    ]
+    title = f"Evidence recall @{DEPTH} (%) by category, with 95 % intervals; the difference is paired"
+    return table(title, ["category", "questions", *MODES, "blend − bm25"], rows)
+
+
+def _with_interval(of: dict[str, float], *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    low, high = (f"{100 * of[end]:{sign}.0f}" for end in ("low", "high"))
+    return f"{100 * of['mean']:{sign}.1f} ({low} to {high})"
 
 
 def _interval(of: dict[str, float]) -> str:
@@ -142,6 +188,14 @@ def _answer_tables(answers: dict[str, Any], who: Identity) -> list[Table]:
     rows = [[name, of["questions"], f"{100 * of['mean']:.1f}", _interval(of)] for name, of in answers.items()]
     title = f"Answers of {who}: LoCoMo's token F1; adversarial: share that declines the trap (%)"
     return [table(title, ["category", "questions", "score", "95 %"], rows)] if rows else []
+
+
+def _kept_notes(rows: Sequence[Row], kept_by: str) -> list[str]:
+    """Say what was searched where it was not the turns."""
+    if not kept_by:
+        return []
+    memories, failed = (sum(row[what] for row in rows) for what in ("memories", "failed"))
+    return [f"Searched are {memories} memories kept by {kept_by}; {failed} turns could not be remembered."]
 
 
 def _notes(

@@ -26,6 +26,7 @@ IDS = uuid.UUID("00000000-0000-0000-0000-00000000beef")
 EngineName = Literal[
     "ledger",
     "ledger, hybrid",
+    "ledger, blend",
     "Qdrant Edge",
     "Qdrant Edge, same content",
     "Qdrant Edge, HNSW",
@@ -99,7 +100,7 @@ class OurLedger:
             event="insert",
             namespace=("users", user, "memories"),
             key=str(row),
-            value={"content": text, "kind": "semantic"},
+            value={"content": text, "kind": "semantic", "thread": CHANGE.source.thread},
             text=text,
             change=CHANGE,
         )
@@ -112,6 +113,15 @@ class HybridLedger(OurLedger):
 
     def __init__(self, corpus: Corpus, folder: Path) -> None:
         super().__init__(corpus, folder, "hybrid")
+
+
+class BlendLedger(OurLedger):
+    """The ledger, searched as the chatbot recalls."""
+
+    by_cosine = False
+
+    def __init__(self, corpus: Corpus, folder: Path) -> None:
+        super().__init__(corpus, folder, "blend")
 
 
 class RawEdge:
@@ -293,6 +303,7 @@ class Numpy:
 ENGINES: dict[EngineName, Callable[[Corpus, Path], Engine]] = {
     "ledger": OurLedger,
     "ledger, hybrid": HybridLedger,
+    "ledger, blend": BlendLedger,
     "Qdrant Edge": RawEdge,
     "Qdrant Edge, same content": RawEdgeSameContent,
     "Qdrant Edge, HNSW": RawEdgeHnsw,

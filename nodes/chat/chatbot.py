@@ -43,7 +43,7 @@ Update = dict[str, Any]
 
 
 async def recall(state: State, runtime: ChatRuntime) -> Update:
-    """Recall the memories most similar to the user's message."""
+    """Recall the memories that fit the user's message best."""
     message = state["messages"][-1] if state["messages"] else None
     if not isinstance(message, HumanMessage) or not message.text.strip():
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")

@@ -1,11 +1,12 @@
 """Whose memories the chatbot and the memory agent work on, which models answer, how much is recalled."""
 
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.nodes.context import RESPONDER, OwnedByUser, ledger_of, user_of
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
 
@@ -40,8 +41,10 @@ class ChatContext(MemoryContext):
 
     chatbot: str = Field("auto", description=f"The chatbot's model. {RESPONDER}")
     recall: int = Field(10, ge=0, le=100, description="How many memories the chatbot is shown.")
-    search: Literal["dense", "hybrid"] = Field(
-        "dense", description="Recall by cosine, as the paper does, or fused with BM25."
+    search: Mode = Field(
+        "blend",
+        description="Recall by cosine, as the paper does (dense), by words (bm25), by both ranks (hybrid), "
+        "or by both scores, names, dates and what was told beside it (blend).",
     )
     debounce: int = Field(2, ge=0, description="Seconds of silence before the server's memory agent starts.")
 

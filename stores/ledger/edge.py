@@ -22,6 +22,7 @@ import qdrant_edge as edge
 from mneme.core.errors import LedgerMismatch, MnemeError, StorageFailure
 from mneme.stores.ledger.engine import (
     DENSE,
+    FACETS,
     FORMAT,
     HALF_ALIKE,
     REEMBED,
@@ -38,7 +39,9 @@ from mneme.stores.ledger.engine import (
     Query,
     Ranking,
     Scored,
+    Sides,
     Step,
+    Weighed,
     Where,
     defaults,
 )
@@ -104,6 +107,23 @@ class EdgeEngine:
         if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
             await self._run(self._writer, self._index, query.ranking)
         return await self._run(self._readers, self._search, query)
+
+    async def pool(self, query: Query) -> dict[str, dict[str, float]]:
+        legs = _legs(query)
+        found = await asyncio.gather(*(self._run(self._readers, self._leg, query, leg) for leg in legs))
+        pool: dict[str, dict[str, float]] = {}
+        for (name, _, _), points in zip(legs, found, strict=True):
+            for point in points:
+                pool.setdefault(str(point.id), {})[name] = point.score
+        return pool
+
+    async def weigh(self, query: Query, ids: Sequence[str]) -> dict[str, Weighed]:
+        return await self._run(self._readers, self._weigh, query, ids) if ids else {}
+
+    async def around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        return await self._run(self._readers, self._around, query, heads, reach) if heads else ([], {})
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
         return await self._run(self._readers, self._scan, where, limit, offset)
@@ -214,6 +234,40 @@ class EdgeEngine:
             for point in self._shard.query(request):
                 parts.setdefault(str(point.id), {})[name] = point.score
         return parts
+
+    def _leg(self, query: Query, leg: tuple[str, Any, edge.SearchParams]) -> Sequence[edge.ScoredPoint]:
+        name, vector, params = leg
+        nearest = edge.Query.Nearest(vector, name)
+        wanted = _filter(query.where) if any(query.where) else None
+        return self._shard.query(
+            edge.QueryRequest(query.candidates, query=nearest, filter=wanted, params=params)
+        )
+
+    def _weigh(self, query: Query, ids: Sequence[str]) -> dict[str, Weighed]:
+        wanted = edge.Filter(must=[edge.HasIdCondition(set(ids)), _filter(query.where)])
+        if query.dense is None:
+            scroll = edge.ScrollRequest(limit=len(ids), filter=wanted, with_payload=FACETS)
+            return {str(r.id): Weighed(None, r.payload or {}) for r in self._shard.scroll(scroll)[0]}
+        nearest = edge.Query.Nearest(list(query.dense), DENSE)
+        request = edge.QueryRequest(len(ids), query=nearest, filter=wanted, params=EXACT, with_payload=FACETS)
+        return {str(p.id): Weighed(p.score, p.payload or {}) for p in self._shard.query(request)}
+
+    def _around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        around = [self._sides(head, reach) for head in heads]
+        near = {point for sides in around for side in sides for point in side}
+        return around, self._weigh(query, list(near)) if near else {}
+
+    def _sides(self, head: Payload, reach: int) -> Sides:
+        same = edge.Filter(must=[edge.FieldCondition("scope", match=edge.MatchValue(head["scope"]))])
+        before, after = (
+            edge.QueryRequest(
+                reach, query=edge.OrderBy("created", direction, head["created"] + step), filter=same
+            )
+            for direction, step in ((edge.Direction.Desc, -1), (edge.Direction.Asc, 1))
+        )
+        return [str(p.id) for p in self._shard.query(before)], [str(p.id) for p in self._shard.query(after)]
 
     def _scan(self, where: Where, limit: int, offset: int) -> list[Payload]:
         request = edge.QueryRequest(

@@ -21,12 +21,14 @@ from mneme.stores.ledger.words import Words
 Payload = dict[str, Any]
 Mark = Literal["+", "-", "x"]
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in"]
-Mode = Literal["dense", "bm25", "hybrid"]
+Mode = Literal["dense", "bm25", "hybrid", "blend"]
 
 DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
 HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
+FACETS = ["event", "scope", "created", "value.entities", "value.time", "value.kind", "value.thread"]
+"""What the mode `blend` reads of a record beside its scores."""
 FORMAT = 2  # of ledgers; `upgrade` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
@@ -160,7 +162,13 @@ class Query(NamedTuple):
         """Propose the same number for neighbouring pages, so that their order agrees."""
         if self.ranking is not None and self.ranking.candidates is not None:
             return max(self.ranking.candidates, self.limit + self.offset)
-        return max(128, 1 << (4 * (self.limit + self.offset)).bit_length())
+        least = 64 if self.mode == "blend" else 128
+        return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
+
+    @property
+    def weighed(self) -> int:
+        """Return how many records the mode `blend` weighs in full, the same for neighbouring pages."""
+        return max(32, 1 << (2 * (self.limit + self.offset) - 1).bit_length())
 
 
 class Scored(NamedTuple):
@@ -169,6 +177,17 @@ class Scored(NamedTuple):
     event: str
     score: float
     parts: dict[str, float]
+
+
+class Weighed(NamedTuple):
+    """A head with its cosine, where there is a query's vector, and its `FACETS`."""
+
+    cosine: float | None
+    payload: Payload
+
+
+Sides = tuple[Sequence[str], Sequence[str]]
+"""The ids of the heads before and after a head, the nearest first."""
 
 
 class EngineInfo(BaseModel):
@@ -197,6 +216,20 @@ class Engine(Protocol):
 
     async def search(self, query: Query) -> list[Scored]:
         """Return heads, best first."""
+        ...
+
+    async def pool(self, query: Query) -> dict[str, dict[str, float]]:
+        """Return the heads that each part of a query proposes, by their ids, with those parts' scores."""
+        ...
+
+    async def weigh(self, query: Query, ids: Sequence[str]) -> dict[str, Weighed]:
+        """Return those of these heads that the query's scopes and conditions let through."""
+        ...
+
+    async def around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        """Return each head's neighbours in its scope, in the order of creation, and weigh them as well."""
         ...
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:

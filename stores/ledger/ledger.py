@@ -17,6 +17,7 @@ from typing import Any
 from mneme.core.errors import BadInput, Conflict, NotFound, needs
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
+from mneme.stores.ledger.blending import blended
 from mneme.stores.ledger.deciding import Prepared, step
 from mneme.stores.ledger.edge import EdgeEngine
 from mneme.stores.ledger.embedding_later import embed_what_waits
@@ -38,6 +39,7 @@ from mneme.stores.ledger.engine import (
 )
 from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten, erasing
+from mneme.stores.ledger.hints import hints_of
 from mneme.stores.ledger.records import (
     Change,
     Clock,
@@ -266,7 +268,8 @@ class Ledger:
         """Return the live records that fit best.
 
         A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both
-        (hybrid), or the ranking's formula, which starts from the cosine; then the parts are its terms.
+        (hybrid), the sum of `blending` (blend: the cosine, words, hints and what was told beside it), or the
+        ranking's formula, which starts from the cosine; then the parts are its terms.
         `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace,
         `groups` to those of its groups. `vector` is the query's, where it is known already.
 
@@ -279,16 +282,19 @@ class Ledger:
         by_words = mode != "bm25" and self.goes_by_words
         if not query.strip() or limit <= 0 or (by_words and min_score is not None):
             return []
-        mode = "bm25" if by_words else mode
+        mode = "bm25" if by_words and mode != "blend" else mode
         dense = None if mode == "bm25" else vector or await self.vector_of(query)
         words = None if mode == "dense" else words_asked(query)
-        days = self._clock.now().timestamp() / 86_400
+        now = self._clock.now()
+        days = now.timestamp() / 86_400
         wanted = [None] if groups is None else groups
         scopes = tuple(scope("+", prefix, shelf, group) for group in wanted) if prefix else ()
         where = Where(scopes, conditions(filter))
-        found = await self._engine.search(
-            Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
-        )
+        asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
+        if mode == "blend":
+            found = await blended(self._engine, asked, hints_of(query, now.astimezone().date()))
+            return [_hit(each, None, days) for each in found]
+        found = await self._engine.search(asked)
         if by_words and ranking is None:
             found = [each._replace(score=likeness(each.score)) for each in found]
         return [_hit(each, ranking, days) for each in found]

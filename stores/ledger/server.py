@@ -32,6 +32,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, StorageFailure
 from mneme.stores.ledger.engine import (
     DENSE,
+    FACETS,
     FORMAT,
     HALF_ALIKE,
     REEMBED,
@@ -48,7 +49,9 @@ from mneme.stores.ledger.engine import (
     Query,
     Ranking,
     Scored,
+    Sides,
     Step,
+    Weighed,
     Where,
     defaults,
 )
@@ -156,6 +159,42 @@ class ServerEngine:
         several = query.mode == "hybrid" or query.ranking is not None
         parts = await self._parts(legs, ids) if several and ids else {}
         return [_scored(point, query, parts) for point in found[0]]
+
+    async def pool(self, query: Query) -> dict[str, dict[str, float]]:
+        legs, wanted = _legs(query), _filter(query.where)
+        requests = [
+            models.QueryRequest(
+                query=leg.query, using=leg.name, params=leg.params, filter=wanted, limit=query.candidates
+            )
+            for leg in legs
+        ]
+        pool: dict[str, dict[str, float]] = {}
+        for leg, points in zip(legs, await self._ask(requests) if legs else [], strict=True):
+            for point in points:
+                pool.setdefault(str(point.id), {})[leg.name] = point.score
+        return pool
+
+    async def weigh(self, query: Query, ids: Sequence[str]) -> dict[str, Weighed]:
+        if not ids:
+            return {}
+        wanted = models.Filter(must=[models.HasIdCondition(has_id=list(ids)), _filter(query.where)])
+        if query.dense is None:
+            scroll = methodcaller("scroll", self.collection, wanted, limit=len(ids), with_payload=FACETS)
+            return {str(r.id): Weighed(None, r.payload or {}) for r in (await self.call(scroll))[0]}
+        request = models.QueryRequest(
+            query=list(query.dense), using=DENSE, filter=wanted, limit=len(ids), with_payload=FACETS
+        )
+        return {str(p.id): Weighed(p.score, p.payload or {}) for p in (await self._ask([request]))[0]}
+
+    async def around(
+        self, query: Query, heads: Sequence[Payload], reach: int
+    ) -> tuple[list[Sides], dict[str, Weighed]]:
+        if not heads:
+            return [], {}
+        asked = [_beside(head, reach, forwards) for head in heads for forwards in (False, True)]
+        found = [[str(point.id) for point in points] for points in await self._ask(asked)]
+        near = {point for side in found for point in side}
+        return list(zip(found[::2], found[1::2], strict=True)), await self.weigh(query, list(near))
 
     async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
         order = models.OrderByQuery(order_by="created")
@@ -653,6 +692,21 @@ def _request(query: Query, legs: Sequence[Leg]) -> models.QueryRequest:
     ]
     fused: Any = models.RrfQuery(rrf=models.Rrf(k=RRF_K)) if query.ranking is None else _formula(query)
     return models.QueryRequest(query=fused, prefetch=prefetch, **common)
+
+
+def _beside(head: Payload, reach: int, forwards: bool) -> models.QueryRequest:
+    """Ask for the heads just before or after a head in its scope."""
+    order = models.OrderBy(
+        key="created",
+        direction=models.Direction.ASC if forwards else models.Direction.DESC,
+        start_from=head["created"] + (1 if forwards else -1),
+    )
+    same = models.FieldCondition(key="scope", match=models.MatchValue(value=head["scope"]))
+    return models.QueryRequest(
+        query=models.OrderByQuery(order_by=order),
+        filter=models.Filter(must=[same]),
+        limit=reach,
+    )
 
 
 def _formula(query: Query) -> models.FormulaQuery:

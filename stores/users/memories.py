@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
@@ -135,10 +136,10 @@ class UserMemories:
         k: int = 5,
         *,
         min_similarity: float | None = None,
-        mode: Literal["dense", "hybrid"] = "dense",
+        mode: Mode = "dense",
         kind: Kind | None = None,
     ) -> list[MemoryRecord]:
-        """Return the k live memories that fit best; `min_similarity` is a cosine in both modes.
+        """Return the k live memories that fit best; `min_similarity` is a cosine in every mode.
 
         Where the embedder is absent: those that share words with the query, then the latest others, unless a
         similarity above zero is asked of them, since they have none.

@@ -52,6 +52,24 @@ async def test_the_reply_stands_on_what_is_remembered(graph: Any) -> None:
     assert "Portland" in await say(graph, "Where does my sister Emily live?")
 
 
+async def test_recall_finds_what_was_told_beside_a_good_hit_unless_told_to_go_by_words(
+    graph: Any, ledger: Ledger
+) -> None:
+    memories, change = UserMemories(ledger, "local"), Change(reason="", actor="test")
+    for content in ("The user took a welding class.", "It was full of retired sailors."):
+        await memories.insert(Memory(content=content, thread="t1"), change=change)
+    recalled: dict[str, list[str]] = {}
+    for search in ("blend", "bm25"):
+        context = RULES.model_copy(update={"recall": 2, "search": search})
+        config: Any = {"configurable": {"thread_id": search}}
+        question = {"messages": [HumanMessage("How was the welding class?")]}
+        await graph.ainvoke(question, config, context=context)
+        state = await graph.aget_state(config)
+        recalled[search] = [each["content"] for each in state.values["recalled"]]
+    assert recalled["blend"] == ["The user took a welding class.", "It was full of retired sailors."]
+    assert recalled["bm25"] == ["The user took a welding class."]
+
+
 async def test_the_reply_streams_piece_by_piece(graph: Any) -> None:
     given = {"messages": [HumanMessage("Where does my sister Emily live?")]}
     chunks = graph.astream(given, CONFIG, context=RULES, stream_mode="messages")

@@ -305,14 +305,31 @@ class TestLocomo:
         search = report.summary["search"]
         assert report.summary["part"] == "1 of 10 conversations"
         assert search["dense"]["questions"]["all"] == 4  # one question's evidence is not in the file
-        for mode in ("dense", "bm25", "hybrid"):
+        for mode in ("dense", "bm25", "hybrid", "blend"):
             assert search[mode]["recall"]["single-hop"][5]["mean"] == 1.0
             assert search[mode]["milliseconds"]["seconds_without_embedding"]["p50"] > 0
         assert search["dense"]["recall"]["all"][20]["mean"] == 1.0  # six turns in all
+        assert set(search["blend"]["gain"]["all"]) == {"mean", "low", "high"}
         assert search["dense"]["tokens"][5] < search["dense"]["tokens"][10]
         assert report.summary["answers"] == {}
         assert any("Answers are not scored" in note for note in report.notes)
         assert report.plots[0].stat().st_size > 0
+
+    async def test_what_the_memory_agent_kept_counts_as_the_turns_it_came_from(self, tmp_path: Path) -> None:
+        options = locomo.Options(
+            data=write_locomo(tmp_path / "own.json"),
+            out=tmp_path,
+            chatbot="rules",
+            memory_agent="rules",
+            search_in="memories",
+            conversations=["own"],
+        )
+        report = await locomo.run(options)
+        found = [row["found"] for row in report.rows if row["case"] == "own/0/blend"]
+        assert found[0][0] == ["D1:1"]
+        assert any("memories kept by rules; 0 turns" in note for note in report.notes)
+        with pytest.raises(BadInput, match="no conversation other"):
+            await locomo.run(options.model_copy(update={"conversations": ["other"]}))
 
     async def test_a_models_answers_are_scored_and_kept(self, tmp_path: Path) -> None:
         with ollama(lambda body: "Not mentioned in the conversation" if asks(body, "(a)") else "Leo"):
@@ -333,10 +350,10 @@ class TestLocomo:
         with pytest.raises(KeyboardInterrupt):
             await locomo.run(options, stop)
         kept = raw_results(tmp_path)
-        assert len(kept.splitlines()) == 1 + 2 * 3
+        assert len(kept.splitlines()) == 1 + 2 * 4
         report = await locomo.run(options)
         assert raw_results(tmp_path).startswith(kept)
-        assert len(report.rows) == 5 * 3
+        assert len(report.rows) == 5 * 4
 
     @pytest.mark.parametrize(
         ("content", "complaint"),

@@ -298,7 +298,7 @@ class TestSearch:
         assert await texts(ledger, "tea", mode="bm25") == []
         assert await texts(ledger, "coffee", mode="bm25") == ["The user drinks coffee"]
         await ledger.retire(ALICE, made.key, change=SAID, expected_version=2)
-        for mode in ("dense", "bm25", "hybrid"):
+        for mode in ("dense", "bm25", "hybrid", "blend"):
             assert await texts(ledger, "coffee", mode=mode) == []
         await ledger.restore(ALICE, made.key, change=SAID, expected_version=3)
         assert await texts(ledger, "coffee") == ["The user drinks coffee"]
@@ -308,7 +308,7 @@ class TestSearch:
             await put(ledger, f"tea {'green ' * (number + 1)}")
         everything = await texts(ledger, "green tea", limit=20)
         assert len(everything) == 12
-        for mode in ("dense", "bm25", "hybrid"):
+        for mode in ("dense", "bm25", "hybrid", "blend"):
             whole = await texts(ledger, "green tea", limit=20, mode=mode)
             assert await texts(ledger, "green tea", limit=5, offset=5, mode=mode) == whole[5:10]
         best = (await ledger.search(ALICE, "green tea", mode="dense"))[0].score

@@ -65,7 +65,7 @@ class TestMemories:
     async def test_similar_memories_are_the_nearest_by_cosine(self, alice: UserMemories) -> None:
         for text in ("Max is a Labrador mix", "The user drinks tea", "The user drinks coffee"):
             await alice.insert(memory(text, kind="episodic" if "tea" in text else "semantic"), change=SAID)
-        for mode in ("dense", "hybrid"):
+        for mode in ("dense", "hybrid", "blend"):
             found = await alice.similar("who drinks tea?", 2, mode=mode)
             assert [each.memory.content for each in found] == [
                 "The user drinks tea",

@@ -1,7 +1,7 @@
 """`mneme chat`, `mneme remember`, `mneme memories`, `mneme inbox` and `mneme demo`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,6 +29,14 @@ MemoryAgent = Annotated[
         help="Model that decides what is remembered: auto, rules, …",
     ),
 ]
+Search = Annotated[
+    Literal["blend", "dense", "bm25", "hybrid"],
+    typer.Option(
+        "--search",
+        help="blend: by meaning, words, names, dates and what was told beside it; dense: by meaning; "
+        "bm25: by words; hybrid: by both ranks.",
+    ),
+]
 
 
 @app.command()
@@ -37,12 +45,14 @@ def chat(
     thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
     chatbot: Chatbot = "auto",
     memory_agent: MemoryAgent = "auto",
+    search: Search = "blend",
     as_json: Json = False,
 ) -> None:
     """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
     from mneme.cli.chat.chat import chat
 
-    run_command(chat(user, thread, {"chatbot": chatbot, "memory_agent": memory_agent}, as_json))
+    context = {"chatbot": chatbot, "memory_agent": memory_agent, "search": search}
+    run_command(chat(user, thread, context, as_json))
 
 
 @app.command()
@@ -76,7 +86,7 @@ def search(
     query: Annotated[str, typer.Argument(help="Words to search for.")],
     user: User = "local",
     limit: Limit = 10,
-    mode: Annotated[str, typer.Option(help="dense or hybrid.")] = "hybrid",
+    mode: Search = "blend",
     as_json: Json = False,
 ) -> None:
     """Search by meaning and by words."""

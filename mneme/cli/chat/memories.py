@@ -15,6 +15,7 @@ from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.users.memories import MemoryRecord
@@ -30,14 +31,12 @@ async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
         print_memories(await memories.list(limit=limit, include_retired=retired), as_json)
 
 
-async def search(user: str, query: str, limit: int, mode: str, as_json: bool) -> None:
+async def search(user: str, query: str, limit: int, mode: Mode, as_json: bool) -> None:
     """Print the memories that match a query best."""
-    if mode not in {"dense", "hybrid"}:
-        raise BadInput(f"There is no search mode {mode!r}.", "Use dense or hybrid.")
     if not query.strip():
         raise BadInput("The query is empty.", "Give some words to search for.")
     async with open_operations(MemoryOperations, user) as memories:
-        found = await memories.similar(query, limit, mode="dense" if mode == "dense" else "hybrid")
+        found = await memories.similar(query, limit, mode=mode)
     print_memories(found, as_json)
 
 

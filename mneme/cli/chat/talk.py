@@ -20,6 +20,7 @@ POLL_SECONDS = 0.05
 SLOWEST_POLL_SECONDS = 0.5
 WITHDRAWN = "\n(This reply broke off and is withdrawn; it is asked for again.)\n"
 
+ROLES = ("chatbot", "memory_agent")
 Context = dict[str, Any]
 
 
@@ -29,7 +30,7 @@ class Talk:
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
         self._context = context | {"user": session.user}
-        self.roles: tuple[str, ...] = tuple(context.values())
+        self.roles: tuple[str, ...] = tuple(context[role] for role in ROLES if role in context)
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
         self.reply = ""

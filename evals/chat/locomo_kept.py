@@ -1,0 +1,90 @@
+"""What the memory agent keeps of LoCoMo's conversations, and which turns each memory came from.
+
+Each speaker is a user of their own, whose turns are remembered one after another by the graph `remember`, as
+the messages of a chat are; the other's turns are what went before. A question is put to the memories of the
+speakers that it names, or to those of both.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mneme.evals.answering import Identity
+from mneme.evals.chat.locomo_data import Conversation, Question, Turn
+from mneme.graphs.remember import builder
+from mneme.nodes.chat.chatbot import PRECEDING
+from mneme.nodes.chat.context import MemoryContext
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.hints import words_in
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import user_namespace
+from mneme.stores.ledger.records import Hit, Namespace
+from mneme.stores.users.inbox import Message
+
+AT_ONCE = 20
+STEPS = 10 * AT_ONCE  # of the graph `remember`, which takes three for a message
+
+
+async def keep(
+    conversation: Conversation, ledger: Ledger, agent: Identity, progress: Callable[[int], None]
+) -> int:
+    """Have every turn remembered; return how many were not, and tell after each batch how many are done."""
+    graph = builder.compile(store=LedgerStore(ledger))
+    failed = done = 0
+    for speaker in _speakers(conversation):
+        context = MemoryContext(user=_user(conversation, speaker), memory_agent=agent.responder)
+        messages = list(_messages(conversation, speaker))
+        for start in range(0, len(messages), AT_ONCE):
+            batch = messages[start : start + AT_ONCE]
+            report = await graph.ainvoke({"messages": [*batch]}, {"recursion_limit": STEPS}, context=context)
+            failed += len(report["failed"])
+            done += len(batch)
+            progress(done)
+    return failed
+
+
+def asked_of(conversation: Conversation, question: Question) -> list[Namespace]:
+    """Return the namespaces whose memories a question is put to."""
+    words = words_in(question.question)
+    named = [speaker for speaker in _speakers(conversation) if words_in(speaker) <= words]
+    return namespaces_of(conversation, *named)
+
+
+def namespaces_of(conversation: Conversation, *speakers: str) -> list[Namespace]:
+    """Return the namespaces of these speakers' memories; of all speakers where none is given."""
+    wanted = speakers or _speakers(conversation)
+    return [user_namespace(_user(conversation, each), "memories") for each in wanted]
+
+
+async def turns_of(hit: Hit, ledger: Ledger) -> list[str]:
+    """Return the turns that a memory came from, in any of its versions."""
+    history = await ledger.history(hit.version.namespace, hit.version.key)
+    return sorted({message for version in history for message in version.change.source.messages})
+
+
+def best(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """Return the best hits of several searches."""
+    return sorted(hits, key=lambda hit: -hit.score)[:limit]
+
+
+def _speakers(conversation: Conversation) -> list[str]:
+    return sorted({turn.speaker for turn in conversation.turns})
+
+
+def _user(conversation: Conversation, speaker: str) -> str:
+    return f"{conversation.sample_id} {speaker}"
+
+
+def _messages(conversation: Conversation, speaker: str) -> Iterator[Message]:
+    for number, turn in enumerate(conversation.turns):
+        if turn.speaker == speaker:
+            before = conversation.turns[max(0, number - PRECEDING) : number]
+            yield Message(
+                message=turn.said,
+                message_id=turn.dia_id,
+                preceding=[_line(each, speaker) for each in before if each.session == turn.session],
+                time=f"{turn.day}T00:00:00+00:00" if turn.day else "",
+                thread=turn.session,
+            )
+
+
+def _line(turn: Turn, speaker: str) -> str:
+    return f"{'user' if turn.speaker == speaker else turn.speaker}: {turn.said}"
