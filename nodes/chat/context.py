@@ -1,6 +1,6 @@
 """Whose memories the chatbot and the memory agent work on, which models answer, how much is recalled."""
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import Field
