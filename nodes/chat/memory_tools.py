@@ -10,6 +10,7 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.tool import tool_call
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 
 from mneme.models.asking.asking import by_rules, call_tools, resolve
@@ -49,21 +50,8 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
         memories=[memory["content"] for memory in similar],
     )
     who = runtime.context.memory_agent
-    system, question = manage_memory.wording(given)
-
-    async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
-        return _as_turn(await by_rules(manage_memory, given))
-
-    turn = await call_tools(
-        system,
-        [HumanMessage(question)],
-        TOOLS,
-        who,
-        rule=by_rule,
-        check=partial(_check, given),
-        name=manage_memory.name,
-    )
-    calls = _calls(turn)
+    turn = await turn_of(given, who)
+    calls = calls_of(turn)
     return {
         "route": "store" if calls else "discard",
         "rationale": _rationale(turn),
@@ -71,6 +59,25 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
         "candidates": [call.model_dump(include={"content", "quote", "kind"}) for call in calls],
         "decisions": [_decision(number, call, similar) for number, call in enumerate(calls)],
     }
+
+
+async def turn_of(given: ToolGiven, who: str, config: RunnableConfig | None = None) -> AIMessage:
+    """Return what the agent says and which tools it calls, once, on what is given."""
+    system, question = manage_memory.wording(given)
+
+    async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
+        return _as_turn(await by_rules(manage_memory, given))
+
+    return await call_tools(
+        system,
+        [HumanMessage(question)],
+        TOOLS,
+        who,
+        rule=by_rule,
+        check=partial(_check, given),
+        name=manage_memory.name,
+        config=config,
+    )
 
 
 def _as_turn(answer: ToolCalls) -> AIMessage:
@@ -82,13 +89,14 @@ def _as_turn(answer: ToolCalls) -> AIMessage:
     return AIMessage("" if calls else "There is nothing to remember.", tool_calls=calls)
 
 
-def _calls(turn: AIMessage) -> list[ToolCall]:
+def calls_of(turn: AIMessage) -> list[ToolCall]:
+    """Return the calls of a turn, as the question's answer has them."""
     return [ToolCall(name=call["name"], **call["args"]) for call in turn.tool_calls]
 
 
 def _check(given: ToolGiven, turn: AIMessage) -> None:
     """Reject calls that do not hold, and a call that is described in prose: nothing would be remembered."""
-    calls = _calls(turn)
+    calls = calls_of(turn)
     described = [each.name for each in TOOLS if each.name in turn.text]
     if described and not calls:
         raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
