@@ -1,4 +1,4 @@
-"""Which rule answers which prompt; of the product only `models/` asks here, by name, where `rules` answers."""
+"""Which rule answers which prompt; only `models/` (and evaluations) ask here, only where `rules` answers."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -19,7 +19,7 @@ SAME = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
 KINDS = ("one_of", "some", "none", "count", "between")
 ABSENT = object()
 
-Range = tuple[float | None, float | None]
+Range = tuple[int | float | None, int | float | None]
 
 
 class Property(BaseModel):

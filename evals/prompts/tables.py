@@ -115,15 +115,15 @@ def _wrong(all_answers: Sequence[Answers]) -> list[Table]:
 
 def _wrong_of(answers: Answers) -> list[Table]:
     rows = [
-        ["/".join([*key, name]), each.kind, _fault(each)]
+        [f"{'/'.join(key)}\n{name} ({each.kind})", _fault(each)]
         for key, cases in answers.outcomes.items()
         for name, each in cases.items()
         if each.is_asked and not each.is_right
     ]
     more = f", the first {MOST_WRONG} of {len(rows)}" if len(rows) > MOST_WRONG else ""
-    title = f"What {answers.who.responder} got wrong{more}"
-    columns = ["case", "kind", "what does not hold"]
-    return [table(title, columns, rows[:MOST_WRONG], figures=False)] if rows else []
+    title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
+    columns = ["case", "what does not hold"]
+    return [table(title, columns, rows[:MOST_WRONG], figures=False, lines=True)] if rows else []
 
 
 def _fault(outcome: Outcome) -> str:
