@@ -51,7 +51,7 @@ def test_no_answer_is_right_whatever_is_asked(key: Key) -> None:
     """Neither a copied example nor one word for everything may pass for an understanding of the question."""
     found = read_cases(key, file_of(key))
     always = [each[each.index("{") :] for each in questions()[key].examples if "{" in each]
-    answers = [objects(each)[0] for each in always] or ["I do not know that.", "Yes."]
+    answers: list[Any] = [objects(each)[0] for each in always] or ["I do not know that.", "Yes."]
     shares = [sum(is_right(each, answer) for each in found) / len(found) for answer in answers]
     assert max(shares) <= MOST_BY_CHANCE
     paths = {each.at for golden in found for each in golden.case.expect if each.one_of is not None}
@@ -123,7 +123,7 @@ def test_a_property_looks_at_the_values_of_its_path(wanted: dict[str, Any], hold
     ],
 )
 def test_a_wrong_case_is_named_with_its_file(case: dict[str, Any], said: str, tmp_path: Path) -> None:
-    right = {"name": "a", "kind": "plain", "given": {"message": "m"}}
+    right: dict[str, Any] = {"name": "a", "kind": "plain", "given": {"message": "m"}}
     right["expect"] = [{"at": "route", "one_of": ["store"]}]
     path = tmp_path / "route_message.yaml"
     path.write_text(yaml.safe_dump({"prompt": "route_message", "cases": [right | case]}))
