@@ -21,7 +21,7 @@ from mneme.models.asking.json_objects import objects
 
 CONTEXT = 8192
 LEAST_CASES, LEAST_KINDS = 6, 3
-MOST_BY_CHANCE = 0.7
+MOST_BY_CHANCE = 0.75
 ALL = [pytest.param(key, id="-".join(key)) for key in questions()]
 
 
