@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from mneme.client.measured import Fitness, keep_measured
 from mneme.core.errors import BadInput
+from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.options import RUNS, Fresh, Out
 from mneme.evals.prompts.asking import Outcome, outcome_of
@@ -42,20 +43,24 @@ class Options(BaseModel):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Ask every chosen case that was not asked before, and say who is fit for which role."""
-    cases = [each for key, found in golden().items() if key in _chosen(options) for each in found]
+    chosen = _chosen(options)
+    cases = [each for key, found in golden().items() if key in chosen for each in found]
     people = {who.responder: who for who in [await identify(each) for each in options.responders]}
-    all_answers, journals = [], []
-    for number, who in enumerate(people.values()):
-        journal = open_journal(options.out, "model", who.model_dump(), fresh=options.fresh)
-        for done, case in enumerate(cases, start=1):
-            if case.name not in journal:
-                journal.add(case.name, (await outcome_of(case, who.responder)).model_dump())
-            progress(number * len(cases) + done, len(people) * len(cases), case.name)
-        journals.append(journal)
-        all_answers.append(_answers(who, cases, journal))
+    journals = {who: _journal(options, person) for who, person in people.items()}
+    asked = [(who, case) for who in people for case in cases]
+    for done, (who, case) in enumerate(asked, start=1):
+        if case.name not in journals[who]:
+            journals[who].add(case.name, (await outcome_of(case, who)).model_dump())
+        progress(done, len(asked), case.name)
+    all_answers = [_answers(person, cases, journals[who]) for who, person in people.items()]
     for answers in all_answers:
         _keep(answers)
-    return _report(all_answers, journals)
+    return _report(all_answers, list(journals.values()))
+
+
+def _journal(options: Options, who: Identity) -> Journal:
+    configuration = {**who.model_dump(), "num_ctx": settings().num_ctx}
+    return open_journal(options.out, "model", configuration, fresh=options.fresh)
 
 
 def _chosen(options: Options) -> set[Key]:

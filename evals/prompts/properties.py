@@ -19,11 +19,11 @@ SAME = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
 KINDS = ("one_of", "some", "none", "count", "between")
 ABSENT = object()
 
-Range = tuple[float | None, float | None]
+Range = tuple[int | float | None, int | float | None]
 
 
 class Property(BaseModel):
-    """One thing that must hold of an answer; exactly one of the kinds is given beside the path."""
+    """What must hold of the values at a path: all that is given beside it, one thing or more."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,20 +37,21 @@ class Property(BaseModel):
     between: Range | None = Field(None, description="Least and most of a number; null: no bound.")
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> "Property":
+    def _says_something(self) -> "Property":
         if not PATH.match(self.at):
             raise ValueError(f"{self.at!r} is no path, such as memories[].content")
-        if len(given := [kind for kind in KINDS if getattr(self, kind) is not None]) != 1:
-            raise ValueError(f"give one of {', '.join(KINDS)}; there are {len(given)}")
+        if not self.wanted:
+            raise ValueError(f"give one of {', '.join(KINDS)}")
         return self
 
     def __str__(self) -> str:
-        kind = self.kind
-        return f"{self.at or 'answer'} {kind} {json.dumps(getattr(self, kind), ensure_ascii=False)}"
+        said = (f"{kind} {json.dumps(value, ensure_ascii=False)}" for kind, value in self.wanted.items())
+        return f"{self.at or 'answer'} {', '.join(said)}"
 
     @property
-    def kind(self) -> str:
-        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+    def wanted(self) -> dict[str, Any]:
+        """What is wanted, by kind."""
+        return {kind: value for kind in KINDS if (value := getattr(self, kind)) is not None}
 
     def holds(self, answer: Any) -> bool:
         """Tell whether this holds of an answer as plain JSON, or as text.
@@ -58,19 +59,25 @@ class Property(BaseModel):
         Where nothing stands at the path, only `none` holds.
         """
         found = values_at(answer, self.at)
-        if self.none is not None:
-            return not any(_stands(phrase, found) for phrase in self.none)
-        if self.some is not None:
-            return all(_stands(phrase, found) for phrase in self.some)
+        if self.none is not None and any(_stands(phrase, found) for phrase in self.none):
+            return False
+        if self.some is not None and not all(_stands(phrase, found) for phrase in self.some):
+            return False
+        if self.wanted.keys() <= {"some", "none"}:
+            return True
         return bool(found) and all(self._fits(value) for value in found)
 
     def _fits(self, value: Any) -> bool:
-        if self.one_of is not None:
-            return any(type(value) is type(each) and value == each for each in self.one_of)
-        if self.count is not None:
-            return isinstance(value, list | dict) and _within(len(value), self.count)
+        if self.one_of is not None and not any(
+            type(value) is type(each) and value == each for each in self.one_of
+        ):
+            return False
+        if self.count is not None and not (
+            isinstance(value, list | dict) and _within(len(value), self.count)
+        ):
+            return False
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and self.between is not None and _within(value, self.between)
+        return self.between is None or (is_number and _within(value, self.between))
 
 
 def as_json(answer: BaseModel | str) -> Any:
@@ -117,7 +124,7 @@ def wrong_with(wanted: Property, schema: Json | None) -> str:
     `schema` is a flat one of JSON Schema, with what was given narrowing it; None for free text.
     """
     if schema is None:
-        fits = not wanted.at and wanted.kind in {"some", "none"}
+        fits = not wanted.at and wanted.wanted.keys() <= {"some", "none"}
         return "" if fits else f'{wanted}: the answer is free text; use at: "" with some or none'
     node = _node_at(schema, wanted.at)
     if node is ABSENT:

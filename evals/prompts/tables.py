@@ -58,21 +58,33 @@ def tables(all_answers: Sequence[Answers]) -> list[Table]:
     """Return every table, models apart from rules."""
     models = [each for each in all_answers if each.who.is_model]
     rules = [each for each in all_answers if not each.who.is_model]
-    made = [_roles(f"Which model for which role. {THRESHOLD}", models)] if models else []
-    made += (
-        [_roles("Answered by rules, which are no model: these figures stand for none", rules)]
-        if rules
-        else []
+    made = []
+    if models:
+        made += [
+            _verdicts(models),
+            _figures("By role: answers usable at first, after repair, and right", models),
+        ]
+    if rules:
+        made.append(_figures("Answered by rules, which are no model: these figures stand for none", rules))
+    return [*made, _by_question(all_answers), *(table for each in all_answers for table in _wrong_of(each))]
+
+
+def _verdicts(models: Sequence[Answers]) -> Table:
+    rows = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
+    return table(
+        f"Which model for which role. {THRESHOLD}", ["role", "model", "verdict"], rows, figures=False
     )
-    return [*made, _by_question(all_answers), *_wrong(all_answers)]
 
 
-def _roles(title: str, all_answers: Sequence[Answers]) -> Table:
-    names = ("role", "answered by", "cases", "at first", "repaired", "refused", "right", "95 %")
-    columns = [*names, "injected right", "tokens a case", "s a case", "verdict"]
-    roles = [role for role in ROLES if any(role in asked_roles(each) for each in all_answers)]
-    rows = [_row(role, each) for role in roles for each in all_answers]
-    return table(title, columns, rows, figures=False)
+def _pairs(all_answers: Sequence[Answers]) -> list[tuple[Role, Answers]]:
+    """Return every role with each responder that was asked one of its questions."""
+    return [(role, each) for role in ROLES for each in all_answers if role in asked_roles(each)]
+
+
+def _figures(title: str, all_answers: Sequence[Answers]) -> Table:
+    columns = ["role", "answered by", "cases", "at first", "repaired", "refused", "right", "95 %"]
+    columns += ["injected right", "tokens a case", "s a case"]
+    return table(title, columns, [_row(*each) for each in _pairs(all_answers)], figures=False)
 
 
 def _row(role: Role, answers: Answers) -> list[object]:
@@ -88,7 +100,6 @@ def _row(role: Role, answers: Answers) -> list[object]:
         _fraction(of.by_kind.get("injected")),
         round(of.tokens) if of.tokens else "–",
         f"{of.seconds:.1f}",
-        answers.verdict(role),
     ]
 
 
@@ -109,21 +120,17 @@ def _question_cell(of: Figures | None) -> str:
     return f"{of.right['right']} of {of.cases} ({of.first + of.repaired})"
 
 
-def _wrong(all_answers: Sequence[Answers]) -> list[Table]:
-    return [each for answers in all_answers for each in _wrong_of(answers)]
-
-
 def _wrong_of(answers: Answers) -> list[Table]:
     rows = [
-        ["/".join([*key, name]), each.kind, _fault(each)]
+        [f"{'/'.join(key)}\n{name} ({each.kind})", _fault(each)]
         for key, cases in answers.outcomes.items()
         for name, each in cases.items()
         if each.is_asked and not each.is_right
     ]
     more = f", the first {MOST_WRONG} of {len(rows)}" if len(rows) > MOST_WRONG else ""
-    title = f"What {answers.who.responder} got wrong{more}"
-    columns = ["case", "kind", "what does not hold"]
-    return [table(title, columns, rows[:MOST_WRONG], figures=False)] if rows else []
+    title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
+    columns = ["case", "what does not hold"]
+    return [table(title, columns, rows[:MOST_WRONG], figures=False, lines=True)] if rows else []
 
 
 def _fault(outcome: Outcome) -> str:

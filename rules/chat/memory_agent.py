@@ -68,7 +68,7 @@ def compose_memories(given: Incoming) -> Candidates:
             )
             for fact in facts
             if len(fact.content) <= LONGEST
-        ]
+        ][:MOST]
     )
 
 
