@@ -101,9 +101,7 @@ def _keep(answers: Answers) -> None:
 
 
 def _report(all_answers: Sequence[Answers], journals: Sequence[Journal]) -> Report:
-    notes = [THRESHOLD]
-    if len(journals) > 1:
-        notes.append(f"Each responder's raw answers: {', '.join(str(each.path) for each in journals)}")
+    others = ", ".join(str(each.path) for each in journals[1:])
     return Report(
         name="model",
         answered_by=", ".join(str(each.who) for each in all_answers),
@@ -111,7 +109,7 @@ def _report(all_answers: Sequence[Answers], journals: Sequence[Journal]) -> Repo
         rows=[row for journal in journals for row in journal.rows],
         summary={each.who.responder: _summary(each) for each in all_answers},
         tables=tables(all_answers),
-        notes=notes,
+        notes=[f"The raw answers of the other responders: {others}"] if others else [],
     )
 
 
@@ -120,6 +118,7 @@ def _summary(answers: Answers) -> Row:
     return {
         "is_model": answers.who.is_model,
         "digest": answers.who.digest,
+        "threshold": THRESHOLD,
         "roles": {
             str(role): answers.of_role(role).model_dump() | {"verdict": answers.verdict(role)}
             for role in asked_roles(answers)
