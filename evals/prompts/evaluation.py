@@ -59,7 +59,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 def _journal(options: Options, who: Identity) -> Journal:
-    configuration = {**who.model_dump(), "num_ctx": settings().num_ctx}
+    limits = settings().model_dump(include={"num_ctx", "reply_seconds"})  # both decide what is answered
+    configuration = who.model_dump() | limits
     return open_journal(options.out, "model", configuration, fresh=options.fresh)
 
 
