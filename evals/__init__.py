@@ -15,6 +15,7 @@ class Evaluation(NamedTuple):
 
 
 EVALUATIONS = {
+    "model": Evaluation("prompts.evaluation", "Find which model is fit for which role, by golden cases."),
     "msc": Evaluation("chat.msc", "Score what is remembered: table 1, contradictions."),
     "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
     "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),

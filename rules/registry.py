@@ -1,4 +1,4 @@
-"""Which rule answers which prompt; only `models/` asks here, by name, and only where `rules` answers."""
+"""Which rule answers which prompt; only `models/` (and evaluations) ask here, only where `rules` answers."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -27,14 +27,16 @@ def rule(prompt: Prompt[Given, Answer]) -> Callable[[Rule[Given, Answer]], Rule[
     return register
 
 
-def answer(prompt: Prompt[Given, Answer], given: Given) -> Answer:
-    """Return what the prompt's rule answers; its room of rules is imported at the first question.
-
-    Raises `BadInput` where no rule answers this prompt.
-    """
+def has_rule(prompt: Prompt[Any, Any]) -> bool:
+    """Tell whether a rule answers a prompt; its room of rules is imported at the first question."""
     key = prompt.room, prompt.name
     if key not in _RULES and prompt.room:
         import_module(f"mneme.rules.{prompt.room}")
-    if key not in _RULES:
+    return key in _RULES
+
+
+def answer(prompt: Prompt[Given, Answer], given: Given) -> Answer:
+    """Return what the prompt's rule answers. Raises `BadInput` where no rule answers this prompt."""
+    if not has_rule(prompt):
         raise BadInput(f"No rule answers {prompt.name}.", "Give a model: ollama:<model>.")
-    return cast(Answer, _RULES[key](given))
+    return cast(Answer, _RULES[prompt.room, prompt.name](given))

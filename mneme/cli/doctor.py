@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from mneme.api.sharing import RetrieverState, SharingOperations
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations, open_or_find_server
+from mneme.client.measured import Measured, measured_models
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.models.embedding.absent import MISSING, Absent
@@ -55,6 +56,8 @@ def _summary(findings: list[Finding]) -> str:
 async def examine() -> AsyncIterator[Finding]:
     """Check each part and yield the finding."""
     async for finding in _ollama():
+        yield finding
+    for finding in _measured():
         yield finding
     yield await _embedder()
     yield await _ledger()
@@ -106,6 +109,37 @@ def _default_model(server: Server) -> Finding:
             what="auto", state="warning", detail=detail, fix=f"MNEME_NUM_CTX={model.context_length}"
         )
     return Finding(what="auto", state="ok", detail=f"{name} answers")
+
+
+def _measured() -> Iterator[Finding]:
+    """Say for which roles each model was found fit by `mneme eval model`."""
+    try:
+        for responder, measured in measured_models().items():
+            yield _fitness(responder, measured)
+    except MnemeError as error:
+        yield Finding(what="measured models", state="warning", detail=str(error), fix=error.hint)
+
+
+def _fitness(responder: str, measured: Measured) -> Finding:
+    fit = [role for role, found in measured.roles.items() if found.fit]
+    unfit = [role for role in measured.roles if role not in fit]
+    days = sorted({found.on for found in measured.roles.values()})
+    when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
+    told = [
+        f"fit for {_by_workflow(fit)}" if fit else "",
+        f"not fit for {_by_workflow(unfit)}" if unfit else "",
+    ]
+    detail = _join(f"{responder} was measured on {when}", *told)
+    fix = "Give these roles another model (`mneme eval model` says why)." if unfit else ""
+    return Finding(what="fitness", state="warning" if unfit else "ok", detail=detail, fix=fix)
+
+
+def _by_workflow(roles: list[str]) -> str:
+    """Join roles, `<workflow>: <role>`, as `chat (chatbot, memory_agent), learning (leader)`."""
+    named: dict[str, list[str]] = {}
+    for workflow, _, role in (each.partition(": ") for each in roles):
+        named.setdefault(workflow, []).append(role)
+    return ", ".join(f"{workflow} ({', '.join(of)})" for workflow, of in named.items())
 
 
 async def _embedder() -> Finding:

@@ -7,8 +7,9 @@ word of it. Where nothing can be written, questions are asked as if for the firs
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from mneme.core.settings import settings
@@ -22,14 +23,28 @@ def digest(responder: str, texts: Sequence[str]) -> str:
     return hashlib.blake2b("\0".join((responder, *texts)).encode(), digest_size=16).hexdigest()
 
 
+_ignored: ContextVar[bool] = ContextVar("ignored", default=False)
+
+
+@contextmanager
+def asked_as_if_new() -> Iterator[None]:
+    """Ask questions within as if for the first time, and note no failure: for measurements, which repeat."""
+    token = _ignored.set(True)
+    try:
+        yield
+    finally:
+        _ignored.reset(token)
+
+
 async def failures(question: str) -> int:
     """Return how often a question failed for good before."""
-    return await asyncio.to_thread(_read, _file(question))
+    return 0 if _ignored.get() else await asyncio.to_thread(_read, _file(question))
 
 
 async def note_failure(question: str) -> None:
     """Count that a question failed for good."""
-    await asyncio.to_thread(_note, _file(question))
+    if not _ignored.get():
+        await asyncio.to_thread(_note, _file(question))
 
 
 async def forget_failures(question: str) -> None:

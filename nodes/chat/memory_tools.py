@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 
 from mneme.core.errors import BadAnswer
@@ -79,7 +80,7 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
     prompt = manage_memory if runtime.context.compose_first else choose_tools
     given = ToolGiven(**dict(incoming(state)), memories=[memory["content"] for memory in similar])
     messages: list[BaseMessage] = [HumanMessage(prompt.wording(given)[1])]
-    turn = await _turn(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")
+    turn = await turn_of(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")
     for left in reversed(range(SEARCHES)):
         queries = [call for call in turn.tool_calls if call["name"] == search_memories.name]
         if not queries:
@@ -89,8 +90,8 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
             found = await similar_to(call["args"]["query"], runtime)
             messages.append(ToolMessage(_numbered(found, similar), tool_call_id=call["id"]))
         given = given.model_copy(update={"memories": [memory["content"] for memory in similar]})
-        turn = await _turn(prompt, given, messages, who, searches=left > 0)
-    calls = _calls(prompt, turn)
+        turn = await turn_of(prompt, given, messages, who, searches=left > 0)
+    calls = calls_of(prompt, turn)
     return {
         "route": "store" if calls else "discard",
         "rationale": _rationale(turn),
@@ -109,14 +110,16 @@ def _numbered(found: Sequence[Similar], known: list[Similar]) -> str:
     return "\n".join(f"[{numbers[each['key']]}] {each['content']}" for each in found) or "(none)"
 
 
-async def _turn(
+async def turn_of(  # noqa: PLR0913  (as `call_tools`)
     prompt: Prompt[ToolGiven, Any],
     given: ToolGiven,
     messages: Sequence[BaseMessage],
     who: str,
     *,
-    searches: bool,
+    searches: bool = False,
+    config: RunnableConfig | None = None,
 ) -> AIMessage:
+    """Return what the agent says and which tools it calls after these messages; the first is the question."""
     writing = (
         (insert_content, replace_content) if prompt is manage_memory else (insert_words, update_by_words)
     )
@@ -129,6 +132,7 @@ async def _turn(
         rule=_by_rule(prompt, given, searches=searches and len(messages) == 1),
         check=_check(prompt, given),
         name=prompt.name,
+        config=config,
     )
 
 
@@ -153,7 +157,8 @@ def _as_turn(calls: Calls) -> AIMessage:
     return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)
 
 
-def _calls(prompt: Prompt[ToolGiven, Any], turn: AIMessage) -> Calls:
+def calls_of(prompt: Prompt[ToolGiven, Any], turn: AIMessage) -> Calls:
+    """Return the calls of a turn that write, as the question's answer has them."""
     kind = ToolCall if prompt is manage_memory else ToolChoice
     return [
         kind(name=call["name"], **call["args"])
@@ -166,7 +171,7 @@ def _check(prompt: Prompt[ToolGiven, Any], given: ToolGiven) -> Callable[[AIMess
     """Reject calls that do not hold, and a call that is described in prose: nothing would be remembered."""
 
     def check(turn: AIMessage) -> None:
-        calls = _calls(prompt, turn)
+        calls = calls_of(prompt, turn)
         described = [name for name in ("insert_memory", "update_memory") if name in turn.text]
         if described and not turn.tool_calls:
             raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")

@@ -106,7 +106,7 @@ def _written(given: Incoming) -> list[Candidate]:
         )
         for fact in facts
         if len(fact.content) <= LONGEST
-    ]
+    ][:MOST]
 
 
 @rule(paper_versions.check_conflict)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mneme.prompts.chat.memory_agent import Candidate, Pair, Rewritten, rewrite_memory
+from mneme.prompts.chat.memory_agent import MOST, Candidate, Pair, Rewritten, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
     Candidates,
     Composing,
@@ -254,3 +254,8 @@ def test_what_is_about_somebody_or_something_else_leaves_the_memory(memory: str,
 @pytest.mark.parametrize("offer", ["Would you like more tips?", "Do you want me to translate it?"])
 def test_accepting_an_offer_is_nothing_to_remember(offer: str) -> None:
     assert contents("yes please", f"assistant: {offer}") == []
+
+
+def test_a_message_of_very_many_statements_gives_no_more_than_an_answer_may_hold() -> None:
+    said = [f"My aunt number {number} lives in Bonn." for number in range(30)]
+    assert len(contents(" ".join(said))) == MOST

@@ -1,0 +1,108 @@
+"""Ask one golden case of a responder as the product would, and say what came of it."""
+
+import time
+from typing import Any, Literal, cast
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel
+
+from mneme.core.errors import BadAnswer, NoTools, PromptTooLong
+from mneme.evals.prompts.cases import Golden
+from mneme.evals.prompts.properties import as_json
+from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import counting
+from mneme.models.asking.unanswered import asked_as_if_new
+from mneme.nodes.chat.memory_tools import calls_of, turn_of
+from mneme.prompts.chat.paper_versions import ToolGiven, choose_tools, manage_memory
+from mneme.rules.registry import has_rule
+
+SHOWN = 2000
+"""Characters of an answer that are kept to be looked at."""
+
+Came = Literal["first", "repaired", "refused", "no rule"]
+
+
+class Outcome(BaseModel):
+    """What came of one case: whether an answer could be used, and whether it was right."""
+
+    prompt: str
+    kind: str
+    came: Came
+    wrong: list[str] = []
+    """The properties that do not hold; of a refused answer, why it was refused."""
+    answer: str = ""
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_asked(self) -> bool:
+        return self.came != "no rule"
+
+    @property
+    def is_usable(self) -> bool:
+        return self.came in {"first", "repaired"}
+
+    @property
+    def is_right(self) -> bool:
+        return self.is_usable and not self.wrong
+
+
+class _Tokens(AsyncCallbackHandler):
+    """Count the tokens of every attempt, of those too that end without an answer."""
+
+    def __init__(self) -> None:
+        self.read = self.written = 0
+
+    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        for generation in (each for row in response.generations for each in row):
+            if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
+                used = generation.message.usage_metadata
+                self.read += used["input_tokens"] if used else 0
+                self.written += used["output_tokens"] if used else 0
+
+
+async def outcome_of(golden: Golden, responder: str) -> Outcome:
+    """Ask a case. Raises `ModelUnavailable` where nobody answers; a reply that is no good is an outcome."""
+    about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
+    if responder == "rules" and not has_rule(golden.question):
+        return Outcome(**about, came="no rule")
+    spent, began = _Tokens(), time.perf_counter()
+    came, answer, wrong = await _answered(golden, responder, RunnableConfig(callbacks=[spent]))
+    return Outcome(
+        **about,
+        came=came,
+        wrong=wrong,
+        answer=answer[:SHOWN],
+        prompt_tokens=spent.read,
+        reply_tokens=spent.written,
+        seconds=time.perf_counter() - began,
+    )
+
+
+async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> tuple[Came, str, list[str]]:
+    """Return how a usable answer came, if one did, its text, and what is wrong with it."""
+    with counting() as asked, asked_as_if_new():
+        try:
+            answer = await _asked(golden, responder, config)
+        except BadAnswer as bad:
+            return "refused", bad.raw, [str(bad)]
+        except (NoTools, PromptTooLong) as unable:
+            return "refused", "", [str(unable)]
+    found = as_json(answer)
+    wrong = [str(each) for each in golden.case.expect if not each.holds(found)]
+    text = answer if isinstance(answer, str) else answer.model_dump_json(by_alias=True)
+    return "repaired" if asked["repaired"] else "first", text, wrong
+
+
+async def _asked(golden: Golden, responder: str, config: RunnableConfig) -> BaseModel | str:
+    question = golden.question
+    if question in (choose_tools, manage_memory):  # these are answered by calling tools
+        told = [HumanMessage(question.wording(golden.given)[1])]
+        turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder, config=config)
+        return cast(BaseModel, question.answer(calls=calls_of(question, turn)))
+    answered = await ask(golden.question, golden.given, responder, lane="background", config=config)
+    return cast("BaseModel | str", answered.value)

@@ -1,0 +1,128 @@
+"""Which model for which role: golden cases for every question of the product, asked of any responder.
+
+A case says what must hold of an answer, never its words (`cases.py`). Every question goes the way it goes in
+the product: the same wording, schema, repairs and checks. An answer is usable where these accept it, and
+right where all properties of its case hold too. Models are asked one case after another, so that the
+seconds are those of a single question. What was found of a model is kept for `mneme doctor`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from mneme.client.measured import Fitness, keep_measured
+from mneme.core.errors import BadInput
+from mneme.core.settings import settings
+from mneme.evals.answering import Identity, identify
+from mneme.evals.options import RUNS, Fresh, Out
+from mneme.evals.prompts.asking import Outcome, outcome_of
+from mneme.evals.prompts.cases import Golden, golden
+from mneme.evals.prompts.judging import THRESHOLD
+from mneme.evals.prompts.questions import Key, questions
+from mneme.evals.prompts.roles import ROLES
+from mneme.evals.prompts.tables import Answers, asked_roles, tables
+from mneme.evals.report import Journal, Progress, Report, Row, open_journal
+
+Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "sharing", "task_memories"]
+
+
+class Options(BaseModel):
+    """Who is asked, and which questions."""
+
+    responders: list[str] = Field(
+        ["auto"], min_length=1, description="Who answers: auto, rules, ollama:MODEL, openai:MODEL, …"
+    )
+    workflows: list[Workflow] = Field([], description="Ask the questions of this workflow's roles only.")
+    prompts: list[str] = Field([], description="Ask this question only: its name, or WORKFLOW/NAME.")
+    out: Out = RUNS
+    fresh: Fresh = False
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Ask every chosen case that was not asked before, and say who is fit for which role."""
+    chosen = _chosen(options)
+    cases = [each for key, found in golden().items() if key in chosen for each in found]
+    people = {who.responder: who for who in [await identify(each) for each in options.responders]}
+    journals = {who: _journal(options, person) for who, person in people.items()}
+    asked = [(who, case) for who in people for case in cases]
+    for done, (who, case) in enumerate(asked, start=1):
+        if case.name not in journals[who]:
+            journals[who].add(case.name, (await outcome_of(case, who)).model_dump())
+        progress(done, len(asked), case.name)
+    all_answers = [_answers(person, cases, journals[who]) for who, person in people.items()]
+    for answers in all_answers:
+        _keep(answers)
+    return _report(all_answers, list(journals.values()))
+
+
+def _journal(options: Options, who: Identity) -> Journal:
+    limits = settings().model_dump(include={"num_ctx", "reply_seconds"})  # both decide what is answered
+    configuration = who.model_dump() | limits
+    return open_journal(options.out, "model", configuration, fresh=options.fresh)
+
+
+def _chosen(options: Options) -> set[Key]:
+    """Return the questions to ask. Raises `BadInput` where a name is none's."""
+    named = {key for name in options.prompts for key in _named(name)}
+    of_roles = {key for role in ROLES if role.workflow in options.workflows for key in role.questions}
+    chosen = [each for each in (named, of_roles) if each]
+    return set.intersection(*chosen) if chosen else set(questions())
+
+
+def _named(name: str) -> list[Key]:
+    found = [key for key in questions() if name in {key[1], "/".join(key)}]
+    if found:
+        return found
+    near = get_close_matches(name, [key[1] for key in questions()], 1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(key[1] for key in questions())}."
+    raise BadInput(f"--prompt {name}: no question has this name.", hint)
+
+
+def _answers(who: Identity, cases: Sequence[Golden], journal: Journal) -> Answers:
+    outcomes: dict[Key, dict[str, Outcome]] = {}
+    for case in cases:
+        outcomes.setdefault(case.key, {})[case.case.name] = Outcome.model_validate(journal[case.name])
+    return Answers(who=who, outcomes=outcomes)
+
+
+def _keep(answers: Answers) -> None:
+    """Keep for `mneme doctor` what was found of a model; rules are none."""
+    if not answers.who.is_model:
+        return
+    today = datetime.now(UTC).date().isoformat()
+    reasons = {str(role): answers.why_not(role) for role in asked_roles(answers)}
+    roles = {
+        role: Fitness(fit=not why, why=why, on=today) for role, why in reasons.items() if why is not None
+    }
+    if roles:
+        keep_measured(answers.who.responder, answers.who.digest, roles)
+
+
+def _report(all_answers: Sequence[Answers], journals: Sequence[Journal]) -> Report:
+    others = ", ".join(str(each.path) for each in journals[1:])
+    return Report(
+        name="model",
+        answered_by=", ".join(str(each.who) for each in all_answers),
+        raw=journals[0].path,
+        rows=[row for journal in journals for row in journal.rows],
+        summary={each.who.responder: _summary(each) for each in all_answers},
+        tables=tables(all_answers),
+        notes=[f"The raw answers of the other responders: {others}"] if others else [],
+    )
+
+
+def _summary(answers: Answers) -> Row:
+    """Return the figures by role and by question for `--json`."""
+    return {
+        "is_model": answers.who.is_model,
+        "digest": answers.who.digest,
+        "threshold": THRESHOLD,
+        "roles": {
+            str(role): answers.of_role(role).model_dump() | {"verdict": answers.verdict(role)}
+            for role in asked_roles(answers)
+        },
+        "questions": {"/".join(key): each.model_dump() for key, each in answers.found.items()},
+    }

@@ -1,0 +1,69 @@
+"""What `mneme eval model` found of each model, kept in MNEME_HOME for `mneme doctor`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, RootModel, ValidationError
+
+from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.settings import settings
+
+FILE = "measured_models.json"
+
+
+class Fitness(BaseModel):
+    """Whether a model is fit for a role, and if not, why."""
+
+    fit: bool
+    why: str = ""
+    on: str
+    """The day, in ISO form."""
+
+
+class Measured(BaseModel):
+    """What was measured of one model; roles by `<workflow>: <role>`."""
+
+    digest: str = ""
+    """Of its weights, where Ollama tells it: another one is another model."""
+    roles: dict[str, Fitness] = {}
+
+
+class _All(RootModel[dict[str, Measured]]):
+    """Every measured model by its responder."""
+
+
+def measured_models() -> Mapping[str, Measured]:
+    """Return what was measured, by responder; nothing before the first time. Raises `BadInput`."""
+    file = _file()
+    try:
+        return _All.model_validate_json(file.read_bytes()).root
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValidationError) as error:
+        what = f"{file} cannot be read: {str(error).splitlines()[0]}."
+        raise BadInput(what, "Remove it, and run `mneme eval model` again.") from error
+
+
+def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> None:
+    """Keep what was measured of a model; roles that were not measured this time stay as they were."""
+    known = dict(measured_models())
+    before = known.get(responder)
+    kept = before.roles if before and before.digest == digest else {}
+    known[responder] = Measured(digest=digest, roles={**kept, **roles})
+    _write(_All(known))
+
+
+def _write(known: _All) -> None:
+    file = _file()
+    new = file.with_suffix(f".{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(known.model_dump_json(indent=1), encoding="utf-8")
+        new.replace(file)
+    except OSError as error:
+        raise StorageFailure(f"Cannot write {file}: {error.strerror}.", "Set MNEME_HOME.") from error
+
+
+def _file() -> Path:
+    return settings().home / FILE
