@@ -5,6 +5,7 @@ from typing import Any, Literal
 from mneme.library.teams.document import check, filed, lacking
 from mneme.library.teams.selection import round_of
 from mneme.models.asking.asking import ask
+from mneme.nodes.counted import counted
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.person import Approval, action, read_answer
 from mneme.nodes.discussion.state import State, Update, heard, tokens_of
@@ -15,6 +16,7 @@ from mneme.stores.discussions.discussions import Turn
 PERSON = "a_person"
 
 
+@counted
 async def document(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the document be written from its writer's context, and hold it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)

@@ -15,11 +15,15 @@ import asyncio
 from typing import Any, Literal
 from uuid import uuid4
 
+from langgraph.types import Overwrite
+
 from mneme.core.errors import BadInput
 from mneme.library.teams.selection import Floor, Part, part_of, sigma, speakers_of
 from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
+from mneme.models.asking.counting import NOTHING
 from mneme.models.ollama.tokenizers import counter_of
+from mneme.nodes.counted import counted
 from mneme.nodes.discussion.context import (
     OWN,
     DiscussionContext,
@@ -76,6 +80,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
         "report": {},
         "tokens": 0,
         "answered_by": {},
+        "asked": Overwrite(NOTHING),
         "speaker": "",
         "worker_counter": 0,
         "accepted": {},
@@ -147,6 +152,7 @@ async def _begin(table: Table) -> dict[str, Any]:
     return {}
 
 
+@counted
 async def select(state: State, runtime: DiscussionRuntime) -> Update:
     """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
     table = await Table.of(state["discussion_id"], runtime)
@@ -175,6 +181,7 @@ def floor(state: State) -> Literal["speak", "hear", "document"]:
     return "hear" if state["speaker"] == state["person"] else "speak"
 
 
+@counted
 async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
     table = await Table.of(state["discussion_id"], runtime)
@@ -296,6 +303,7 @@ def _brings_new(spoken: PersonTurn, part: Part) -> bool:
     return part in {"contribute", "evaluate"} and not spoken.accept
 
 
+@counted
 async def update(state: State, runtime: DiscussionRuntime) -> Update:
     """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
     table = await Table.of(state["discussion_id"], runtime)

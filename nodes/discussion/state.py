@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import Answered
+from mneme.models.asking.counting import Asked, added
 from mneme.nodes.costs import cost_of
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.prompts.prompt import Prompt
@@ -34,6 +35,7 @@ class Result(TypedDict, total=False):
     report: dict[str, str]
     tokens: int
     answered_by: dict[str, str]
+    asked: Annotated[Asked, added]
 
 
 class Prepared(TypedDict):

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from mneme.library.agents.agent import DOMAINS, Agent, agents_of
 from mneme.models.asking.attempts import REPAIRS
+from mneme.nodes.counted import counted
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
@@ -71,6 +72,7 @@ def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
     return {each.name: each for each in [*shipped, *own]}
 
 
+@counted
 async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     """Answer a question, score the pair, store it where it is good.
 

@@ -23,6 +23,8 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
 from mneme.library.agents.agent import Agent
 from mneme.models.asking.asking import ask as ask_model
+from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.counted import counted
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.growth_exchange import Dealt, Failure, calls_of, members_of
@@ -64,6 +66,7 @@ class Result(TypedDict, total=False):
     rejected: Annotated[int, add]
     failed: Annotated[list[Failure], add]
     why: str
+    asked: Annotated[Asked, added]
 
 
 class Posed(TypedDict):
@@ -125,6 +128,7 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
         "known": Overwrite(0),
         "rejected": Overwrite(0),
         "failed": Overwrite(failed),
+        "asked": Overwrite(NOTHING),
         "why": "",
     }
 
@@ -204,6 +208,7 @@ def _known(state: State, key: str) -> list[str]:
     return [each["question"] for each in state["questions"] if each["key"] == key]
 
 
+@counted
 async def ask(state: Chosen, runtime: GrowthRuntime) -> Update:
     """Ask for a question that a standard answer answers (§3.3)."""
     key, pair = state["standard"]["key"], state["standard"]["pair"]

@@ -10,10 +10,13 @@ Beyond the paper, whose limitation it is, a memory holds the turns that led up t
 those of the same conversation, or those that are given with the question.
 """
 
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.counted import counted
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
@@ -53,6 +56,7 @@ class Result(TypedDict, total=False):
     retriever: int
     answered_by: str
     scored_by: str
+    asked: Annotated[Asked, added]
 
 
 class State(Question, Result, total=False):
@@ -86,6 +90,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
         "stored": False,
         "score": None,
         "key": "",
+        "asked": Overwrite(NOTHING),
     }
 
 
@@ -96,6 +101,7 @@ def _shown(found: list[Pooled]) -> list[Shown]:
     ]
 
 
+@counted
 async def answer(state: State, runtime: SharingRuntime) -> Update:
     """Answer the question after the examples."""
     found = [Pooled.model_validate(each) for each in state["examples"]]
@@ -107,6 +113,7 @@ def _asked(state: State, runtime: SharingRuntime) -> Exchange:
     return Exchange(agent_of(runtime.context.agent), state["question"], state["turns"])
 
 
+@counted
 async def score(state: State, runtime: SharingRuntime) -> Update:
     """Score the pair by the rubric of its domain (§3.1)."""
     asked = _asked(state, runtime)

@@ -23,6 +23,7 @@ from mneme.client.home import open_operations
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import Team, load_team, shipped
+from mneme.models.asking.counting import Asked, in_words
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.task_memories.kinds import MemoryName
 from mneme.stores.discussions.discussions import Discussion, Turn, check_id
@@ -60,11 +61,12 @@ async def discuss(
         flows.operations(DiscussionOperations, context["team"]) as done,
     ):
         prepared = await _prepared(done, discussion_id, given, context)
-        if not await _run(flows, prepared, context, as_json):
+        values = await _run(flows, prepared, context, as_json)
+        if values is None:
             return _say_waiting(prepared.id, as_json)
         ended = await done.get(prepared.id)
         files = await _write(done, ended, out)
-    _print_end(ended, files, as_json)
+    _print_end(ended, values["asked"], files, as_json)
     return 0
 
 
@@ -174,8 +176,8 @@ def _model(given: str, team: Team) -> tuple[str, str]:
     return team.role(name).name, who
 
 
-async def _run(flows: Workflows, about: Prepared, context: Values, as_json: bool) -> bool:
-    """Run the graph; return True at its end, False where it waits for a person who is not here.
+async def _run(flows: Workflows, about: Prepared, context: Values, as_json: bool) -> Values | None:
+    """Run the graph; return its state at the end, None where it waits for a person who is not here.
 
     A discussion that has begun is resumed without input, even where no step seems to be left: a thread
     that was killed between a step's writes and its checkpoint looks like that.
@@ -188,10 +190,10 @@ async def _run(flows: Workflows, about: Prepared, context: Values, as_json: bool
             _print_step(event, as_json)
         question = await _waiting(flows, config)
         if question is None:
-            return True
+            return (await flows.left_at(GRAPH, config))[1]
         answer = await asyncio.to_thread(_answer, question, as_json)
         if answer is None:
-            return False
+            return None
         step = Command(resume=answer)
 
 
@@ -293,16 +295,18 @@ def _say_waiting(known: str, as_json: bool) -> int:
     return WAITING
 
 
-def _print_end(ended: Discussion, files: Sequence[Path], as_json: bool) -> None:
+def _print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path], as_json: bool) -> None:
     if as_json:
         print_json(
             {
                 **ended.model_dump(mode="json", exclude={"team", "task"}),
+                "asked": asked,
                 "files": [str(each) for each in files],
             }
         )
         return
-    console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.")
+    cost = f" [dim]{in_words(asked)}[/]" if asked else ""
+    console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.{cost}")
     for file in files:
         console.print(str(file), soft_wrap=True)
 
@@ -366,7 +370,7 @@ async def report(owner: str, discussion: str, out: Path | None, as_json: bool) -
     async with open_operations(DiscussionOperations, owner) as done:
         about = await done.starting(discussion)
         files = await _write(done, about, out)
-    _print_end(about, files, as_json)
+    _print_end(about, None, files, as_json)
 
 
 async def memory(

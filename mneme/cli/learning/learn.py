@@ -15,6 +15,7 @@ from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
 from mneme.library import EXAMPLES
+from mneme.models.asking.counting import in_words
 
 SUITES = ("story", "sql_tuning")
 SIGNS = {
@@ -138,7 +139,10 @@ async def _solve(session: TeamSession, given: Given, context: Context, as_json: 
     _, values = await session.flows.left_at("compound_learning", config)
     if as_json:
         print_json(
-            {key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by")}
+            {
+                key: values[key]
+                for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")
+            }
         )
     else:
         _print_result(values)
@@ -194,6 +198,7 @@ def _print_result(values: dict[str, Any]) -> None:
             f"  {sign} {each['card']} v{each['version']} ({each['status']}): {escape(each['claim'])}"
         )
         console.print(f"    [dim]why: {escape(_short(each['why']))}[/]")
+    console.print(f"  [dim]{in_words(values['asked'])}[/]")
 
 
 def size_of(count: int, seed: int) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS
 from mneme.library.agents.reading import text_of
 from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.models.asking.counting import in_words
 from mneme.nodes.sharing.interactive_learning import Given
 from mneme.nodes.sharing.pools import agent_of
 
@@ -27,7 +28,19 @@ ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
 WIDE = 100
-SHOWN = ("answer", "score", "stored", "why", "key", "pool", "shown", "retriever", "answered_by", "scored_by")
+SHOWN = (
+    "answer",
+    "score",
+    "stored",
+    "why",
+    "key",
+    "pool",
+    "shown",
+    "retriever",
+    "answered_by",
+    "scored_by",
+    "asked",
+)
 
 
 def agent_text(name_or_file: str) -> str:
@@ -88,6 +101,7 @@ def _print_outcome(values: Context, as_json: bool) -> None:
     retriever = f"retriever {values['retriever']}" if values["retriever"] else "the untrained embedder"
     console.print(f"[dim]examples, found by {retriever}: {examples}[/]", soft_wrap=True)
     console.print(f"{escape(values['why'])} [dim]{values['pool']} {values['key'][:8]}[/]")
+    console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 
 async def _learn(session: SharingSession, pool: str, context: Context, as_json: bool) -> None:
@@ -168,7 +182,7 @@ def _print_step(event: Context, as_json: bool) -> None:
 
 def _print_growth(values: Context, trained: list[str], as_json: bool) -> None:
     if as_json:
-        names = ("pool", "memories", "calls", "known", "rejected", "failed", "why")
+        names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
         print_json(
             {name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained}
         )
@@ -178,6 +192,7 @@ def _print_growth(values: Context, trained: list[str], as_json: bool) -> None:
         f"{values['rejected']} not good enough, {len(values['failed'])} failed, "
         f"{values['calls']} calls; the pool {values['pool']} has {values['memories']} pairs. {values['why']}"
     )
+    console.print(f"[dim]{in_words(values['asked'])}[/]")
     for failure in values["failed"]:
         console.print(
             f"[red]failed[/] {escape(failure['what'][:WIDE])}: {escape(failure['why'])}", soft_wrap=True

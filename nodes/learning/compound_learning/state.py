@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import Answered, ask
+from mneme.models.asking.counting import Asked, added, counting
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.query_tuning import Problem, TaskDatabase, general
 from mneme.prompts.learning import tuning
@@ -98,6 +99,7 @@ class Result(TypedDict, total=False):
     learned: list[Learned]
     iterations: int
     answered_by: list[str]
+    asked: Annotated[Asked, added]
 
 
 class State(Problem, Result, total=False):
@@ -132,19 +134,25 @@ class Node(Protocol):
 
 
 def timed(node: Node) -> Node:
-    """Add to a step's update how long it took; the time between a kill and the restart does not count."""
+    """Add to a step's update what it asked and how long it took, less what lies between kill and restart."""
 
     @wraps(node)
     async def step(state: State, runtime: LearningRuntime) -> Update:
         began = time.perf_counter()
-        update = await node(state, runtime)
-        asked: Sequence[Effort] = update.get("effort", ())
+        with counting() as asked:
+            update = await node(state, runtime)
+        efforts: Sequence[Effort] = update.get("effort", ())
         took = Effort(step=node.__name__, seconds=time.perf_counter() - began, calls=0, tokens=0)
-        for each in asked:
+        for each in efforts:
             took["calls"] += each["calls"]
             took["tokens"] += each["tokens"]
         fresh = node.__name__ == "recall"
-        return {**update, "effort": Overwrite([took]) if fresh else [took]}
+        costs = (
+            {"effort": Overwrite([took]), "asked": Overwrite(asked)}
+            if fresh
+            else {"effort": [took], "asked": asked}
+        )
+        return {**update, **costs}
 
     return cast(Node, step)
 
