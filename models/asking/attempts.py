@@ -145,7 +145,9 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
     """Show the model what was wrong, where seeing it can help."""
     if not failure.shown_back or not failure.raw.strip():
         return question.request
-    complaint = HumanMessage(f"That reply cannot be used. {failure} {question.again}")
+    complaint = HumanMessage(
+        " ".join(filter(None, [failure.verdict, str(failure), failure.again, question.again]))
+    )
     shown = AIMessage(failure.raw[:SHOWN_BACK])
     return replace(question.request, task=[*question.request.task, shown, complaint])
 

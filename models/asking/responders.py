@@ -1,26 +1,20 @@
 """Who answers: the one place where the string of a graph's context becomes somebody."""
 
-import asyncio
 import logging
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, install_hint
+from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import read_settings, settings
 from mneme.models.asking import gate
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.ollama import catalogue
-
-if TYPE_CHECKING:
-    from langchain_core.language_models.chat_models import BaseChatModel
 
 FORMS = "auto, rules, scripted:<name>, ollama:<model>, <provider>:<model>"
 
@@ -77,59 +71,18 @@ class Ollama:
         return cast(AIMessage, await ollama.say(self._name, request, options, lane=lane, config=config))
 
 
+@dataclass(frozen=True)
 class Provided:
-    """A model of any other provider that LangChain knows; its own client waits and repeats."""
+    """A model of any other provider that LangChain knows."""
 
-    def __init__(self, provider: str, model: str) -> None:
-        self._provider = provider
-        self._model = model
+    provider: str
+    name: str
 
     async def say(
         self, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
     ) -> AIMessage:
-        """Return one reply; the schema is part of the system text, which every provider reads."""
-        chat = await asyncio.to_thread(self._open, options)
-        system = request.system + (_schema_text(options.schema) if options.schema else "")
-        messages = [SystemMessage(system), *request.history, *request.task]
-        runnable = chat.bind_tools(list(options.tools)) if options.tools else chat
-        try:
-            return await runnable.ainvoke(messages, config)
-        except Exception as error:  # each provider has its own kinds
-            raise self._failed(error) from error
-
-    def _open(self, options: CallOptions) -> "BaseChatModel":
-        try:
-            models = import_module("langchain.chat_models")
-            chat = models.init_chat_model(
-                self._model,
-                model_provider=self._provider,
-                temperature=options.temperature,
-                max_tokens=options.num_predict,
-            )
-        except ImportError as error:
-            raise MnemeError(str(error).splitlines()[0], _install(error)) from error
-        except Exception as error:  # each provider has its own kinds
-            if "Unsupported provider" in str(error):
-                raise BadInput(f"No provider is called {self._provider!r}.", f"Accepted: {FORMS}.") from error
-            raise self._failed(error) from error
-        return cast("BaseChatModel", chat)
-
-    def _failed(self, error: Exception) -> ModelUnavailable:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        hint = "Check the model's name, its provider's key in the environment, and the network."
-        return ModelUnavailable(f"{self._provider}:{self._model} does not answer: {reason}", hint)
-
-
-def _install(error: ImportError) -> str:
-    """Return the hint that says what to install; LangChain names the package only in its message."""
-    named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
-    if named is None or named[1] == "langchain":
-        return install_hint("providers")
-    return f"Install it: pip install {named[1]}"
-
-
-def _schema_text(schema: dict[str, Any]) -> str:
-    return f"\n\nReply with one JSON object and nothing else. It follows this JSON schema:\n{schema}"
+        provided = await import_lazily("mneme.models.asking.provided")
+        return cast(AIMessage, await provided.say(self.provider, self.name, request, options, config))
 
 
 def model_of(responder: str) -> Model:

@@ -8,6 +8,8 @@ class Unusable(Exception):  # noqa: N818  (it is what the model is told)
 
     shown_back = True
     """Whether seeing the reply and its fault can help the model."""
+    verdict = "That reply cannot be used."
+    again = ""
 
     def __init__(self, reason: str, raw: str = "") -> None:
         super().__init__(reason)
@@ -16,6 +18,9 @@ class Unusable(Exception):  # noqa: N818  (it is what the model is told)
 
 class Doubtful(Unusable):
     """The reply holds but may lack something: asked again once, then the answer stands."""
+
+    verdict = "Look at that reply again."
+    again = "If the reply was right as it was, repeat it."
 
     def __init__(self, reason: str, raw: str, answer: Any) -> None:
         super().__init__(reason, raw)

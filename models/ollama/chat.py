@@ -9,13 +9,11 @@ What fails in passing is repeated (`transport.py`); each repetition passes the g
 a wait holds no place.
 """
 
-import asyncio
 import json
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
@@ -32,11 +30,10 @@ from mneme.models.asking.gate import Lane, gate
 from mneme.models.asking.repetition import RepetitionDetector, countable
 from mneme.models.asking.responders import CallOptions, ModelRequest
 from mneme.models.asking.thinking import ThinkingFilter
+from mneme.models.asking.timely import timely
 from mneme.models.asking.unusable import Endless, Leaked
 from mneme.models.ollama.catalogue import Facts, bearer, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
-
-T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
 
@@ -62,7 +59,7 @@ class Speaker(ChatOllama):
         speech = ThinkingFilter(self.hold) if self.spoken else None
         circle, complete = RepetitionDetector(self.counted), False
         spoken = cast(AsyncGenerator[ChatGenerationChunk], super()._astream(messages, stop, **kwargs))
-        async with aclosing(spoken), aclosing(_timely(spoken, self.idle, self.longest)) as stream:
+        async with aclosing(spoken), aclosing(timely(spoken, self.idle, self.longest)) as stream:
             async for chunk in stream:
                 complete = complete or bool((chunk.generation_info or {}).get("done"))
                 if chunk.text and circle.sees(chunk.text):
@@ -94,23 +91,6 @@ def _shown(chunk: ChatGenerationChunk, speech: ThinkingFilter, complete: bool) -
 
 def _calls(chunk: ChatGenerationChunk) -> bool:
     return isinstance(chunk.message, AIMessageChunk) and bool(chunk.message.tool_calls)
-
-
-async def _timely(stream: AsyncIterator[T], idle: float, longest: float) -> AsyncGenerator[T, None]:
-    """Pass a stream on; after its first item, the next may take `idle` seconds, and all `longest`."""
-    patience: float | None = None
-    end = math.inf
-    while True:
-        async with asyncio.timeout(patience):
-            item = await anext(stream, None)
-        if item is None:
-            return
-        now = asyncio.get_running_loop().time()
-        end = min(end, now + longest)
-        if now >= end:
-            raise Endless(f"The reply took longer than {longest:g} seconds (MNEME_REPLY_SECONDS).")
-        yield item
-        patience = idle
 
 
 async def say(

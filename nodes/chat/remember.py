@@ -100,8 +100,10 @@ async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Comman
     """
     if not isinstance(error.error, MnemeError):
         raise error.error
+    asked = NOTHING.copy()
     if isinstance(error.error, BadAnswer | PromptTooLong):
+        asked["questions"] = asked["refused"] = 1  # what the message asked before went with its run
         reply = error.error.raw if isinstance(error.error, BadAnswer) else ""
         await inbox_of(runtime).fail(user_of(runtime), state["message_id"], str(error.error), reply)
     failure = Failure(message_id=state["message_id"], error=str(error.error))
-    return Command(goto="take", update={"failed": [failure]})
+    return Command(goto="take", update={"failed": [failure], "asked": asked})

@@ -41,6 +41,7 @@ TIMES = re.compile(rf"\b(?:{'|'.join(_LISTS['times'])})\b", re.IGNORECASE)
 CALENDAR = frozenset(_LISTS["calendar"])
 SPELT: Mapping[str, str] = {word: str(number) for word, number in _LISTS["spelt"].items()}
 OURS = frozenset(_LISTS["ours"])
+CAPITAL_NOUNS = frozenset(_LISTS["capital_nouns"])
 FUNCTION_WORDS = frozenset(_LISTS["function_words"])
 
 
@@ -136,6 +137,8 @@ def _numbers(text: str) -> list[str]:
 
 
 def _strange_name(content: str, words: set[str], when: bool) -> str:
+    if len(CAPITAL_NOUNS.intersection(_folded(content).split())) > 1:
+        return ""
     for each in TOKEN.finditer(content):
         word = _folded(each[0]).removesuffix("'s").rstrip("'")
         begins = SENTENCE_END.search(content[: each.start()]) is not None

@@ -377,7 +377,7 @@ tools, or call none. What the memory will say is written afterwards.
 
 - insert_memory(quote): for new, lasting facts the USER states that no memory is about.
 - update_memory(index, quote): when the message corrects, changes, ends or completes memory number index.
-- search_memories(query), where you have it: finds memories; no others are known to you.
+- search_memories(query), if it is among your tools: finds memories that are not listed here.
 - Call nothing for questions, requests, small talk, thanks, jokes, hypotheticals, passing moods, general
   knowledge, quoted text, and facts that a memory already holds.
 

@@ -143,3 +143,9 @@ def test_the_sentence_around_a_quote_is_its_context() -> None:
     message = "Actually no. He moved to Rome, by the way. Bye"
     assert around("moved to Rome", message) == "He moved to Rome, by the way."
     assert around("never said", message) == "never said"
+
+
+def test_a_german_noun_is_no_name() -> None:
+    said = "Mein Termin im Krankenhaus ist am 3. Mai"
+    assert unsupported("Der Nutzer hat am 3. Mai eine Untersuchung in der Klinik.", [said]) == ""
+    assert unsupported("Der Nutzer hat am 4. Mai einen Termin.", [said]) == "the number '4'"

@@ -121,7 +121,7 @@ async def test_a_role_is_open_until_all_its_questions_were_asked(
     with served(monkeypatch, MODEL) as double:
         double.brain = lambda _: STORE
         report = await evaluated(monkeypatch, tmp_path, routes(tmp_path, "store"), responders=[WHO])
-    assert report.summary[WHO]["roles"]["chat: memory_agent"]["verdict"] == "open: not all asked"
+    assert report.summary[WHO]["roles"]["chat: memory_agent (version 3)"]["verdict"] == "open: not all asked"
     assert measured_models() == {}
 
 

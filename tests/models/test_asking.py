@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langchain_core.tracers import LangChainTracer
 from langchain_core.tracers.base import BaseTracer
@@ -153,9 +154,12 @@ class Spelled(FakeListChatModel):
 
     seen: list[list[BaseMessage]] = Field(default_factory=list)
 
-    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+    async def _astream(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
         self.seen.append(messages)
-        return super()._call(messages, *args, **kwargs)
+        async for chunk in super()._astream(messages, *args, **kwargs):
+            yield chunk
 
 
 def provide(
@@ -174,6 +178,14 @@ async def test_any_provider_is_told_the_schema_and_held_to_it(monkeypatch: pytes
     assert (answered.value.route, answered.attempts) == ("store", 2)
     assert "JSON schema" in str(model.seen[0][0].content)
     assert "not a complete JSON object" in str(model.seen[1][-1].content)
+
+
+async def test_a_providers_reply_that_goes_in_circles_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Spelled(responses=["round and " * 4000, GOOD])
+    provide(monkeypatch, "xai", "ChatXAI", lambda **_: model)
+    answered = await ask(sort_note, NOTE, "xai:some-model")
+    assert (answered.value.route, answered.attempts) == ("store", 2)
+    assert len(model.seen[1]) == len(model.seen[0]), "a circle is not shown back"
 
 
 async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,97 @@
+"""Ask a model of any provider that LangChain knows, other than Ollama; its own client waits and repeats."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from importlib import import_module
+from typing import Any, cast
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, SystemMessage, message_chunk_to_message
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, install_hint
+from mneme.core.settings import settings
+from mneme.models.asking.repetition import RepetitionDetector, countable
+from mneme.models.asking.responders import FORMS, CallOptions, ModelRequest
+from mneme.models.asking.timely import timely
+from mneme.models.asking.unusable import Endless, Unusable
+
+
+async def say(
+    provider: str, name: str, request: ModelRequest, options: CallOptions, config: RunnableConfig
+) -> AIMessage:
+    """Return one reply; the schema is part of the system text, which every provider reads.
+
+    Servers that speak OpenAI's protocol are held to it as well, as far as they hold to it. Raises `Unusable`
+    for a reply that is empty or does not end, `ModelUnavailable` where nobody answers.
+    """
+    chat = await asyncio.to_thread(_open, provider, name, options)
+    system = request.system + (_schema_text(options.schema) if options.schema else "")
+    messages = [SystemMessage(system), *request.history, *request.task]
+    runnable: Runnable[Any, Any] = chat
+    if options.tools:
+        runnable = chat.bind_tools(list(options.tools))
+    elif options.schema and provider == "openai":
+        runnable = chat.bind(response_format=_response_format(options.schema))
+    try:
+        return await _whole(runnable.astream(messages, config), options)
+    except Unusable:
+        raise
+    except Exception as error:  # each provider has its own kinds
+        raise _failed(provider, name, error) from error
+
+
+def _open(provider: str, name: str, options: CallOptions) -> BaseChatModel:
+    # OpenAI's client leaves out the tokens of a stream, at any address but OpenAI's, unless it is told.
+    own = {"stream_usage": True, "seed": options.seed} if provider == "openai" else {}
+    drawn = {"temperature": options.temperature, "max_tokens": options.num_predict, **own}
+    try:
+        models = import_module("langchain.chat_models")
+        chat = models.init_chat_model(name, model_provider=provider, **drawn)
+    except ImportError as error:
+        raise MnemeError(str(error).splitlines()[0], _install(error)) from error
+    except Exception as error:  # each provider has its own kinds
+        if "Unsupported provider" in str(error):
+            raise BadInput(f"No provider is called {provider!r}.", f"Accepted: {FORMS}.") from error
+        raise _failed(provider, name, error) from error
+    return cast(BaseChatModel, chat)
+
+
+def _failed(provider: str, name: str, error: Exception) -> ModelUnavailable:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    hint = "Check the model's name, its provider's key in the environment, and the network."
+    return ModelUnavailable(f"{provider}:{name} does not answer: {reason}", hint)
+
+
+async def _whole(stream: AsyncIterator[Any], options: CallOptions) -> AIMessage:
+    """Return a streamed reply as a whole; raise `Endless` where it goes in circles or takes too long."""
+    now, circle = settings(), RepetitionDetector(countable(options.schema))
+    chunks = cast(AsyncGenerator[Any, None], stream)
+    bounded = timely(chunks, now.idle_seconds, now.reply_seconds, now.first_token_seconds)
+    said: Any = None
+    async with aclosing(chunks), aclosing(bounded):
+        async for chunk in bounded:
+            said = chunk if said is None else said + chunk
+            if chunk.text and circle.sees(str(chunk.text)):
+                raise Endless("The reply repeats itself.", circle.tail)
+    if said is None:
+        raise Unusable("The reply is empty.")
+    return cast(AIMessage, message_chunk_to_message(said))
+
+
+def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": False}}
+
+
+def _install(error: ImportError) -> str:
+    """Return the hint that says what to install; LangChain names the package only in its message."""
+    named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
+    if named is None or named[1] == "langchain":
+        return install_hint("providers")
+    return f"Install it: pip install {named[1]}"
+
+
+def _schema_text(schema: dict[str, Any]) -> str:
+    return f"\n\nReply with one JSON object and nothing else. It follows this JSON schema:\n{schema}"
