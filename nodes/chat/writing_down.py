@@ -26,11 +26,12 @@ def incoming(state: State) -> Incoming:
 
 
 def written(given: Incoming, memories: Iterable[Candidate]) -> list[dict[str, Any]]:
-    """Return memories-to-be, each with the message's own words as its quote.
+    """Return memories-to-be, each once and with the message's own words as its quote.
 
     What does not hold (a model's last reply) is replaced by what the user said, flagged.
     """
-    return [_kept(given, memory) for memory in memories]
+    kept = [_kept(given, memory) for memory in memories]
+    return list({each["content"]: each for each in kept}.values())
 
 
 def _kept(given: Incoming, memory: Candidate) -> dict[str, Any]:

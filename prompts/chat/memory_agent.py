@@ -231,6 +231,20 @@ Reply with JSON: {"rationale": "…", "route": "store", "discard" or "forget", "
 )
 
 
+@read_message.bound
+def written_bounds(given: Incoming) -> dict[str, dict[str, Any]]:
+    """Give no more room than the message needs: a memory, a name or a relation for every three words."""
+    said, most = len(given.message), {"maxItems": min(MOST, 1 + len(given.message.split()) // 3)}
+    return {
+        "memories": most,
+        "memories[].content": {"maxLength": min(LONGEST, 200 + 2 * said)},
+        "memories[].quote": {"maxLength": min(LONGEST, 20 + said)},
+        "memories[].entities": most,
+        "memories[].relations": most,
+        "memories[].relations[]": {"maxLength": min(200, 40 + said)},
+    }
+
+
 @read_message.check
 def check_reading(given: Incoming, answer: Reading) -> None:
     """Hold every memory to the message, and the route to the memories."""

@@ -20,6 +20,7 @@ from mneme.prompts.chat.memory_agent import (
     Pair,
     Quote,
     check_candidate,
+    written_bounds,
 )
 from mneme.prompts.prompt import Prompt, Reason, one_of
 
@@ -193,6 +194,9 @@ Reply with JSON: {"memories": [{"content": "…", "quote": "…", "kind": "…",
 "relations": […]}]}
 """,
 )
+
+
+compose_memories.bound(written_bounds)
 
 
 @compose_memories.check
