@@ -100,7 +100,7 @@ async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> t
 
 async def _asked(golden: Golden, responder: str, config: RunnableConfig) -> BaseModel | str:
     question = golden.question
-    if question in (choose_tools, manage_memory):  # these are answered by calling tools
+    if question.name in {choose_tools.name, manage_memory.name}:  # these are answered by calling tools
         told = [HumanMessage(question.wording(golden.given)[1])]
         turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder, config=config)
         return cast(BaseModel, question.answer(calls=calls_of(question, turn)))

@@ -13,7 +13,7 @@ One file for each question, `cases/<workflow>/<name>.yaml`::
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -66,6 +66,10 @@ class Golden:
     def name(self) -> str:
         """Return the name that no other case has."""
         return "/".join([*self.key, self.case.name])
+
+    def without_examples(self) -> "Golden":
+        """Return the case with its question asked without worked examples."""
+        return replace(self, question=replace(self.question, examples=()))
 
 
 @cache

@@ -37,6 +37,9 @@ class Options(BaseModel):
     )
     workflows: list[Workflow] = Field([], description="Ask the questions of this workflow's roles only.")
     prompts: list[str] = Field([], description="Ask this question only: its name, or WORKFLOW/NAME.")
+    without_examples: bool = Field(
+        False, description="Leave the worked examples out of every question, to see whether they help."
+    )
     out: Out = RUNS
     fresh: Fresh = False
 
@@ -45,6 +48,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Ask every chosen case that was not asked before, and say who is fit for which role."""
     chosen = _chosen(options)
     cases = [each for key, found in golden().items() if key in chosen for each in found]
+    if options.without_examples:
+        cases = [each.without_examples() for each in cases]
     people = {who.responder: who for who in [await identify(each) for each in options.responders]}
     journals = {who: _journal(options, person) for who, person in people.items()}
     asked = [(who, case) for who in people for case in cases]
@@ -53,14 +58,15 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             journals[who].add(case.name, (await outcome_of(case, who)).model_dump())
         progress(done, len(asked), case.name)
     all_answers = [_answers(person, cases, journals[who]) for who, person in people.items()]
-    for answers in all_answers:
-        _keep(answers)
+    if not options.without_examples:
+        for answers in all_answers:
+            _keep(answers)
     return _report(all_answers, list(journals.values()))
 
 
 def _journal(options: Options, who: Identity) -> Journal:
     limits = settings().model_dump(include={"num_ctx", "reply_seconds"})  # both decide what is answered
-    configuration = who.model_dump() | limits
+    configuration = who.model_dump() | limits | {"examples": not options.without_examples}
     return open_journal(options.out, "model", configuration, fresh=options.fresh)
 
 

@@ -121,7 +121,7 @@ async def turn_of(  # noqa: PLR0913  (as `call_tools`)
 ) -> AIMessage:
     """Return what the agent says and which tools it calls after these messages; the first is the question."""
     writing = (
-        (insert_content, replace_content) if prompt is manage_memory else (insert_words, update_by_words)
+        (insert_content, replace_content) if prompt.answer is ToolCalls else (insert_words, update_by_words)
     )
     tools: Sequence[BaseTool] = (search_memories, *writing) if searches else writing
     return await call_tools(
@@ -159,7 +159,7 @@ def _as_turn(calls: Calls) -> AIMessage:
 
 def calls_of(prompt: Prompt[ToolGiven, Any], turn: AIMessage) -> Calls:
     """Return the calls of a turn that write, as the question's answer has them."""
-    kind = ToolCall if prompt is manage_memory else ToolChoice
+    kind = ToolCall if prompt.answer is ToolCalls else ToolChoice
     return [
         kind(name=call["name"], **call["args"])
         for call in turn.tool_calls
@@ -175,7 +175,7 @@ def _check(prompt: Prompt[ToolGiven, Any], given: ToolGiven) -> Callable[[AIMess
         described = [name for name in ("insert_memory", "update_memory") if name in turn.text]
         if described and not turn.tool_calls:
             raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
-        answer = ToolCalls if prompt is manage_memory else ToolChoices
+        answer = ToolCalls if prompt.answer is ToolCalls else ToolChoices
         prompt.verify(given, answer.model_validate({"calls": [call.model_dump() for call in calls]}))
 
     return check

@@ -215,6 +215,12 @@ Next to speak: $following""",
 )
 
 
+@delegate.bound
+def finalises_once_all_have_accepted(given: Delegating) -> dict[str, dict[str, Any]]:
+    """Offer no end while somebody is outstanding."""
+    return {"finalize": {"enum": [False]}} if given.outstanding else {}
+
+
 @delegate.check
 def all_have_accepted(given: Delegating, answer: Delegation) -> None:
     """Refuse to finalise while somebody has not accepted (§5)."""

@@ -198,3 +198,16 @@ async def test_a_damaged_file_does_not_stop_the_doctor() -> None:
     found: dict[str, Finding] = {each.what: each async for each in examine()}
     assert found["measured models"].state == "warning"
     assert FILE in found["measured models"].detail
+
+
+async def test_whether_a_worked_example_helps_is_measured_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(monkeypatch, MODEL) as double:
+        double.brain = lambda _: STORE
+        found = routes(tmp_path, "store")
+        await evaluated(monkeypatch, tmp_path, found, responders=[WHO])
+        await evaluated(monkeypatch, tmp_path, found, responders=[WHO], without_examples=True)
+        with_it, without = (str(each.body["messages"][0]["content"]) for each in double.chats)
+    assert with_it.startswith(without)
+    assert "Example:" in with_it and "Example:" not in without
