@@ -96,6 +96,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     )
     with TemporaryDirectory(prefix="mneme-damage-") as folder:
         whole = Path(folder) / "whole"
+        whole.mkdir()
         await make(whole, options.records)
         before = await read(whole)
         files = sorted(str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file())
@@ -111,7 +112,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 async def make(folder: Path, records: int) -> None:
     """Write a ledger with some histories, and checkpoints, and close both."""
-    folder.mkdir()
     ledger = await open_ledger(str(folder / "ledger"), Scattered())
     change = Change(reason="told", actor="evaluation")
     for number in range(records):
@@ -206,9 +206,13 @@ def _nameless(file: str) -> str:
 
 def report(rows: list[Row], journal: Journal) -> Report:
     """Count the outcomes by damage, and list what was neither the same nor a clear error."""
-    counts = {damage: Counter(row["outcome"] for row in rows if row["damage"] == damage) for damage in DAMAGES}
+    counts = {
+        damage: Counter(row["outcome"] for row in rows if row["damage"] == damage) for damage in DAMAGES
+    }
     total = Counter(row["outcome"] for row in rows)
-    counted = [[name, *(found[each] for each in OUTCOMES)] for name, found in [*counts.items(), ("all", total)]]
+    counted = [
+        [name, *(found[each] for each in OUTCOMES)] for name, found in [*counts.items(), ("all", total)]
+    ]
     bad = [
         (row["file"], row["damage"], f"{row['outcome']} {row['said']}"[:100])
         for row in rows

@@ -45,13 +45,15 @@ from mneme.stores.ledger.engine import (
     Where,
     defaults,
 )
-from mneme.stores.ledger.folder import MANIFEST, Folder, Manifest
+from mneme.stores.ledger.folder import Folder
+from mneme.stores.ledger.manifest import MANIFEST, Manifest, read_manifest
 from mneme.stores.ledger.records import Version
 
 T = TypeVar("T")
 READERS = 4
 COPIED_AT_ONCE = 1000
 EVENT = ["event"]
+MEND = "Restore the folder from a backup."
 _OPEN: dict[Path, "EdgeEngine"] = {}
 _OPENING = threading.Lock()
 EXACT = edge.SearchParams(exact=True)
@@ -90,8 +92,9 @@ class EdgeEngine:
             folder.check_space()
             manifest = folder.manifest or _create(folder, embedder, dimension)
             _check_embedder(path, manifest, embedder, dimension)
+            shard = _load(folder.shard)
             folder.clear_leftovers()
-            return cls(folder, _load(folder.shard), manifest)
+            return cls(folder, shard, manifest)
         except BaseException:
             folder.release()
             raise
@@ -331,8 +334,8 @@ class EdgeEngine:
         copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
         if erasure.left:
             shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
-        shard.flush()
-        self._folder.switch(manifest)
+        shard.close()
+        shard = _completed(self._folder, manifest)
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
@@ -421,8 +424,8 @@ class EdgeRebuild:
         await asyncio.to_thread(_guarded, self._close)
 
     def _switch(self) -> None:
-        self._new.flush()
-        self._folder.switch(self._manifest)  # the old generation is cleared on closing
+        self._new.close()
+        _completed(self._folder, self._manifest).close()  # the old generation is cleared on closing
 
     def _close(self) -> None:
         self._new.close()
@@ -461,11 +464,22 @@ def _guarded(work: Callable[..., T], *given: Any) -> T:
 
 def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
     manifest = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
-    shard = _make(folder.fresh(1), dimension)
-    shard.flush()
-    shard.close()
-    folder.switch(manifest)
+    _make(folder.fresh(1), dimension).close()
+    _completed(folder, manifest).close()
     return manifest
+
+
+def _completed(folder: Folder, manifest: Manifest) -> edge.EdgeShard:
+    """Switch to a generation whose files are written; open it first, so that it is known to be usable."""
+    path = folder.complete(manifest)
+    try:
+        shard = _load(path)
+        folder.switch(manifest)
+    except BaseException:
+        if read_manifest(folder.path / MANIFEST) != manifest:
+            folder.discard(path)
+        raise
+    return shard
 
 
 def _make(path: Path, dimension: int) -> edge.EdgeShard:
@@ -483,12 +497,15 @@ def _make(path: Path, dimension: int) -> edge.EdgeShard:
 
 
 def _load(path: Path) -> edge.EdgeShard:
+    segments = path / "segments"
+    if not segments.is_dir() or not any(segments.iterdir()):  # else the engine begins with an empty one
+        raise StorageFailure(
+            f"The ledger's files in {path} are incomplete: {segments} is missing; nothing was touched.", MEND
+        )
     try:
         return edge.EdgeShard.load(str(path))
     except Exception as failure:
-        raise StorageFailure(
-            f"The ledger's files in {path} cannot be opened: {failure}.", "Restore the folder from a backup."
-        ) from failure
+        raise StorageFailure(f"The ledger's files in {path} cannot be opened: {failure}.", MEND) from failure
 
 
 def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:

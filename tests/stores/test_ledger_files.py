@@ -150,36 +150,12 @@ class TestWhatIsNotALedger:
         ledger = await open_ledger(str(tmp_path), embedder)
         await ledger.close()
 
-    @pytest.mark.parametrize("content", ["", "{}", "not JSON", '{"format": 1'])
-    async def test_a_damaged_manifest_is_said(
-        self, tmp_path: Path, embedder: WordEmbedder, content: str
-    ) -> None:
-        await (await open_ledger(str(tmp_path), embedder)).close()
-        (tmp_path / "mneme.json").write_text(content)
-        with pytest.raises(LedgerMismatch, match="damaged"):
-            await open_ledger(str(tmp_path), embedder)
-
     async def test_another_format_is_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
         await (await open_ledger(str(tmp_path), embedder)).close()
         manifest = json.loads((tmp_path / "mneme.json").read_text())
         (tmp_path / "mneme.json").write_text(json.dumps(manifest | {"format": 99}))
         with pytest.raises(LedgerMismatch, match="format 99"):
             await open_ledger(str(tmp_path), embedder)
-
-    async def test_lost_files_are_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
-        await (await open_ledger(str(tmp_path), embedder)).close()
-        shutil.rmtree(tmp_path / "generation-000001")
-        with pytest.raises(StorageFailure, match="cannot be opened"):
-            await open_ledger(str(tmp_path), embedder)
-
-    async def test_a_creation_that_was_killed_is_begun_anew(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        await (await open_ledger(str(tmp_path), embedder)).close()
-        (tmp_path / "mneme.json").unlink()
-        ledger = await open_ledger(str(tmp_path), embedder)
-        assert await ledger.count() == 0
-        await ledger.close()
 
 
 class TestEmbedders:
