@@ -7,7 +7,7 @@ is stored by itself, and a record can be searched for a moment after its version
 import asyncio
 import difflib
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from itertools import chain
@@ -57,7 +57,7 @@ from mneme.stores.ledger.records import (
     record_id,
     version_id,
 )
-from mneme.stores.ledger.transfer import ImportReport, import_lines
+from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
 from mneme.stores.ledger.upgrading import upgrade
 from mneme.stores.ledger.words import words_asked, words_of
 
@@ -396,14 +396,19 @@ class Ledger:
                 yield f'{{"of":{number},{version.model_dump_json()[1:]}'
 
     async def import_(
-        self, lines: Iterable[str] | AsyncIterable[str], *, within: Namespace = ()
+        self,
+        lines: Iterable[str] | AsyncIterable[str],
+        *,
+        within: Namespace = (),
+        check: Callable[[Value], None] | None = None,
     ) -> ImportReport:
         """Bring exported lines in, identical in every respect; a second time changes nothing.
 
         A broken line is reported with its number and its record left as it was; the rest goes on.
-        What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused.
+        What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
+        those for whose value `check` raises BadInput.
         """
-        return await import_lines(self._engine, self._embedder, lines, within)
+        return await import_lines(self._engine, self._embedder, lines, Accepted(within, check))
 
     async def flush(self) -> None:
         """Make everything acknowledged survive a power cut; a killed process loses nothing anyway."""

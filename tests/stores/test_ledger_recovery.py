@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
+from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import failed, quiet, run_mneme
@@ -109,8 +110,6 @@ class TestTheManifest:
 
 
 async def _remembered(folder: Path, value: dict[str, str]) -> None:
-    from mneme.models.embedding.embedders import open_embedder  # noqa: PLC0415  (slow to import)
-
     ledger = await open_ledger(str(folder), await open_embedder("bundled"))
     await ledger.insert(("users", "local", "memories"), dict(value), text=value["content"], change=SAID)
     await ledger.close()

@@ -1,5 +1,6 @@
 """`mneme memories …`: list, search and change memories."""
 
+import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,7 +23,6 @@ from mneme.stores.users.memories import MemoryRecord
 
 ACTOR = "user"
 SHORT = 8
-EVERYTHING = 1_000_000
 
 
 async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
@@ -161,8 +161,7 @@ async def full_key(memories: MemoryOperations, beginning: str) -> str:
             "The memory's key is missing.",
             "Give its key or the first letters; `mneme memories list` shows the keys.",
         )
-    known = await memories.list(limit=EVERYTHING, include_retired=True)
-    keys = [each.key for each in known if each.key.startswith(beginning)]
+    keys = await memories.keys(beginning)
     if not keys:
         raise NotFound(f"{await memories.whoami()} has no memory {beginning}.", "See `mneme memories list`.")
     if len(keys) > 1 and beginning not in keys:
@@ -202,11 +201,12 @@ def print_history(versions: Sequence[Version], as_json: bool) -> None:
 
 def _version_row(version: Version) -> list[str]:
     who = " / ".join(filter(None, (version.change.actor, version.change.model)))
-    content = str(version.value.get("content", ""))
+    content = version.value.get("content")
+    shown = content if isinstance(content, str) else json.dumps(version.value, ensure_ascii=False)
     return [
         str(version.version),
         version.event,
-        content,
+        shown,
         f"{version.at:%Y-%m-%d %H:%M:%S}",
         who,
         version.change.reason,
