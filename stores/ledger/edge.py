@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import qdrant_edge as edge
 
@@ -71,7 +71,7 @@ class EdgeEngine:
         self._readers = ThreadPoolExecutor(READERS, "ledger-read")
 
     @classmethod
-    def open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+    def open(cls, path: Path, embedder: str, dimension: int) -> Self:
         """Own the folder and open its ledger, or make one where there is nothing yet.
 
         Within one process a folder has one engine, no matter how often it is opened. Raises LedgerInUse,
@@ -79,14 +79,15 @@ class EdgeEngine:
         """
         path = path.expanduser().resolve()
         with _OPENING:
-            engine = _OPEN.get(path) or cls._open(path, embedder, dimension)
+            found = _OPEN.get(path)
+            engine = found if isinstance(found, cls) else cls._open(path, embedder, dimension)
             _check_embedder(path, engine._manifest, embedder, dimension)
             _OPEN[path] = engine
             engine._users += 1
             return engine
 
     @classmethod
-    def _open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+    def _open(cls, path: Path, embedder: str, dimension: int) -> Self:
         folder = Folder(path)
         try:
             folder.check_space()

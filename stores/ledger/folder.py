@@ -19,7 +19,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from mneme.core.errors import LedgerInUse, LedgerMismatch, StorageFailure
+from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.core.private import close_to_others, is_open_to_all, is_shared, make_private_folder
 from mneme.stores.ledger.manifest import (
     MANIFEST,
     Manifest,
@@ -29,6 +30,7 @@ from mneme.stores.ledger.manifest import (
     unnamed,
     write_manifest,
 )
+from mneme.stores.ledger.sparse import on_disk
 
 LOCK, OWNER = "mneme.lock", "mneme.owner"
 GENERATION, MAKING, ASIDE = "generation-", "making-", "set-aside-"
@@ -59,17 +61,20 @@ class Folder:
         self.path = path
         self._check_kind()
         with storage_errors(f"create the ledger's folder {path}"):
-            path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path)
         self._lock = FileLock(
             path / LOCK, thread_local=False, fallback_to_soft=False, preserve_lock_file=True
         )
         with storage_errors(f"write to the ledger's folder {path}"):
             self._own()
         try:
+            with storage_errors(f"write to the ledger's folder {path}"):
+                (path / OWNER).write_text(str(os.getpid()))
             self.manifest = self._read_manifest()
         except BaseException:
             self.release()
             raise
+        self.keep_private()
 
     @property
     def shard(self) -> Path:
@@ -144,17 +149,32 @@ class Folder:
         if disk.f_bavail * disk.f_frsize >= RESERVE + needed:
             return
         missing = (RESERVE + needed) // 2**20 + 1
-        raise StorageFailure(
+        raise NotWritable(
             f"The disk of {self.path} is nearly full; nothing was written.",
             f"Free some space: the ledger needs {missing} MB to write safely.",
         )
 
+    def keep_private(self) -> None:
+        """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
+        if is_shared(self.path):
+            return
+        if is_open_to_all(self.path):
+            log.warning(
+                "Everybody on this machine could read %s; only you can from now on. "
+                "To share it with a group: chmod -R g+rwX %s.",
+                self.path,
+                self.path,
+            )
+        for path in (self.path, *self.path.rglob("*")):
+            close_to_others(path)
+
     def size(self) -> int:
         """Return how many bytes the generation in use takes on the disk."""
-        return sum(path.stat().st_blocks * 512 for path in self.shard.rglob("*") if path.is_file())
+        return on_disk(self.shard)
 
     def release(self) -> None:
         """Let another process own the folder."""
+        self.keep_private()
         (self.path / OWNER).unlink(missing_ok=True)
         self._lock.release()
 
@@ -185,18 +205,7 @@ class Folder:
         try:
             self._lock.acquire(blocking=False)
         except Timeout as taken:
-            raise LedgerInUse(
-                f"Another process{self._owner()} has the ledger at {self.path} open.",
-                "Stop it; or start `langgraph dev`, which the command line can share; or let both use a "
-                "Qdrant server: set MNEME_LEDGER to its URL.",
-            ) from taken
-        (self.path / OWNER).write_text(str(os.getpid()))
-
-    def _owner(self) -> str:
-        try:
-            return f" (pid {int((self.path / OWNER).read_text())})"
-        except (OSError, ValueError):  # just started, or just gone: the message leaves it out
-            return ""
+            raise in_use(self.path) from taken
 
     def _read_manifest(self) -> Manifest | None:
         """Return what is in use, from the copies where `mneme.json` is lost; None for a new ledger."""
@@ -233,3 +242,19 @@ class Folder:
         self.switch(manifest)
         log.warning("%s was missing or damaged; it has been restored from its copy.", path)
         return manifest
+
+
+def in_use(path: Path) -> LedgerInUse:
+    """Return the refusal of a ledger that another process has open."""
+    return LedgerInUse(
+        f"Another process{_owner(path)} has the ledger at {path} open.",
+        "Stop it; or start `langgraph dev`, which the command line can share; or let both use a "
+        "Qdrant server: set MNEME_LEDGER to its URL.",
+    )
+
+
+def _owner(path: Path) -> str:
+    try:
+        return f" (pid {int((path / OWNER).read_text())})"
+    except (OSError, ValueError):  # just started, or just gone: the message leaves it out
+        return ""

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mneme.core.errors import BadInput, Conflict, NotFound, needs
+from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, needs
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.blending import blended
@@ -40,6 +40,7 @@ from mneme.stores.ledger.engine import (
 from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten, erasing
 from mneme.stores.ledger.hints import hints_of
+from mneme.stores.ledger.reading import ReadingEngine
 from mneme.stores.ledger.records import (
     Change,
     Clock,
@@ -471,17 +472,31 @@ class Ledger:
             since = last
 
 
-async def open_ledger(location: str, embedder: Embedder, *, api_key: str = "") -> Ledger:
+async def open_ledger(
+    location: str, embedder: Embedder, *, api_key: str = "", reading: bool = False
+) -> Ledger:
     """Open a folder (Qdrant Edge) or an http(s) URL (Qdrant server) as a ledger; make it where new.
 
-    What was written while the embedder was absent gets its vectors now. Raises LedgerInUse, LedgerMismatch or
-    StorageFailure.
+    What was written while the embedder was absent gets its vectors now. Whoever is only `reading` can open a
+    folder that cannot be written, too: a copy of it, whose writes raise NotWritable. Raises LedgerInUse,
+    LedgerMismatch or StorageFailure.
     """
-    engine: Engine
     if is_server(location):
-        engine = await _open_server(location, embedder, api_key)
-    else:
-        engine = await asyncio.to_thread(EdgeEngine.open, Path(location), embedder.name, embedder.dimension)
+        return await _ready(await _open_server(location, embedder, api_key), embedder)
+    place = (Path(location), embedder.name, embedder.dimension)
+    try:
+        return await _ready(await asyncio.to_thread(EdgeEngine.open, *place), embedder)
+    except NotWritable as why:
+        if not reading:
+            raise
+        copy = await asyncio.to_thread(ReadingEngine.open_copy, *place, why)
+        ledger = await _ready(copy, embedder)
+        copy.refuse_writes(why)
+        return ledger
+
+
+async def _ready(engine: Engine, embedder: Embedder) -> Ledger:
+    """Bring a ledger up to date; close it where that fails."""
     await upgrade(engine)
     try:
         await embed_what_waits(engine, embedder)

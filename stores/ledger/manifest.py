@@ -1,6 +1,7 @@
 """`mneme.json`: what an embedded ledger is made with, read and written so that no power cut tears it."""
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -8,10 +9,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mneme.core.errors import LedgerMismatch, StorageFailure
+from mneme.core.errors import LedgerMismatch, NotWritable, StorageFailure
 from mneme.stores.ledger.engine import FORMAT
 
 MANIFEST = "mneme.json"
+NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Manifest(BaseModel):
@@ -32,7 +34,8 @@ def storage_errors(what: str) -> Iterator[None]:
         yield
     except OSError as refusal:
         reason = refusal.strerror or str(refusal)
-        raise StorageFailure(
+        kind = NotWritable if refusal.errno in NO_WRITING else StorageFailure
+        raise kind(
             f"Cannot {what}: {reason}.", "Check the disk's free space and who may write to the folder."
         ) from refusal
 

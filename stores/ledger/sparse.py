@@ -32,6 +32,11 @@ def checksum(path: Path) -> tuple[int, int]:
     return path.stat().st_size, total
 
 
+def on_disk(folder: Path) -> int:
+    """Return how many bytes a folder's files take on the disk, without their holes."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file with its holes."""
     with target.open("xb", buffering=0) as file:
