@@ -14,12 +14,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import qdrant_edge as edge
 
-from mneme.core.errors import LedgerMismatch, MnemeError, StorageFailure
+from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
 from mneme.stores.ledger.engine import (
     DENSE,
     FACETS,
@@ -46,14 +47,17 @@ from mneme.stores.ledger.engine import (
     defaults,
 )
 from mneme.stores.ledger.folder import Folder
+from mneme.stores.ledger.journal import JOURNAL, Journal, write
 from mneme.stores.ledger.manifest import MANIFEST, Manifest, read_manifest
+from mneme.stores.ledger.reconciling import points_of, reconcile
 from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.sealing import damaged, open_sealed, seal
 
 T = TypeVar("T")
 READERS = 4
 COPIED_AT_ONCE = 1000
 EVENT = ["event"]
-MEND = "Restore the folder from a backup."
+VERIFY = "`mneme verify` says whether files are damaged; `mneme repair` builds the ledger anew."
 _OPEN: dict[Path, "EdgeEngine"] = {}
 _OPENING = threading.Lock()
 EXACT = edge.SearchParams(exact=True)
@@ -65,6 +69,7 @@ class EdgeEngine:
 
     def __init__(self, folder: Folder, shard: edge.EdgeShard, manifest: Manifest) -> None:
         self._folder, self._shard, self._manifest = folder, shard, manifest
+        self._journal = Journal(folder.shard / JOURNAL)
         self._users = 0
         self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
@@ -93,7 +98,9 @@ class EdgeEngine:
             folder.check_space()
             manifest = folder.manifest or _create(folder, embedder, dimension)
             _check_embedder(path, manifest, embedder, dimension)
+            sealed = open_sealed(folder.shard)
             shard = _load(folder.shard)
+            _guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
             folder.clear_leftovers()
             return cls(folder, shard, manifest)
         except BaseException:
@@ -195,6 +202,7 @@ class EdgeEngine:
         if points:
             self._folder.check_space(_weight(points.values(), self._manifest.dimension))
             self._upsert(list(points.values()))
+            self._journal.add({point.id: point.payload for point in points.values()})
         return self._versions(outcomes)
 
     def _versions(self, outcomes: Sequence[Entry | str]) -> list[Version]:
@@ -325,18 +333,23 @@ class EdgeEngine:
                 point for point, payload in still.items() if payload["scope"].startswith(shelf)
             ]
             self._shard.update(edge.UpdateOperation.set_payload(placed, {"scope": scope}))
+            self._journal.add({point: {"scope": scope} for point in placed})
 
     def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
         erasure = self._drive(plan())
         erased = frozenset(erasure.erased)
         self._folder.check_space(self._folder.size())
         manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
-        shard = _make(self._folder.fresh(manifest.generation), manifest.dimension)
+        making = self._folder.fresh(manifest.generation)
+        shard = _make(making, manifest.dimension)
         copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
         if erasure.left:
             shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
+        write(making / JOURNAL, points_of(shard))
         shard.close()
         shard = _completed(self._folder, manifest)
+        self._journal.close()
+        self._journal = Journal(self._folder.shard / JOURNAL)
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
@@ -354,6 +367,7 @@ class EdgeEngine:
     def _flush(self) -> None:
         self._folder.check_space()
         self._shard.flush()
+        self._journal.flush()
 
     def _mark_current(self) -> None:
         self._shard.flush()
@@ -373,6 +387,9 @@ class EdgeEngine:
         self._readers.shutdown()
         try:
             self._writer.submit(_guarded, self._shard.close).result()
+            self._journal.close()
+            if self._journal.is_whole:
+                seal(self._folder.shard)
         finally:
             self._writer.shutdown()
             self._folder.release()
@@ -400,6 +417,7 @@ class EdgeRebuild:
                 "dimension": dimension,
                 "generation": folder.manifest.generation + 1,
             }
+            open_sealed(folder.shard)
             return cls(folder, _load(folder.shard), folder.manifest.model_copy(update=update))
         except BaseException:
             folder.release()
@@ -425,6 +443,7 @@ class EdgeRebuild:
         await asyncio.to_thread(_guarded, self._close)
 
     def _switch(self) -> None:
+        write(self._folder.making(self._manifest.generation) / JOURNAL, points_of(self._new))
         self._new.close()
         _completed(self._folder, self._manifest).close()  # the old generation is cleared on closing
 
@@ -432,6 +451,8 @@ class EdgeRebuild:
         self._new.close()
         self._old.close()
         self._folder.clear_leftovers()
+        if (self._folder.shard / JOURNAL).exists():
+            seal(self._folder.shard)
         self._folder.release()
 
 
@@ -459,13 +480,22 @@ def _guarded(work: Callable[..., T], *given: Any) -> T:
         return work(*given)
     except MnemeError:
         raise
-    except Exception as failure:  # the engine raises bare Exception for whatever went wrong
-        raise StorageFailure(f"The embedded ledger failed: {failure}.") from failure
+    except BaseException as failure:
+        if not _is_the_engines(failure):
+            raise
+        raise Damaged(f"The embedded ledger failed: {failure}.", VERIFY) from failure
+
+
+def _is_the_engines(failure: BaseException) -> bool:
+    """Say whether the engine failed: it raises bare Exception, and in a panic, something that is none."""
+    return isinstance(failure, Exception) or type(failure).__name__ == "PanicException"
 
 
 def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
     manifest = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
-    _make(folder.fresh(1), dimension).close()
+    making = folder.fresh(1)
+    _make(making, dimension).close()
+    write(making / JOURNAL, [])
     _completed(folder, manifest).close()
     return manifest
 
@@ -500,13 +530,13 @@ def _make(path: Path, dimension: int) -> edge.EdgeShard:
 def _load(path: Path) -> edge.EdgeShard:
     segments = path / "segments"
     if not segments.is_dir() or not any(segments.iterdir()):  # else the engine begins with an empty one
-        raise StorageFailure(
-            f"The ledger's files in {path} are incomplete: {segments} is missing; nothing was touched.", MEND
-        )
+        raise damaged(path, f"{segments} is missing")
     try:
         return edge.EdgeShard.load(str(path))
-    except Exception as failure:
-        raise StorageFailure(f"The ledger's files in {path} cannot be opened: {failure}.", MEND) from failure
+    except BaseException as failure:
+        if not _is_the_engines(failure):
+            raise
+        raise damaged(path, f"they cannot be opened: {failure}") from failure
 
 
 def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:

@@ -85,9 +85,12 @@ class Folder:
     def generation(self, number: int) -> Path:
         return self.path / f"{GENERATION}{number:06d}"
 
+    def making(self, number: int) -> Path:
+        return self.path / f"{MAKING}{number:06d}"
+
     def fresh(self, number: int) -> Path:
         """Return an empty folder in which a generation is made; nothing is in use there."""
-        path = self.path / f"{MAKING}{number:06d}"
+        path = self.making(number)
         with storage_errors(f"create {path}"):
             _remove(path)
             path.mkdir()
@@ -99,7 +102,7 @@ class Folder:
         if path.exists():
             self.set_aside(path, "is a generation of another ledger, or of another time")
         with storage_errors(f"write {path}"):
-            making = self.path / f"{MAKING}{manifest.generation:06d}"
+            making = self.making(manifest.generation)
             write_manifest(making / MANIFEST, manifest)
             making.rename(path)
         return path

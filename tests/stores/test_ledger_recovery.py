@@ -123,9 +123,9 @@ class TestPartialRestores:
         for path in (folder / FIRST).glob(lost):
             shutil.rmtree(path)
         before = files_in(folder)
-        with pytest.raises(StorageFailure, match="incomplete"):
+        with pytest.raises(StorageFailure, match="damaged"):
             await open_ledger(str(folder), embedder)
-        assert before - files_in(folder) <= {folder / "mneme.owner"}
+        assert before - files_in(folder) <= {folder / "mneme.owner", folder / FIRST / "mneme.seal"}
 
     async def test_a_missing_generation_is_said(self, folder: Path, embedder: WordEmbedder) -> None:
         shutil.rmtree(folder / FIRST)
