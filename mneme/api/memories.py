@@ -21,6 +21,7 @@ class MemoryOperations(UserMemories):
         "list",
         "similar",
         "show",
+        "keys",
         "history",
         "diff",
         "as_of",

@@ -29,11 +29,11 @@ class Announcement(BaseModel):
     pid: int
 
 
-async def open_own_ledger() -> Ledger:
+async def open_own_ledger(*, reading: bool = False) -> Ledger:
     """Open the ledger with the embedder of the settings. Raises LedgerInUse."""
     embedder = await open_embedder(settings().embedder)
     key = settings().ledger_api_key.get_secret_value()
-    return await open_ledger(settings().ledger_location, embedder, api_key=key)
+    return await open_ledger(settings().ledger_location, embedder, api_key=key, reading=reading)
 
 
 @asynccontextmanager
@@ -52,9 +52,12 @@ async def announced(url: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_operations(kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
-    """Open operations on an owner's data: in this process, or on the server that has the ledger open."""
-    found = await open_or_find_server()
+async def open_operations(kind: type[Kind], owner: str, *, reading: bool = False) -> AsyncIterator[Kind]:
+    """Open operations on an owner's data: in this process, or on the server that has the ledger open.
+
+    Whoever is only `reading` can do so on a full or read-only disk, too.
+    """
+    found = await open_or_find_server(reading=reading)
     try:
         async with operations_at(found, kind, owner) as operations:
             yield operations
@@ -75,7 +78,7 @@ async def operations_at(place: Ledger | str, kind: type[Kind], owner: str) -> As
         yield operations
 
 
-async def open_or_find_server() -> Ledger | str:
+async def open_or_find_server(*, reading: bool = False) -> Ledger | str:
     """Open the ledger, or return the address of the server that has it open.
 
     Raises LedgerInUse where a process that is no server has it open.
@@ -89,7 +92,7 @@ async def open_or_find_server() -> Ledger | str:
     async for attempt in patience:
         with attempt:
             try:
-                return await open_own_ledger()
+                return await open_own_ledger(reading=reading)
             except LedgerInUse:
                 if url := await asyncio.to_thread(running_server):
                     return url

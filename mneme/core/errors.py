@@ -62,6 +62,14 @@ class StorageFailure(MnemeError):
     """The disk or the server refused a read or a write; the write is not confirmed."""
 
 
+class NotWritable(StorageFailure):
+    """The disk is full or read-only, or this user may not write there; reading can go on."""
+
+
+class Damaged(StorageFailure):
+    """Files on the disk are not as they were written; nothing was changed."""
+
+
 class Forbidden(MnemeError):
     """The caller may not do this."""
 

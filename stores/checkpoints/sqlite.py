@@ -4,7 +4,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiosqlite
@@ -13,6 +13,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
 
 BUSY_SECONDS = 30.0
@@ -170,7 +171,7 @@ def _make_folder(path: Path) -> None:
     if path.is_dir():
         raise BadInput(f"{path} is a folder.", "MNEME_CHECKPOINTS names a file.")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
     except OSError as failure:
         raise StorageFailure(
             f"The folder of {path} cannot be made: {failure.strerror}",
@@ -178,7 +179,16 @@ def _make_folder(path: Path) -> None:
         ) from failure
 
 
+def _keep_private(path: Path) -> None:
+    """Close the file to others, unless it is open to its group alone; SQLite makes its log alike."""
+    if not is_shared(path):
+        for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            close_to_others(each)
+
+
 async def _connect(path: Path) -> aiosqlite.Connection:
+    with suppress(OSError):  # SQLite says it better
+        await asyncio.to_thread(make_private_file, path)
     try:
         return await aiosqlite.connect(path, timeout=BUSY_SECONDS)
     except sqlite3.Error as failure:
@@ -188,6 +198,7 @@ async def _connect(path: Path) -> aiosqlite.Connection:
 async def _prepare(saver: SqliteCheckpoints, path: Path) -> None:
     try:
         await _refuse_foreign(saver.conn, path)
+        await asyncio.to_thread(_keep_private, path)
         await _set_up(saver)
     except sqlite3.Error as failure:
         raise _unusable(path, failure) from failure

@@ -14,12 +14,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import qdrant_edge as edge
 
-from mneme.core.errors import LedgerMismatch, MnemeError, StorageFailure
+from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
 from mneme.stores.ledger.engine import (
     DENSE,
     FACETS,
@@ -45,13 +46,18 @@ from mneme.stores.ledger.engine import (
     Where,
     defaults,
 )
-from mneme.stores.ledger.folder import MANIFEST, Folder, Manifest
+from mneme.stores.ledger.folder import Folder
+from mneme.stores.ledger.journal import JOURNAL, Journal, write
+from mneme.stores.ledger.manifest import MANIFEST, Manifest, read_manifest
+from mneme.stores.ledger.reconciling import points_of, reconcile
 from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.sealing import damaged, open_sealed, seal
 
 T = TypeVar("T")
 READERS = 4
 COPIED_AT_ONCE = 1000
 EVENT = ["event"]
+VERIFY = "`mneme verify` says whether files are damaged; `mneme repair` builds the ledger anew."
 _OPEN: dict[Path, "EdgeEngine"] = {}
 _OPENING = threading.Lock()
 EXACT = edge.SearchParams(exact=True)
@@ -63,13 +69,14 @@ class EdgeEngine:
 
     def __init__(self, folder: Folder, shard: edge.EdgeShard, manifest: Manifest) -> None:
         self._folder, self._shard, self._manifest = folder, shard, manifest
+        self._journal = Journal(folder.shard / JOURNAL)
         self._users = 0
         self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
         self._readers = ThreadPoolExecutor(READERS, "ledger-read")
 
     @classmethod
-    def open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+    def open(cls, path: Path, embedder: str, dimension: int) -> Self:
         """Own the folder and open its ledger, or make one where there is nothing yet.
 
         Within one process a folder has one engine, no matter how often it is opened. Raises LedgerInUse,
@@ -77,21 +84,25 @@ class EdgeEngine:
         """
         path = path.expanduser().resolve()
         with _OPENING:
-            engine = _OPEN.get(path) or cls._open(path, embedder, dimension)
+            found = _OPEN.get(path)
+            engine = found if isinstance(found, cls) else cls._open(path, embedder, dimension)
             _check_embedder(path, engine._manifest, embedder, dimension)
             _OPEN[path] = engine
             engine._users += 1
             return engine
 
     @classmethod
-    def _open(cls, path: Path, embedder: str, dimension: int) -> "EdgeEngine":
+    def _open(cls, path: Path, embedder: str, dimension: int) -> Self:
         folder = Folder(path)
         try:
             folder.check_space()
             manifest = folder.manifest or _create(folder, embedder, dimension)
             _check_embedder(path, manifest, embedder, dimension)
+            sealed = open_sealed(folder.shard)
+            shard = _load(folder.shard)
+            _guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
             folder.clear_leftovers()
-            return cls(folder, _load(folder.shard), manifest)
+            return cls(folder, shard, manifest)
         except BaseException:
             folder.release()
             raise
@@ -191,6 +202,7 @@ class EdgeEngine:
         if points:
             self._folder.check_space(_weight(points.values(), self._manifest.dimension))
             self._upsert(list(points.values()))
+            self._journal.add({point.id: point.payload for point in points.values()})
         return self._versions(outcomes)
 
     def _versions(self, outcomes: Sequence[Entry | str]) -> list[Version]:
@@ -321,18 +333,23 @@ class EdgeEngine:
                 point for point, payload in still.items() if payload["scope"].startswith(shelf)
             ]
             self._shard.update(edge.UpdateOperation.set_payload(placed, {"scope": scope}))
+            self._journal.add({point: {"scope": scope} for point in placed})
 
     def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
         erasure = self._drive(plan())
         erased = frozenset(erasure.erased)
         self._folder.check_space(self._folder.size())
         manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
-        shard = _make(self._folder.fresh(manifest.generation), manifest.dimension)
+        making = self._folder.fresh(manifest.generation)
+        shard = _make(making, manifest.dimension)
         copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
         if erasure.left:
             shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
-        shard.flush()
-        self._folder.switch(manifest)
+        write(making / JOURNAL, points_of(shard))
+        shard.close()
+        shard = _completed(self._folder, manifest)
+        self._journal.close()
+        self._journal = Journal(self._folder.shard / JOURNAL)
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
@@ -350,6 +367,7 @@ class EdgeEngine:
     def _flush(self) -> None:
         self._folder.check_space()
         self._shard.flush()
+        self._journal.flush()
 
     def _mark_current(self) -> None:
         self._shard.flush()
@@ -369,6 +387,9 @@ class EdgeEngine:
         self._readers.shutdown()
         try:
             self._writer.submit(_guarded, self._shard.close).result()
+            self._journal.close()
+            if self._journal.is_whole:
+                seal(self._folder.shard)
         finally:
             self._writer.shutdown()
             self._folder.release()
@@ -396,6 +417,7 @@ class EdgeRebuild:
                 "dimension": dimension,
                 "generation": folder.manifest.generation + 1,
             }
+            open_sealed(folder.shard)
             return cls(folder, _load(folder.shard), folder.manifest.model_copy(update=update))
         except BaseException:
             folder.release()
@@ -421,13 +443,16 @@ class EdgeRebuild:
         await asyncio.to_thread(_guarded, self._close)
 
     def _switch(self) -> None:
-        self._new.flush()
-        self._folder.switch(self._manifest)  # the old generation is cleared on closing
+        write(self._folder.making(self._manifest.generation) / JOURNAL, points_of(self._new))
+        self._new.close()
+        _completed(self._folder, self._manifest).close()  # the old generation is cleared on closing
 
     def _close(self) -> None:
         self._new.close()
         self._old.close()
         self._folder.clear_leftovers()
+        if (self._folder.shard / JOURNAL).exists():
+            seal(self._folder.shard)
         self._folder.release()
 
 
@@ -455,17 +480,37 @@ def _guarded(work: Callable[..., T], *given: Any) -> T:
         return work(*given)
     except MnemeError:
         raise
-    except Exception as failure:  # the engine raises bare Exception for whatever went wrong
-        raise StorageFailure(f"The embedded ledger failed: {failure}.") from failure
+    except BaseException as failure:
+        if not _is_the_engines(failure):
+            raise
+        raise Damaged(f"The embedded ledger failed: {failure}.", VERIFY) from failure
+
+
+def _is_the_engines(failure: BaseException) -> bool:
+    """Say whether the engine failed: it raises bare Exception, and in a panic, something that is none."""
+    return isinstance(failure, Exception) or type(failure).__name__ == "PanicException"
 
 
 def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
     manifest = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
-    shard = _make(folder.fresh(1), dimension)
-    shard.flush()
-    shard.close()
-    folder.switch(manifest)
+    making = folder.fresh(1)
+    _make(making, dimension).close()
+    write(making / JOURNAL, [])
+    _completed(folder, manifest).close()
     return manifest
+
+
+def _completed(folder: Folder, manifest: Manifest) -> edge.EdgeShard:
+    """Switch to a generation whose files are written; open it first, so that it is known to be usable."""
+    path = folder.complete(manifest)
+    try:
+        shard = _load(path)
+        folder.switch(manifest)
+    except BaseException:
+        if read_manifest(folder.path / MANIFEST) != manifest:
+            folder.discard(path)
+        raise
+    return shard
 
 
 def _make(path: Path, dimension: int) -> edge.EdgeShard:
@@ -483,12 +528,15 @@ def _make(path: Path, dimension: int) -> edge.EdgeShard:
 
 
 def _load(path: Path) -> edge.EdgeShard:
+    segments = path / "segments"
+    if not segments.is_dir() or not any(segments.iterdir()):  # else the engine begins with an empty one
+        raise damaged(path, f"{segments} is missing")
     try:
         return edge.EdgeShard.load(str(path))
-    except Exception as failure:
-        raise StorageFailure(
-            f"The ledger's files in {path} cannot be opened: {failure}.", "Restore the folder from a backup."
-        ) from failure
+    except BaseException as failure:
+        if not _is_the_engines(failure):
+            raise
+        raise damaged(path, f"they cannot be opened: {failure}") from failure
 
 
 def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:

@@ -1,49 +1,45 @@
 """The folder of an embedded ledger: its owner, its contents, and its switch to a new generation.
 
 `mneme.json` names the generation in use (the sub-folder with the engine's files), the format and the
-embedder. A new generation is built beside the old one, and rewriting `mneme.json` switches to it in one
-step. Other generations, which a crash may leave, are removed at the next opening.
+embedder. A new generation is built in a folder `making-…`, gets a copy of its `mneme.json` when it is
+complete, and is renamed to `generation-…`; rewriting `mneme.json` then switches to it in one step.
+
+So a `making-…` folder is never complete, a generation always is, and `mneme.json` can be restored from
+the copy. Deleted are only the former and a generation that the one in use has replaced; whatever else is
+found is moved into a folder `set-aside-…` with the time in its name, and that is said.
 """
 
-import contextlib
 import errno
+import logging
 import os
 import shutil
-from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from mneme.core.errors import LedgerInUse, LedgerMismatch, StorageFailure
-from mneme.stores.ledger.engine import FORMAT
+from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.core.private import close_to_others, is_open_to_all, is_shared, make_private_folder
+from mneme.stores.ledger.manifest import (
+    MANIFEST,
+    Manifest,
+    check_format,
+    read_manifest,
+    storage_errors,
+    unnamed,
+    write_manifest,
+)
+from mneme.stores.ledger.sparse import on_disk
 
-MANIFEST, LOCK, OWNER, GENERATION = "mneme.json", "mneme.lock", "mneme.owner", "generation-"
+LOCK, OWNER = "mneme.lock", "mneme.owner"
+GENERATION, MAKING, ASIDE = "generation-", "making-", "set-aside-"
+NUMBER = "[0-9]" * 6
+OURS = ("mneme.", MAKING, ASIDE)
 RESERVE = 64 * 1024 * 1024
 
 
-class Manifest(BaseModel):
-    """What the ledger in a folder is made with."""
-
-    model_config = ConfigDict(frozen=True)
-
-    format: int
-    embedder: str
-    dimension: int
-    generation: int
-
-
-@contextlib.contextmanager
-def storage_errors(what: str) -> Iterator[None]:
-    """Turn an operating-system refusal into one line for the user."""
-    try:
-        yield
-    except OSError as refusal:
-        reason = refusal.strerror or str(refusal)
-        raise StorageFailure(
-            f"Cannot {what}: {reason}.", "Check the disk's free space and who may write to the folder."
-        ) from refusal
+log = logging.getLogger(__name__)
 
 
 @retry(
@@ -65,13 +61,20 @@ class Folder:
         self.path = path
         self._check_kind()
         with storage_errors(f"create the ledger's folder {path}"):
-            path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path)
         self._lock = FileLock(
             path / LOCK, thread_local=False, fallback_to_soft=False, preserve_lock_file=True
         )
         with storage_errors(f"write to the ledger's folder {path}"):
             self._own()
-        self.manifest = self._read_manifest()
+        try:
+            with storage_errors(f"write to the ledger's folder {path}"):
+                (path / OWNER).write_text(str(os.getpid()))
+            self.manifest = self._read_manifest()
+        except BaseException:
+            self.release()
+            raise
+        self.keep_private()
 
     @property
     def shard(self) -> Path:
@@ -82,26 +85,61 @@ class Folder:
     def generation(self, number: int) -> Path:
         return self.path / f"{GENERATION}{number:06d}"
 
+    def making(self, number: int) -> Path:
+        return self.path / f"{MAKING}{number:06d}"
+
     def fresh(self, number: int) -> Path:
-        """Return an empty folder for a generation that is not in use yet."""
-        path = self.generation(number)
+        """Return an empty folder in which a generation is made; nothing is in use there."""
+        path = self.making(number)
         with storage_errors(f"create {path}"):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
             path.mkdir()
+        return path
+
+    def complete(self, manifest: Manifest) -> Path:
+        """Make a generation of the folder that `fresh` gave; all its files are written and closed."""
+        path = self.generation(manifest.generation)
+        if path.exists():
+            self.set_aside(path, "is a generation of another ledger, or of another time")
+        with storage_errors(f"write {path}"):
+            making = self.making(manifest.generation)
+            write_manifest(making / MANIFEST, manifest)
+            making.rename(path)
         return path
 
     def switch(self, manifest: Manifest) -> None:
         """Make another generation the one in use, atomically."""
         with storage_errors(f"write {self.path / MANIFEST}"):
-            _write_durably(self.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
+            write_manifest(self.path / MANIFEST, manifest)
         self.manifest = manifest
 
+    def discard(self, path: Path) -> None:
+        """Remove a generation that has just been made and cannot be used."""
+        with storage_errors(f"remove {path}"):
+            _remove(path)
+
     def clear_leftovers(self) -> None:
-        """Remove generations that are not in use: a crash left them, or a switch."""
-        for path in self.path.glob(f"{GENERATION}*"):
-            if self.manifest is None or path != self.shard:
-                with storage_errors(f"remove {path}"):
-                    _remove(path)
+        """Remove what a crash or a switch left; call it once the generation in use has been opened."""
+        if read_manifest(self.shard / MANIFEST) != self.manifest:  # made or changed by an older version
+            with storage_errors(f"write {self.shard / MANIFEST}"):
+                write_manifest(self.shard / MANIFEST, self._in_use())
+        for path in [*self.path.glob(f"{MAKING}{NUMBER}"), *filter(self._is_replaced, self._generations())]:
+            self.discard(path)
+        for path in self._generations():
+            if path != self.shard:
+                self.set_aside(path, "is no generation that this ledger knows")
+
+    def set_aside(self, path: Path, why: str) -> None:
+        """Move away what is not recognised, and say so."""
+        aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+        with storage_errors(f"move {path} to {aside}"):
+            aside.mkdir()
+            path.rename(aside / path.name)
+        log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", path, why, aside)
+
+    def aside(self) -> list[Path]:
+        """Return the folders with what was set aside."""
+        return sorted(self.path.glob(f"{ASIDE}*"))
 
     def check_space(self, needed: int = 0) -> None:
         """Refuse to write when the disk is nearly full.
@@ -114,17 +152,32 @@ class Folder:
         if disk.f_bavail * disk.f_frsize >= RESERVE + needed:
             return
         missing = (RESERVE + needed) // 2**20 + 1
-        raise StorageFailure(
+        raise NotWritable(
             f"The disk of {self.path} is nearly full; nothing was written.",
             f"Free some space: the ledger needs {missing} MB to write safely.",
         )
 
+    def keep_private(self) -> None:
+        """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
+        if is_shared(self.path):
+            return
+        if is_open_to_all(self.path):
+            log.warning(
+                "Everybody on this machine could read %s; only you can from now on. "
+                "To share it with a group: chmod -R g+rwX %s.",
+                self.path,
+                self.path,
+            )
+        for path in (self.path, *self.path.rglob("*")):
+            close_to_others(path)
+
     def size(self) -> int:
         """Return how many bytes the generation in use takes on the disk."""
-        return sum(path.stat().st_blocks * 512 for path in self.shard.rglob("*") if path.is_file())
+        return on_disk(self.shard)
 
     def release(self) -> None:
         """Let another process own the folder."""
+        self.keep_private()
         (self.path / OWNER).unlink(missing_ok=True)
         self._lock.release()
 
@@ -133,62 +186,78 @@ class Folder:
             raise LedgerMismatch(f"{self.path} is a file, not a ledger.", "Give the path of a folder.")
         with storage_errors(f"read {self.path}"):
             names = {path.name for path in self.path.iterdir()} if self.path.exists() else set()
-        if names and not names & {MANIFEST, LOCK}:
+        foreign = [name for name in names if not name.startswith(OURS)]
+        if foreign and MANIFEST not in names and not self._generations():
             raise LedgerMismatch(
                 f"{self.path} is not empty and holds no ledger; nothing was touched.",
                 "Give an empty or a new folder, or the folder of a ledger.",
             )
 
+    def _generations(self) -> list[Path]:
+        return sorted(path for path in self.path.glob(f"{GENERATION}{NUMBER}") if path.is_dir())
+
+    def _is_replaced(self, path: Path) -> bool:
+        manifest = read_manifest(path / MANIFEST)
+        return manifest is not None and manifest.generation < self._in_use().generation
+
+    def _in_use(self) -> Manifest:
+        assert self.manifest is not None
+        return self.manifest
+
     def _own(self) -> None:
         try:
             self._lock.acquire(blocking=False)
         except Timeout as taken:
-            raise LedgerInUse(
-                f"Another process{self._owner()} has the ledger at {self.path} open.",
-                "Stop it; or start `langgraph dev`, which the command line can share; or let both use a "
-                "Qdrant server: set MNEME_LEDGER to its URL.",
-            ) from taken
-        (self.path / OWNER).write_text(str(os.getpid()))
-
-    def _owner(self) -> str:
-        try:
-            return f" (pid {int((self.path / OWNER).read_text())})"
-        except (OSError, ValueError):  # just started, or just gone: the message leaves it out
-            return ""
+            raise in_use(self.path) from taken
 
     def _read_manifest(self) -> Manifest | None:
-        path = self.path / MANIFEST
-        if not path.exists():
-            return None
-        try:
-            with storage_errors(f"read {path}"):
-                manifest = Manifest.model_validate_json(path.read_text())
-        except ValidationError as broken:
-            raise LedgerMismatch(
-                f"{path} is not a ledger's manifest.", "Restore it from a backup."
-            ) from broken
+        """Return what is in use, from the copies where `mneme.json` is lost; None for a new ledger."""
+        path, generations = self.path / MANIFEST, self._generations()
+        named = read_manifest(path)
+        if named is not None:
+            check_format(self.path, named.format)
+        copies = [
+            copy
+            for each in generations
+            if (copy := read_manifest(each / MANIFEST)) and self.generation(copy.generation) == each
+        ]
+        newest = max(copies, key=lambda copy: copy.generation, default=None)
+        if newest is not None and (named is None or newest.generation > named.generation):
+            return self._recovered(newest)
+        if named is None and (generations or path.exists()):
+            raise unnamed(path, generations)
+        if named is not None and self.generation(named.generation) not in generations:
+            raise StorageFailure(
+                f"The files of the ledger in {self.generation(named.generation)} are missing.",
+                "Restore the whole folder from a backup.",
+            )
+        return named
+
+    def _recovered(self, manifest: Manifest) -> Manifest:
+        """Go on with the newest complete generation, whatever `mneme.json` says, and keep all others."""
         check_format(self.path, manifest.format)
+        path = self.path / MANIFEST
+        if path.exists():
+            self.set_aside(path, f"does not name the newest generation, {manifest.generation}")
+        for each in self._generations():
+            if each != self.generation(manifest.generation):
+                self.set_aside(each, f"was not in use any more beside generation {manifest.generation}")
+        self.switch(manifest)
+        log.warning("%s was missing or damaged; it has been restored from its copy.", path)
         return manifest
 
 
-def check_format(location: object, found: int) -> None:
-    """Refuse a ledger that a newer version of Mneme wrote; older formats are upgraded."""
-    if found > FORMAT:
-        raise LedgerMismatch(
-            f"{location} has the ledger format {found}; this version reads up to {FORMAT}.",
-            "Install the version of Mneme that wrote it, or a newer one.",
-        )
+def in_use(path: Path) -> LedgerInUse:
+    """Return the refusal of a ledger that another process has open."""
+    return LedgerInUse(
+        f"Another process{_owner(path)} has the ledger at {path} open.",
+        "Stop it; or start `langgraph dev`, which the command line can share; or let both use a "
+        "Qdrant server: set MNEME_LEDGER to its URL.",
+    )
 
 
-def _write_durably(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+def _owner(path: Path) -> str:
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        return f" (pid {int((path / OWNER).read_text())})"
+    except (OSError, ValueError):  # just started, or just gone: the message leaves it out
+        return ""

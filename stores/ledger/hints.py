@@ -112,6 +112,6 @@ def _period(day: date) -> Period:
 
 def _day_of(time: Any) -> date | None:
     try:
-        return date.fromisoformat(time[:10])
-    except (TypeError, ValueError):
+        return date.fromisoformat(time[:10]) if isinstance(time, str) else None
+    except ValueError:
         return None

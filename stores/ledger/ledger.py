@@ -7,14 +7,14 @@ is stored by itself, and a record can be searched for a moment after its version
 import asyncio
 import difflib
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mneme.core.errors import BadInput, Conflict, NotFound, needs
+from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, needs
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.blending import blended
@@ -40,6 +40,7 @@ from mneme.stores.ledger.engine import (
 from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten, erasing
 from mneme.stores.ledger.hints import hints_of
+from mneme.stores.ledger.reading import ReadingEngine
 from mneme.stores.ledger.records import (
     Change,
     Clock,
@@ -57,7 +58,7 @@ from mneme.stores.ledger.records import (
     record_id,
     version_id,
 )
-from mneme.stores.ledger.transfer import ImportReport, import_lines
+from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
 from mneme.stores.ledger.upgrading import upgrade
 from mneme.stores.ledger.words import words_asked, words_of
 
@@ -396,14 +397,19 @@ class Ledger:
                 yield f'{{"of":{number},{version.model_dump_json()[1:]}'
 
     async def import_(
-        self, lines: Iterable[str] | AsyncIterable[str], *, within: Namespace = ()
+        self,
+        lines: Iterable[str] | AsyncIterable[str],
+        *,
+        within: Namespace = (),
+        check: Callable[[Value], None] | None = None,
     ) -> ImportReport:
         """Bring exported lines in, identical in every respect; a second time changes nothing.
 
         A broken line is reported with its number and its record left as it was; the rest goes on.
-        What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused.
+        What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
+        those for whose value `check` raises BadInput.
         """
-        return await import_lines(self._engine, self._embedder, lines, within)
+        return await import_lines(self._engine, self._embedder, lines, Accepted(within, check))
 
     async def flush(self) -> None:
         """Make everything acknowledged survive a power cut; a killed process loses nothing anyway."""
@@ -466,17 +472,31 @@ class Ledger:
             since = last
 
 
-async def open_ledger(location: str, embedder: Embedder, *, api_key: str = "") -> Ledger:
+async def open_ledger(
+    location: str, embedder: Embedder, *, api_key: str = "", reading: bool = False
+) -> Ledger:
     """Open a folder (Qdrant Edge) or an http(s) URL (Qdrant server) as a ledger; make it where new.
 
-    What was written while the embedder was absent gets its vectors now. Raises LedgerInUse, LedgerMismatch or
-    StorageFailure.
+    What was written while the embedder was absent gets its vectors now. Whoever is only `reading` can open a
+    folder that cannot be written, too: a copy of it, whose writes raise NotWritable. Raises LedgerInUse,
+    LedgerMismatch or StorageFailure.
     """
-    engine: Engine
     if is_server(location):
-        engine = await _open_server(location, embedder, api_key)
-    else:
-        engine = await asyncio.to_thread(EdgeEngine.open, Path(location), embedder.name, embedder.dimension)
+        return await _ready(await _open_server(location, embedder, api_key), embedder)
+    place = (Path(location), embedder.name, embedder.dimension)
+    try:
+        return await _ready(await asyncio.to_thread(EdgeEngine.open, *place), embedder)
+    except NotWritable as why:
+        if not reading:
+            raise
+        copy = await asyncio.to_thread(ReadingEngine.open_copy, *place, why)
+        ledger = await _ready(copy, embedder)
+        copy.refuse_writes(why)
+        return ledger
+
+
+async def _ready(engine: Engine, embedder: Embedder) -> Ledger:
+    """Bring a ledger up to date; close it where that fails."""
     await upgrade(engine)
     try:
         await embed_what_waits(engine, embedder)

@@ -55,7 +55,7 @@ from mneme.stores.ledger.engine import (
     Where,
     defaults,
 )
-from mneme.stores.ledger.folder import Manifest, check_format
+from mneme.stores.ledger.manifest import Manifest, check_format
 from mneme.stores.ledger.records import LEDGER, Version, version_id
 from mneme.stores.ledger.words import Words
 

@@ -1,6 +1,6 @@
 """Bringing exported lines into a ledger: whole records or nothing, each broken line by its number."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
@@ -10,6 +10,7 @@ from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.engine import Engine, Entry, Payload, Point, Step, head_point, version_point
 from mneme.stores.ledger.records import (
     Namespace,
+    Value,
     Version,
     check_name,
     check_namespace,
@@ -47,6 +48,13 @@ class ImportReport(BaseModel):
     refused: list[Refused] = []
 
 
+class Accepted(NamedTuple):
+    """Which lines are accepted: those below a prefix whose values `check` does not refuse (BadInput)."""
+
+    within: Namespace = ()
+    check: Callable[[Value], None] | None = None
+
+
 class Record(NamedTuple):
     """The lines of one record, with their numbers."""
 
@@ -64,12 +72,12 @@ class Record(NamedTuple):
 
 
 async def import_lines(
-    engine: Engine, embedder: Embedder, lines: Iterable[str] | AsyncIterable[str], within: Namespace
+    engine: Engine, embedder: Embedder, lines: Iterable[str] | AsyncIterable[str], accepted: Accepted
 ) -> ImportReport:
     """Import record after record, some hundred at a time."""
     report = ImportReport()
     waiting: list[Record] = []
-    async for record in _records(lines, within, report):
+    async for record in _records(lines, accepted, report):
         waiting.append(record)
         if len(waiting) == RECORDS_AT_ONCE:
             await _import(engine, embedder, waiting, report)
@@ -80,14 +88,14 @@ async def import_lines(
 
 
 async def _records(
-    lines: Iterable[str] | AsyncIterable[str], within: Namespace, report: ImportReport
+    lines: Iterable[str] | AsyncIterable[str], accepted: Accepted, report: ImportReport
 ) -> AsyncIterator[Record]:
     """Gather consecutive lines of one record; refuse lines that are broken."""
     gathered: list[tuple[int, Line]] = []
     number = 0
     async for text in _each(lines):
         number += 1
-        line = _parse(number, text, within, report) if text.strip() else None
+        line = _parse(number, text, accepted, report) if text.strip() else None
         if line is None:
             continue
         if gathered and (line.namespace, line.key) != (gathered[0][1].namespace, gathered[0][1].key):
@@ -107,12 +115,14 @@ async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]
             yield line
 
 
-def _parse(number: int, text: str, within: Namespace, report: ImportReport) -> Line | None:
+def _parse(number: int, text: str, accepted: Accepted, report: ImportReport) -> Line | None:
     try:
         line = Line.model_validate_json(text)
-        _check_within(check_namespace(line.namespace), within)
+        _check_within(check_namespace(line.namespace), accepted.within)
         check_name(line.key, "key")
         check_value(line.value, line.text)
+        if accepted.check is not None:
+            accepted.check(line.value)
     except ValidationError as broken:
         first = broken.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

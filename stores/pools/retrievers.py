@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
+from mneme.core.private import make_private_folder
 from mneme.stores.ledger.records import Change, Namespace, Version, make_write, record_id
 from mneme.stores.pools.memory_pool import MemoryPool
 
@@ -135,7 +136,7 @@ class Retrievers:
         content = save(weights)
         name = hashlib.sha256(content).hexdigest()
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._folder)
             self._sweep()
             with tempfile.NamedTemporaryFile(dir=self._folder, suffix=PART, delete=False) as file:
                 file.write(content)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +16,7 @@ from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Change, Hit, Namespace, Version
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox
+from mneme.stores.users.unreadable import check, read_one, readable
 
 Kind = Literal["semantic", "episodic"]
 
@@ -146,7 +148,8 @@ class UserMemories:
         """
         wanted = {"kind": kind} if kind else {}
         hits = await self._ledger.search(self.namespace, query, limit=k, mode=mode, filter=wanted)
-        found = [MemoryRecord.of(hit.version, _cosine(hit)) for hit in hits]
+        alike = {hit.version.key: _cosine(hit) for hit in hits}
+        found = readable(lambda each: MemoryRecord.of(each, alike[each.key]), (hit.version for hit in hits))
         if self._ledger.goes_by_words:
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
         if min_similarity is None:
@@ -160,7 +163,7 @@ class UserMemories:
         count = await self._ledger.count(self.namespace, filter=wanted)
         latest = await self._ledger.records(self.namespace, filter=wanted, limit=k, offset=max(0, count - k))
         known = {each.key for each in found}
-        others = [MemoryRecord.of(version) for version in reversed(latest) if version.key not in known]
+        others = readable(MemoryRecord.of, (each for each in reversed(latest) if each.key not in known))
         return [*found, *others][:k]
 
     async def flagged(self) -> Sequence[MemoryRecord]:
@@ -169,7 +172,9 @@ class UserMemories:
             self.namespace, limit=await self._ledger.count(self.namespace)
         )
         return [
-            found for found in map(MemoryRecord.of, everything) if found.memory.flag or found.memory.unclear
+            found
+            for found in readable(MemoryRecord.of, everything)
+            if found.memory.flag or found.memory.unclear
         ]
 
     async def accept(self, key: str) -> MemoryRecord:
@@ -182,23 +187,30 @@ class UserMemories:
     async def list(
         self, *, limit: int = 100, offset: int = 0, include_retired: bool = False
     ) -> Sequence[MemoryRecord]:
-        """Return memories in the order in which they were first remembered."""
+        """Return memories in the order in which they were first remembered.
+
+        Here and in every search, a record that is no memory is passed over with a warning.
+        """
         versions = await self._ledger.records(
             self.namespace, limit=limit, offset=offset, include_retired=include_retired
         )
-        return [MemoryRecord.of(version) for version in versions]
+        return readable(MemoryRecord.of, versions)
+
+    async def keys(self, beginning: str) -> Sequence[str]:
+        """Return the keys that begin with this, also of retired memories and of records that are none."""
+        return [head.key for head in await self._heads() if head.key.startswith(beginning)]
 
     async def show(self, key: str) -> MemoryRecord:
-        """Return a memory as it is now, live or retired. Raises NotFound."""
+        """Return a memory as it is now, live or retired. Raises NotFound, BadInput."""
         found = await self.find(key)
         if found is None:
             raise NotFound(f"{self.user} has no memory {key}.", "See `mneme memories list`.")
         return found
 
     async def find(self, key: str) -> MemoryRecord | None:
-        """Return a memory as it is now, live or retired; None where there is none."""
+        """Return a memory as it is now, live or retired; None where there is none. Raises BadInput."""
         version = await self._ledger.get(self.namespace, key)
-        return MemoryRecord.of(version) if version else None
+        return read_one(MemoryRecord.of, version) if version else None
 
     async def history(self, key: str) -> Sequence[Version]:
         """Return every version of a memory, oldest first. Raises NotFound."""
@@ -210,7 +222,7 @@ class UserMemories:
 
     async def as_of(self, at: datetime) -> Sequence[MemoryRecord]:
         """Return what was remembered at that time."""
-        return [MemoryRecord.of(version) for version in await self._ledger.as_of(self.namespace, at)]
+        return readable(MemoryRecord.of, await self._ledger.as_of(self.namespace, at))
 
     async def rollback(
         self, key: str, to_version: int, *, change: Change, expected_version: int | None = None
@@ -226,7 +238,8 @@ class UserMemories:
 
         Called again, it takes back the change before that one.
         """
-        stacks = [standing(await self._changes(head)) for head in await self._heads()]
+        heads = readable(lambda head: MemoryRecord.of(head) and head, await self._heads())
+        stacks = [standing(await self._changes(head)) for head in heads]
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
@@ -235,7 +248,7 @@ class UserMemories:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
         history = await self._ledger.history(self.namespace, key)
         messages = {message for version in history for message in _messages(version)}
-        quotes = {Memory.model_validate(version.value).quote for version in history}
+        quotes = {quote for version in history if isinstance(quote := version.value.get("quote"), str)}
         traces = await Inbox(self._ledger).traces(self.user, messages, quotes)
         marks = await self._ledger.forget_records(
             [history[-1], *traces.gone], reason=reason, actor=actor, rewritten=traces.rewritten
@@ -251,8 +264,10 @@ class UserMemories:
         return self._ledger.export(self.namespace)
 
     async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
-        """Bring this user's exported lines in; lines of anybody else's are refused."""
-        return await self._ledger.import_(lines, within=self.namespace)
+        """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
+        return await self._ledger.import_(
+            lines, within=self.namespace, check=partial(check, Memory.model_validate)
+        )
 
     async def _heads(self) -> Sequence[Version]:
         count = await self._ledger.count(self.namespace, include_retired=True)

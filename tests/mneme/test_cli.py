@@ -1,5 +1,6 @@
 """The command line as a user meets it: results, errors in one line, and quick starts."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.ledger.ledger import open_ledger
 from tests.doubles.command_line import Run, failed, quiet, run_mneme
 
 
@@ -45,6 +48,41 @@ def test_a_broken_file_is_remembered_as_far_as_it_goes(mneme: Run, tmp_path: Pat
     assert done.returncode == 1
     assert "line 2" in done.stderr
     assert "Austin" in mneme("memories", "list").stdout
+
+
+def test_lines_that_are_no_memories_are_refused(mneme: Run, tmp_path: Path) -> None:
+    assert mneme("chat", stdin="I live in Austin.\n/quit\n").returncode == 0
+    line = json.loads(mneme("memories", "export").stdout) | {"key": "other", "value": {"nonsense": [1]}}
+    file = tmp_path / "lines.jsonl"
+    file.write_text(f"{json.dumps(line)}\n")
+    done = mneme("memories", "import", str(file), "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["imported"] == 0
+    assert json.loads(done.stdout)["refused"][0]["line"] == 1
+    assert "content: Field required" in done.stdout
+    assert len(mneme("memories", "list", "--json").stdout.splitlines()) == 1
+
+
+def test_a_record_that_is_no_memory_is_named_shown_and_erased(mneme: Run, tmp_path: Path) -> None:
+    assert mneme("chat", stdin="I live in Austin.\n/quit\n").returncode == 0
+    line = json.loads(mneme("memories", "export").stdout) | {"key": "strange", "value": {"nonsense": [1]}}
+    asyncio.run(_written_by_another_program(tmp_path / "home" / "ledger", json.dumps(line)))
+    for words in (["list"], ["search", "Austin"]):
+        done = mneme("memories", *words, "--json")
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == 1
+        assert "Record strange, version 1, is passed over" in done.stderr
+    assert mneme("chat", stdin="Where do I live?\n/memories\n/quit\n").returncode == 0
+    assert "nonsense" in mneme("memories", "history", "stra").stdout
+    failed(mneme("memories", "show", "strange"), "cannot be read", "mneme memories forget strange")
+    assert mneme("memories", "forget", "strange", "--yes").returncode == 0
+    assert "strange" not in mneme("memories", "list").stderr
+
+
+async def _written_by_another_program(folder: Path, line: str) -> None:
+    ledger = await open_ledger(str(folder), await open_embedder("bundled"))
+    assert (await ledger.import_([line])).imported == 1
+    await ledger.close()
 
 
 def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, tmp_path: Path) -> None:

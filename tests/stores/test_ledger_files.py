@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +17,12 @@ from typing import IO
 
 import pytest
 
-from mneme.core.errors import LedgerInUse, LedgerMismatch, StorageFailure
+from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.reading import ReadingEngine
 from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed
+from tests.doubles.command_line import failed, quiet, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.waiting import Turns
 
@@ -70,6 +73,11 @@ def small_disk(mount_point: Path, megabytes: int) -> Iterator[Path]:
 
 def remount(disk: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
+
+
+def rooms() -> list[Path]:
+    """Return the folders in which copies are read."""
+    return [*Path(tempfile.gettempdir()).glob("mneme-reading-*"), *Path("/dev/shm").glob("mneme-reading-*")]
 
 
 def names_in(folder: Path, pattern: str = "*") -> list[str]:
@@ -150,36 +158,12 @@ class TestWhatIsNotALedger:
         ledger = await open_ledger(str(tmp_path), embedder)
         await ledger.close()
 
-    @pytest.mark.parametrize("content", ["", "{}", "not JSON", '{"format": 1'])
-    async def test_a_damaged_manifest_is_said(
-        self, tmp_path: Path, embedder: WordEmbedder, content: str
-    ) -> None:
-        await (await open_ledger(str(tmp_path), embedder)).close()
-        (tmp_path / "mneme.json").write_text(content)
-        with pytest.raises(LedgerMismatch, match="damaged"):
-            await open_ledger(str(tmp_path), embedder)
-
     async def test_another_format_is_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
         await (await open_ledger(str(tmp_path), embedder)).close()
         manifest = json.loads((tmp_path / "mneme.json").read_text())
         (tmp_path / "mneme.json").write_text(json.dumps(manifest | {"format": 99}))
         with pytest.raises(LedgerMismatch, match="format 99"):
             await open_ledger(str(tmp_path), embedder)
-
-    async def test_lost_files_are_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
-        await (await open_ledger(str(tmp_path), embedder)).close()
-        shutil.rmtree(tmp_path / "generation-000001")
-        with pytest.raises(StorageFailure, match="cannot be opened"):
-            await open_ledger(str(tmp_path), embedder)
-
-    async def test_a_creation_that_was_killed_is_begun_anew(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        await (await open_ledger(str(tmp_path), embedder)).close()
-        (tmp_path / "mneme.json").unlink()
-        ledger = await open_ledger(str(tmp_path), embedder)
-        assert await ledger.count() == 0
-        await ledger.close()
 
 
 class TestEmbedders:
@@ -369,12 +353,66 @@ class TestDisks:
             await put(ledger, "more")
             await ledger.close()
 
-    async def test_a_read_only_folder_is_said(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+    async def test_a_read_only_folder_is_said_and_can_be_read(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
         with small_disk(tmp_path / "disk", 200) as disk:
             ledger = await open_ledger(str(disk / "ledger"), embedder)
-            await put(ledger, "tea")
+            made = await put(ledger, "tea")
             await ledger.close()
             remount(disk, "ro")
-            for folder in ("ledger", "new"):
-                with pytest.raises(StorageFailure, match="Read-only"):
-                    await open_ledger(str(disk / folder), embedder)
+            for folder, reading in (("ledger", False), ("new", False), ("new", True)):
+                with pytest.raises(NotWritable, match="Read-only"):
+                    await open_ledger(str(disk / folder), embedder, reading=reading)
+            await self.is_readable(disk / "ledger", embedder, [made])
+
+    async def test_a_full_disk_can_be_read(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        with small_disk(tmp_path / "disk", 96) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            made = await put(ledger, "tea")
+            await ledger.close()
+            (disk / "ballast").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
+            assert os.statvfs(disk).f_bavail == 0
+            await self.is_readable(disk / "ledger", embedder, [made])
+
+    async def is_readable(self, folder: Path, embedder: WordEmbedder, made: list[Version]) -> None:
+        """Read everything in every way, twice at once, and be refused where something would be written."""
+        copies = set(rooms())
+        ledger, other = [await open_ledger(str(folder), embedder, reading=True) for _ in range(2)]
+        assert await other.records(ALICE) == made
+        await other.close()
+        assert await ledger.history(ALICE, made[0].key) == made
+        assert [hit.version for hit in await ledger.search(ALICE, "tea", mode="blend")] == made
+        assert len([line async for line in ledger.export()]) == len(made)
+        assert (await ledger.info()).location == str(folder)
+        with pytest.raises(NotWritable):
+            await put(ledger, "more")
+        with pytest.raises(NotWritable):
+            await ledger.forget(ALICE, made[0].key, reason="", actor="")
+        await ledger.close()
+        assert set(rooms()) == copies, "what was copied to be read is gone"
+
+    async def test_it_is_not_copied_while_another_process_writes(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        with small_disk(tmp_path / "disk", 200) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            with pytest.raises(LedgerInUse):
+                ReadingEngine.open_copy(disk / "ledger", embedder.name, embedder.dimension, NotWritable(""))
+            await ledger.close()
+
+    def test_commands_that_read_work_on_a_read_only_disk(self, tmp_path: Path) -> None:
+        with small_disk(tmp_path / "disk", 300) as disk:
+            home = quiet(disk / "home")
+            assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
+            remount(disk, "ro")
+            commands = ("list", "export", "search Austin", "review", "as-of 2100-01-01")
+            for words in commands:
+                done = run_mneme(["memories", *words.split(), "--json"], home)
+                assert done.returncode == 0, done.stderr
+                assert ("Austin" in done.stdout) is (words != "review")
+            key = json.loads(run_mneme(["memories", "list", "--json"], home).stdout)["key"]
+            for command in ("show", "history"):
+                assert "Austin" in run_mneme(["memories", command, key[:6]], home).stdout
+            failed(run_mneme(["memories", "undo"], home), "Read-only")
+            remount(disk, "rw")

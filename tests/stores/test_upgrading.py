@@ -29,8 +29,8 @@ from mneme.stores.episodes.episodic_memory import EpisodicMemory
 from mneme.stores.ledger import upgrading
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.edge import EdgeEngine
-from mneme.stores.ledger.folder import Manifest
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.manifest import Manifest
 from mneme.stores.ledger.namespaces import escaped, is_escaped, team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
 from mneme.stores.ledger.server import MANIFEST_ID, ServerEngine

@@ -1,6 +1,7 @@
 """A user's memories and inbox: typed, isolated, undoable, erasable."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -118,6 +119,60 @@ class TestMemories:
         assert [refused.line for refused in report.refused] == [1]
         assert await bob.list() == []
         assert (await alice.import_(lines)).unchanged == 1
+
+    async def test_lines_that_hold_no_memory_are_refused_by_number(self, alice: UserMemories) -> None:
+        for text in ("tea", "dog", "cat"):
+            await alice.insert(memory(text), change=SAID)
+        dog = (await alice.list())[1]
+        await alice.update(dog.key, memory("cat and dog"), change=SAID, expected_version=1)
+        lines = [json.loads(line) async for line in alice.export()]
+        for line in lines:
+            line["namespace"], line["key"] = alice.namespace, f"new-{line['key']}"
+        lines[1]["value"] = {"nonsense": [1]}
+        lines[3]["value"]["content"] = 7
+        report = await alice.import_(map(json.dumps, lines))
+        assert (report.imported, [refused.line for refused in report.refused]) == (1, [2, 3, 4])
+        assert "content: Field required" in report.refused[0].reason
+        assert "1 to 2" in report.refused[1].reason, "the other version of the same record"
+        assert [each.memory.content for each in await alice.list()] == ["tea", "tea", "cat and dog", "cat"]
+
+
+class TestWhatIsNoMemory:
+    @pytest.fixture
+    async def bad(self, ledger: Ledger, alice: UserMemories) -> str:
+        """Put a record among the memories that no program of ours would write."""
+        await alice.insert(memory("green tea"), change=SAID)
+        value = {"nonsense": [1], "time": {"a": 1}, "entities": 5, "quote": 3, "thread": [], "kind": {}}
+        written = await ledger.insert(alice.namespace, value, text="green tea tree", change=SAID)
+        return written.key
+
+    async def test_readers_pass_over_it_and_name_it_once(
+        self, bad: str, alice: UserMemories, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for _ in range(2):
+            assert [each.memory.content for each in await alice.list()] == ["green tea"]
+            for mode in ("blend", "dense", "bm25", "hybrid"):
+                found = await alice.similar("when was it green tea in May 2026", 5, mode=mode)
+                assert [each.memory.content for each in found] == ["green tea"]
+            assert [each.memory.content for each in await alice.as_of(datetime.now(UTC))] == ["green tea"]
+            assert await alice.flagged() == []
+        assert caplog.text.count(bad) == 3, "in one line: its key, and two commands for it"
+        assert "content: Field required" in caplog.text
+
+    async def test_it_can_be_shown_as_it_is_and_forgotten(self, bad: str, alice: UserMemories) -> None:
+        assert await alice.keys(bad[:6]) == [bad]
+        assert [version.value["nonsense"] for version in await alice.history(bad)] == [[1]]
+        with pytest.raises(BadInput, match=bad) as refused:
+            await alice.show(bad)
+        assert "forget" in refused.value.hint
+        await alice.forget(bad, reason="asked", actor="alice")
+        assert await alice.keys(bad) == []
+
+    async def test_undo_takes_back_the_latest_change_of_a_memory(self, bad: str, alice: UserMemories) -> None:
+        undone = await alice.undo(actor="alice")
+        assert undone is not None
+        assert undone.memory.content == "green tea"
+        assert await alice.keys(bad) == [bad]
 
 
 class TestIsolation:

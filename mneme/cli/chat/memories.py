@@ -1,5 +1,6 @@
 """`mneme memories …`: list, search and change memories."""
 
+import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,12 +23,11 @@ from mneme.stores.users.memories import MemoryRecord
 
 ACTOR = "user"
 SHORT = 8
-EVERYTHING = 1_000_000
 
 
 async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
     """List memories."""
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         print_memories(await memories.list(limit=limit, include_retired=retired), as_json)
 
 
@@ -35,14 +35,14 @@ async def search(user: str, query: str, limit: int, mode: Mode, as_json: bool) -
     """Print the memories that match a query best."""
     if not query.strip():
         raise BadInput("The query is empty.", "Give some words to search for.")
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         found = await memories.similar(query, limit, mode=mode)
     print_memories(found, as_json)
 
 
 async def review(user: str, accept: str, as_json: bool) -> None:
     """Print the memories that are flagged, with the reasons; or take the flag off one."""
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=not accept) as memories:
         if accept:
             await memories.accept(await full_key(memories, accept))
         found = await memories.flagged()
@@ -57,7 +57,7 @@ async def review(user: str, accept: str, as_json: bool) -> None:
 
 async def show(user: str, key: str, as_json: bool) -> None:
     """Print one memory with all its fields."""
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         remembered = await memories.show(await full_key(memories, key))
     if as_json:
         print_json(remembered)
@@ -68,13 +68,13 @@ async def show(user: str, key: str, as_json: bool) -> None:
 
 async def history(user: str, key: str, as_json: bool) -> None:
     """Print every version of a memory."""
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         print_history(await memories.history(await full_key(memories, key)), as_json)
 
 
 async def diff(user: str, key: str, older: int, newer: int, as_json: bool) -> None:
     """Print what changed between two versions."""
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         whole = await full_key(memories, key)
         with versions_listed_by(f"mneme memories history {whole[:SHORT]}"):
             text = await memories.diff(whole, older, newer)
@@ -90,7 +90,7 @@ async def as_of(user: str, time: str, as_json: bool) -> None:
         at = datetime.fromisoformat(time).astimezone()
     except ValueError as error:
         raise BadInput(f"{time!r} is not a time.", "Write it like 2026-11-20 or 2026-11-20T09:30.") from error
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         print_memories(await memories.as_of(at), as_json)
 
 
@@ -129,7 +129,7 @@ async def forget(user: str, key: str, everything: bool, reason: str, yes: bool, 
 
 async def export(user: str, file: Path, as_json: bool) -> None:
     """Write every version of every memory as JSON Lines."""
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(MemoryOperations, user, reading=True) as memories:
         lines = await memories.export_lines()
     text = "".join(f"{line}\n" for line in lines)
     if str(file) == "-":
@@ -161,8 +161,7 @@ async def full_key(memories: MemoryOperations, beginning: str) -> str:
             "The memory's key is missing.",
             "Give its key or the first letters; `mneme memories list` shows the keys.",
         )
-    known = await memories.list(limit=EVERYTHING, include_retired=True)
-    keys = [each.key for each in known if each.key.startswith(beginning)]
+    keys = await memories.keys(beginning)
     if not keys:
         raise NotFound(f"{await memories.whoami()} has no memory {beginning}.", "See `mneme memories list`.")
     if len(keys) > 1 and beginning not in keys:
@@ -202,11 +201,12 @@ def print_history(versions: Sequence[Version], as_json: bool) -> None:
 
 def _version_row(version: Version) -> list[str]:
     who = " / ".join(filter(None, (version.change.actor, version.change.model)))
-    content = str(version.value.get("content", ""))
+    content = version.value.get("content")
+    shown = content if isinstance(content, str) else json.dumps(version.value, ensure_ascii=False)
     return [
         str(version.version),
         version.event,
-        content,
+        shown,
         f"{version.at:%Y-%m-%d %H:%M:%S}",
         who,
         version.change.reason,

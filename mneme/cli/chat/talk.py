@@ -134,7 +134,9 @@ async def with_contents(outcome: MessageOutcome, memories: MemoryOperations) -> 
 
 async def _with_contents(operation: OperationNote, memories: MemoryOperations) -> dict[str, Any]:
     try:
-        contents = [version.value["content"] for version in await memories.history(operation["key"])]
+        contents = [
+            str(version.value.get("content", "")) for version in await memories.history(operation["key"])
+        ]
     except NotFound:  # it was forgotten later
         contents = []
     number = operation["version"]

@@ -1,0 +1,1 @@
+"""Evaluations of what faults, kills and other users do to what is kept."""

@@ -1,0 +1,227 @@
+"""Damage each file of a small ledger and of its checkpoints in four ways, then read everything back.
+
+What a reader meets is one of four: the same as before; a clear error, which names what to do; an
+exception that nobody caught, or a dead process; or less than before without a word, which is a silent
+loss. Each attempt is a process of its own with a copy of its own.
+"""
+
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from mneme.core.errors import MnemeError
+from mneme.evals.options import RUNS, Fresh, Out, Positive
+from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.sparse import copy_file, copy_folder, parts
+
+NAMESPACE = ("users", "ann", "memories")
+OUTCOMES = ("same", "clear error", "uncaught", "silent loss")
+THREADS = 20
+LONGEST = 60.0
+"""Seconds that one attempt may take; longer counts as uncaught."""
+
+
+class Options(BaseModel):
+    """How large the ledger is, and where results go."""
+
+    records: Positive = Field(300, description="Number of records, some with several versions.")
+    out: Out = RUNS
+    fresh: Fresh = False
+
+
+class Scattered:
+    """An embedder without a model: each text has a direction of its own."""
+
+    name, dimension = "scattered", 16
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        return [await self.embed_query(text) for text in texts]
+
+    async def embed_query(self, text: str) -> list[float]:
+        source = random.Random(text)  # noqa: S311  (no secret)
+        return [source.gauss() for _ in range(self.dimension)]
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def halved(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def zeroed(path: Path) -> None:
+    size = path.stat().st_size
+    os.truncate(path, 0)
+    os.truncate(path, size)
+
+
+def flipped(path: Path) -> None:
+    """Turn one bit in the middle of what the file holds besides zeros."""
+    held = [offset + n for offset, data in parts(path) for n, byte in enumerate(data) if byte]
+    at = held[len(held) // 2] if held else path.stat().st_size // 2
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte[0] ^ 0x10 if byte else 0x10]))
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "removed": removed,
+    "halved": halved,
+    "zeroed": zeroed,
+    "one bit flipped": flipped,
+}
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Damage every file in every way, and report what readers meet."""
+    journal = open_journal(
+        options.out, "damage", {"records": options.records, "damages": [*DAMAGES]}, fresh=options.fresh
+    )
+    with TemporaryDirectory(prefix="mneme-damage-") as folder:
+        whole = Path(folder) / "whole"
+        whole.mkdir()
+        await make(whole, options.records)
+        before = await read(whole)
+        files = sorted(str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file())
+        cases = [(file, damage) for file in files for damage in DAMAGES]
+        for number, (file, damage) in enumerate(cases):
+            name = f"{_nameless(file)}: {damage}"
+            if name not in journal:
+                row = await asyncio.to_thread(_attempt, whole, Path(folder) / "copy", file, damage, before)
+                journal.add(name, row)
+            progress(number + 1, len(cases), name)
+        return report([journal[f"{_nameless(file)}: {damage}"] for file, damage in cases], journal)
+
+
+async def make(folder: Path, records: int) -> None:
+    """Write a ledger with some histories, and checkpoints, and close both."""
+    ledger = await open_ledger(str(folder / "ledger"), Scattered())
+    change = Change(reason="told", actor="evaluation")
+    for number in range(records):
+        text = f"Memory {number} says that the box {number % 7} is behind door {number % 11}."
+        made = await ledger.insert(
+            NAMESPACE, {"content": text}, text=text, change=change, key=f"memory-{number:04d}"
+        )
+        if number % 10 == 0:
+            await ledger.update(
+                NAMESPACE, made.key, {"content": "no"}, text=text, change=change, expected_version=1
+            )
+    await ledger.close()
+    async with open_checkpointer(str(folder / "checkpoints.sqlite")) as saver:
+        for number in range(THREADS):
+            await _checkpoint(saver, f"thread-{number}")
+
+
+async def _checkpoint(saver: Any, thread: str) -> None:
+    words = [f"{thread} says {number}" for number in range(100)]
+    checkpoint = {
+        "v": 4,
+        "id": f"1f0c0000-0000-6000-8000-{int(thread[7:]):012d}",
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"messages": words},
+        "channel_versions": {"messages": "1"},
+        "versions_seen": {},
+    }
+    config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    await saver.aput(config, checkpoint, {"source": "loop", "step": 1}, {"messages": "1"})
+
+
+async def read(folder: Path) -> str:
+    """Return a digest of all that a reader sees: the records, their histories, a search, the threads."""
+    ledger = await open_ledger(str(folder / "ledger"), Scattered())
+    try:
+        listed = [each.model_dump_json() for each in await ledger.records((), limit=10**6)]
+        exported = [line async for line in ledger.export()]
+        found = [hit.version.key for hit in await ledger.search(NAMESPACE, "box 3", limit=20)]
+    finally:
+        await ledger.close()
+    async with open_checkpointer(str(folder / "checkpoints.sqlite")) as saver:
+        threads = sorted([json.dumps(each.checkpoint, default=str) async for each in saver.alist(None)])
+    seen = json.dumps([listed, exported, found, threads])
+    return hashlib.sha256(seen.encode()).hexdigest()
+
+
+def _attempt(whole: Path, copy: Path, file: str, damage: str, before: str) -> Row:
+    """Damage one file of a copy, read all of it in another process, and remove the copy."""
+    with TemporaryDirectory(dir=whole.parent) as folder:
+        copy = Path(folder) / "copy"
+        copy_folder(whole / "ledger", copy / "ledger")
+        copy_file(whole / "checkpoints.sqlite", copy / "checkpoints.sqlite")
+        DAMAGES[damage](copy / file)
+        outcome, said = _read_elsewhere(copy, before)
+    return {"file": _nameless(file), "damage": damage, "outcome": outcome, "said": said}
+
+
+def _read_elsewhere(folder: Path, before: str) -> tuple[str, str]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["mneme.evals.reliability.damage"])
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_read_and_tell, args=(folder, before, theirs))
+    process.start()
+    theirs.close()
+    try:
+        told: tuple[str, str] = ours.recv() if ours.poll(LONGEST) else ("uncaught", "it did not end")
+    except EOFError:
+        process.join()
+        told = ("uncaught", f"the process died with {process.exitcode}")
+    process.kill()
+    process.join()
+    return told
+
+
+def _read_and_tell(folder: Path, before: str, teller: Connection) -> None:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 2)  # the engine prints where it panicked
+    try:
+        after = asyncio.run(read(folder))
+    except MnemeError as error:
+        teller.send(("clear error", f"{error} {error.hint}"))
+    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception)
+        teller.send(("uncaught", f"{type(error).__name__}: {error}"[:300]))
+    else:
+        teller.send(("same" if after == before else "silent loss", ""))
+
+
+def _nameless(file: str) -> str:
+    """Name the engine's files alike in every run: a segment's folder has a name by chance."""
+    return "/".join("…" if len(part) > 30 and part.count("-") == 4 else part for part in file.split("/"))
+
+
+def report(rows: list[Row], journal: Journal) -> Report:
+    """Count the outcomes by damage, and list what was neither the same nor a clear error."""
+    counts = {
+        damage: Counter(row["outcome"] for row in rows if row["damage"] == damage) for damage in DAMAGES
+    }
+    total = Counter(row["outcome"] for row in rows)
+    counted = [
+        [name, *(found[each] for each in OUTCOMES)] for name, found in [*counts.items(), ("all", total)]
+    ]
+    bad = [
+        (row["file"], row["damage"], f"{row['outcome']} {row['said']}"[:100])
+        for row in rows
+        if row["outcome"] in OUTCOMES[2:]
+    ]
+    files = len({row["file"] for row in rows})
+    tables = [
+        table(f"What a reader meets, {files} files", ["damage", *OUTCOMES], counted),
+        table("Neither the same nor a clear error", ["file", "damage", "outcome"], bad, figures=False),
+    ]
+    summary = {"files": files, "outcomes": {each: total[each] for each in OUTCOMES}}
+    return Report("damage", "no model", journal.path, rows, summary, tables)

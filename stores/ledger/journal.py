@@ -1,0 +1,165 @@
+"""The journal of a generation: every version in full, each with a checksum, in a file of plain lines.
+
+It is the truth from which the engine's index can always be built anew. A line is a checksum and a JSON list:
+a point's id, its payload, and how many lines of the same write follow. Heads are not in it, since they follow
+from the versions; what they alone know, the group that a record was placed in, is a line with its scope.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mneme.stores.ledger.engine import Payload, head_point
+from mneme.stores.ledger.manifest import storage_errors
+from mneme.stores.ledger.records import Version, record_id, version_id
+
+JOURNAL = "versions.journal"
+
+
+class Content(NamedTuple):
+    """What a journal holds, in order, and the numbers of the lines that are damaged."""
+
+    entries: list[tuple[str, Payload]]
+    damaged: list[int]
+
+    @property
+    def ids(self) -> set[str]:
+        """Return the ids of the points that must be in the index, without those of the heads."""
+        return {point for point, payload in self.entries if "scope" not in payload or "forgotten" in payload}
+
+
+class Journal:
+    """An open journal, to which writes are added once they are in the index."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.is_whole = path, True
+        with storage_errors(f"write {path}"):
+            self._file = path.open("ab", buffering=0)
+
+    def add(self, points: Mapping[str, Payload]) -> None:
+        """Add the points of one write. Raises StorageFailure; then the journal is not whole any more."""
+        text = "".join(lines(kept(points)))
+        before, self.is_whole = self.is_whole, False
+        with storage_errors(f"write {self.path}"):
+            done = self._file.write(text.encode())
+            if done != len(text.encode()):
+                raise OSError(28, "No space left on device")
+        self.is_whole = before
+
+    def flush(self) -> None:
+        """Make everything that was added survive a power cut."""
+        with storage_errors(f"write {self.path}"):
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def kept(points: Mapping[str, Payload]) -> dict[str, Payload]:
+    """Return the points that the journal keeps: all but the heads."""
+    return {point: payload for point, payload in points.items() if "n" not in payload}
+
+
+def placement(head: Payload) -> Payload | None:
+    """Return what the journal keeps of a head that was placed in a group."""
+    version = Version.model_validate_json(head["event"])
+    usual = head_point("", version, "", None, None).payload["scope"]
+    return None if head["scope"] == usual else {"scope": head["scope"]}
+
+
+def lines(points: Mapping[str, Payload]) -> Iterator[str]:
+    """Yield the lines of one write."""
+    for left, (point, payload) in zip(range(len(points) - 1, -1, -1), points.items(), strict=True):
+        body = json.dumps([point, payload, left], ensure_ascii=False, separators=(",", ":"))
+        yield f"{zlib.crc32(body.encode()):08x} {body}\n"
+
+
+def write(path: Path, points: Iterable[tuple[str, Payload]]) -> None:
+    """Write a journal anew, whole or not at all, from all points of an index."""
+    temporary = path.with_suffix(".tmp")
+    with storage_errors(f"write {path}"), temporary.open("w", encoding="utf-8") as file:
+        for point, payload in points:
+            entry = placement(payload) if "n" in payload else payload
+            if entry is not None:
+                file.writelines(lines({point: entry}))
+        file.flush()
+        os.fsync(file.fileno())
+    with storage_errors(f"write {path}"):
+        temporary.replace(path)
+
+
+def read(path: Path) -> Content:
+    """Read a journal; a write of which a line is missing at the end was never confirmed, and is left out."""
+    entries: list[tuple[str, Payload]] = []
+    damaged: list[int] = []
+    begun = 0
+    with storage_errors(f"read {path}"):
+        text = path.read_bytes()
+    for number, line in enumerate(text.split(b"\n")[:-1], 1):
+        entry = _entry(line)
+        if entry is None:
+            damaged.append(number)
+            continue
+        entries.append(entry[:2])
+        begun = begun + 1 if entry[2] else 0
+    if text and not text.endswith(b"\n"):
+        damaged.append(text.count(b"\n") + 1)
+    return Content(entries[: len(entries) - begun], damaged)
+
+
+def _entry(line: bytes) -> tuple[str, Payload, int] | None:
+    try:
+        check, body = line[:8], line[9:]
+        if int(check, 16) != zlib.crc32(body):
+            return None
+        point, payload, left = json.loads(body)
+    except (ValueError, TypeError):
+        return None
+    return point, payload, left
+
+
+class Histories(NamedTuple):
+    """The records of a journal: their versions by number, their scopes where placed, and all other points."""
+
+    versions: dict[str, dict[int, Version]]
+    placed: dict[str, str]
+    others: dict[str, Payload]
+
+    @property
+    def gaps(self) -> list[str]:
+        """Name the versions that are missing before a record's last one."""
+        return [
+            f"{versions[max(versions)].key}, version {number}"
+            for versions in self.versions.values()
+            for number in range(1, max(versions))
+            if number not in versions
+        ]
+
+
+def histories(entries: Iterable[tuple[str, Payload]]) -> Histories:
+    """Put the entries of a journal together; a version that has not the id that it must have is left out."""
+    found = Histories({}, {}, {})
+    for point, payload in entries:
+        if "event" in payload:
+            version = Version.model_validate_json(payload["event"])
+            root = record_id(version.namespace, version.key)
+            if point == version_id(root, version.version):
+                found.versions.setdefault(root, {})[version.version] = version
+                found.placed.pop(root, None)
+        elif "scope" in payload and "forgotten" not in payload:
+            found.placed[point] = payload["scope"]
+        else:
+            found.others[point] = payload
+    return found
+
+
+def groups(history: Histories) -> dict[str, list[str]]:
+    """Return the heads that were placed, by their scopes."""
+    placed: dict[str, list[str]] = {}
+    for root, where in history.placed.items():
+        if root in history.versions:
+            placed.setdefault(where, []).append(root)
+    return placed
