@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph_sdk import get_client
 
-from mneme.nodes.background import LONG, thread_id
+from mneme.nodes.background import LONG, thread_id, warn_of_a_single_worker
 from mneme.nodes.chat.chatbot import State
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext
 from mneme.nodes.context import user_of
@@ -33,6 +33,7 @@ async def start_remembering(context: dict[str, Any], after_seconds: int = 0) -> 
     next one takes its place. A run that has begun is not interrupted: otherwise a user who writes faster
     than the model reads would never be remembered.
     """
+    warn_of_a_single_worker()
     client, thread = get_client(api_key=None), memory_thread(context["user"])
     owner = {"owner": context["user"]}
     await client.threads.create(thread_id=thread, graph_id="remember", metadata=owner, if_exists="do_nothing")

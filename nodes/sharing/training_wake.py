@@ -5,7 +5,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from mneme.nodes.background import LONG, thread_id
+from mneme.nodes.background import LONG, thread_id, warn_of_a_single_worker
 from mneme.nodes.context import team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
 
@@ -28,6 +28,7 @@ async def start_training(team: str, pool: str, context: dict[str, Any], owner: s
     The server's own runs have no user, so the team is named in full; the thread is marked as its owner's,
     who may train on it by hand.
     """
+    warn_of_a_single_worker()
     client, thread = get_client(api_key=None), thread_id(TRAINING_THREAD.format(team=team, pool=pool))
     marked = {"owner": owner} if owner else None
     await client.threads.create(

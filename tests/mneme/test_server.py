@@ -127,7 +127,8 @@ class TestAlone:
         assert "has no memory zz" in chat.stderr and "Denver" in chat.stdout, "the chat goes on"
         unheard_of = server.mneme("memories", "diff", key, "1", "99", "--user", user)
         assert "`mneme memories history" in unheard_of.stderr
-        assert "served by" in server.mneme("doctor").stdout.replace("\n", " ")
+        doctor = server.mneme("doctor").stdout.replace("\n", " ")
+        assert "served by" in doctor and "8 runs at once" in doctor
 
     async def test_a_file_is_remembered_through_the_server(
         self, server: Server, client: LangGraphClient, tmp_path: Path
@@ -241,10 +242,18 @@ async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path
                 await say(client, "I have a cat called Zoe.", **context)
             server.kill()
         double.brain = by_rules(*prompts)
-        with serving(tmp_path / "home", **environment) as server:
+        with serving(tmp_path / "home", workers=1, **environment) as server:
             async with server.client() as client:
                 await eventually(lambda: all_is_done(client))
                 assert len(await remembered(client, "local")) == 2
+            tells_of_its_single_worker(server)
+
+
+def tells_of_its_single_worker(server: Server) -> None:
+    found = [json.loads(line) for line in server.mneme("doctor", "--json").stdout.splitlines()]
+    (about,) = [each for each in found if each["what"] == "server"]
+    assert about["state"] == "warning" and "--n-jobs-per-worker" in about["fix"]
+    assert server.log.read_text().count("This server runs one thing at a time") == 1
 
 
 def talks(body: Json) -> Answer:
