@@ -12,6 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from mneme.cli.discussion.report import html
 from mneme.cli.main import app
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
@@ -102,6 +103,13 @@ def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_pat
     assert "the discussion begins" in versions
     again = mneme("report", "--out", "elsewhere", "--json").stdout
     assert (tmp_path / "elsewhere" / "report.html").read_text() == page and "elsewhere" in again
+
+
+def test_a_report_loads_nothing_from_elsewhere() -> None:
+    page = html('![a *map*](https://evil.example/x.png?who="me") ![](http://evil.example/y)', "a report")
+    assert "<img" not in page and "default-src 'none'" in page
+    assert 'href="https://evil.example/x.png' in page and ">a map</a>" in page
+    assert ">http://evil.example/y</a>" in page
 
 
 def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
