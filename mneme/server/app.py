@@ -24,11 +24,12 @@ from mneme.api.cards import CardOperations
 from mneme.api.discussions import DiscussionOperations
 from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
+from mneme.api.threads import ThreadOperations
 from mneme.client.home import announced, open_own_ledger
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import start_remembering
-from mneme.nodes.context import own_team
+from mneme.nodes.context import LOCAL, own_team
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
@@ -56,7 +57,7 @@ STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 
 class Asked(BaseModel):
     """The body of a request: the owner of the data (a user without keys, or a team), and the arguments."""
 
-    owner: str = "local"
+    owner: str = LOCAL
     arguments: dict[str, Any] = {}
 
 
@@ -77,8 +78,8 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
     """Open the data that the request names, for its caller only."""
     identity = None if settings().auth is None else str(request.user.identity)
     kind = request.path_params["kind"]
-    if kind == MemoryOperations.ROUTE:
-        return MemoryOperations(ledger, owner if identity is None else identity)
+    if kind in OF_USERS:
+        return OF_USERS[kind](ledger, owner if identity is None else identity)
     if kind not in OF_TEAMS:
         raise NotFound(
             f"There is no route for {kind!r}.",
@@ -87,6 +88,11 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
     return OF_TEAMS[kind](ledger, own_team(identity, owner))
 
 
+OF_USERS: dict[str, Callable[[Ledger, str], Remote]] = {
+    MemoryOperations.ROUTE: MemoryOperations,
+    ThreadOperations.ROUTE: ThreadOperations,
+}
+"""Operations on the data of users, by route."""
 OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
     CardOperations.ROUTE: CardOperations,
     DiscussionOperations.ROUTE: DiscussionOperations,
@@ -117,7 +123,7 @@ async def remember_left_over(ledger: Ledger) -> None:
     """Start to remember the messages that were waiting when this process started, user by user."""
     for user in await Inbox(ledger).users():
         try:
-            await start_remembering({"user": user})
+            await start_remembering(ledger, {"user": user})
         except APIError as error:
             log.warning("Earlier messages of %s are not remembered yet: %s", user, error)
 

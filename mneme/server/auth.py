@@ -15,12 +15,10 @@ from langgraph_sdk import Auth
 
 from mneme.core.errors import Forbidden, MnemeError
 from mneme.core.settings import read_settings
-from mneme.nodes.chat.waking import memory_thread
-from mneme.nodes.context import ALONE
-from mneme.server.users import authenticate, list_users
+from mneme.nodes.context import ALONE, LOCAL
+from mneme.server.users import authenticate
 from mneme.stores.checkpoints.checkpointer import thread_owner
 
-LOCAL = "local"
 STUDIO = "smith.langchain.com"
 SYSTEM = "system"
 
@@ -175,12 +173,5 @@ async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     A user who created such a thread again would read them.
     """
     thread, me = str(value["thread_id"]), ctx.user.identity
-    if await thread_owner(thread) not in (None, me) or thread in await _memory_threads_of_others(me):
+    if await thread_owner(thread) not in (None, me):
         raise _refusal(409, "A thread with this id belongs to another user.")
-
-
-async def _memory_threads_of_others(me: str) -> set[str]:
-    """Return the background threads of all other users, whether they exist yet or not."""
-    path = (await read_settings()).auth
-    users = await asyncio.to_thread(list_users, path) if path else []
-    return {memory_thread(user.name) for user in users if user.name != me}

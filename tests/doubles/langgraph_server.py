@@ -33,6 +33,13 @@ class Server:
         """Return a client that the test closes: `async with server.client() as client`."""
         return get_client(url=self.url, api_key=key)
 
+    def thread(self, name: str, owner: str = "local", key: str = "") -> str:
+        """Return the id of an owner's thread of that name."""
+        body = {"owner": owner, "arguments": {"name": name}}
+        headers = {"x-api-key": key} if key else {}
+        answer = httpx.post(f"{self.url}/mneme/threads/named", json=body, headers=headers)
+        return str(answer.raise_for_status().json())
+
     def mneme(self, *words: str, stdin: str = "") -> Done:
         """Run the command line beside the server, in the same home."""
         return run_mneme(words, self.environment, stdin)
