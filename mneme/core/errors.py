@@ -62,6 +62,10 @@ class StorageFailure(MnemeError):
     """The disk or the server refused a read or a write; the write is not confirmed."""
 
 
+class TooMany(MnemeError):
+    """More was sent than is taken at once: wait, or have what waits dealt with."""
+
+
 class Forbidden(MnemeError):
     """The caller may not do this."""
 

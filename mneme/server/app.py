@@ -16,6 +16,7 @@ from typing import Any
 from langgraph_sdk.errors import APIError
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -26,10 +27,11 @@ from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
 from mneme.api.threads import ThreadOperations
 from mneme.client.home import announced, open_own_ledger
-from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
+from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import start_remembering
 from mneme.nodes.context import LOCAL, own_team
+from mneme.server.entrance import Entrance
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
@@ -51,7 +53,13 @@ async def store() -> LedgerStore:
         _opening.release()
 
 
-STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 404, Conflict: 409}
+STATUS: dict[type[MnemeError], int] = {
+    BadInput: 400,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    TooMany: 429,
+}
 
 
 class Asked(BaseModel):
@@ -105,6 +113,16 @@ def _refusal(error: MnemeError) -> Response:
     return JSONResponse(error_as_json(error), STATUS.get(type(error), 500))
 
 
+async def refused(_: Request, error: MnemeError) -> Response:
+    """Answer an error of ours that a route of the LangGraph server ran into."""
+    return _refusal(error)
+
+
+async def not_supported(_: Request, error: NotImplementedError) -> Response:
+    """Answer what our store does not do."""
+    return _refusal(BadInput(str(error)))
+
+
 @asynccontextmanager
 async def lifespan(_: Starlette) -> AsyncIterator[None]:
     """Announce the server, remember messages that the last server left, and close the ledger at the end."""
@@ -131,4 +149,8 @@ async def remember_left_over(ledger: Ledger) -> None:
 ROUTES = [
     Route("/mneme/{kind}/{operation}", operation, methods=["POST"]),
 ]
-app = Starlette(routes=ROUTES, lifespan=lifespan)
+# The server's own routes raise what the store raises, such as for a filter that it cannot test.
+HANDLERS: Any = {MnemeError: refused, NotImplementedError: not_supported}
+app = Starlette(
+    routes=ROUTES, lifespan=lifespan, middleware=[Middleware(Entrance)], exception_handlers=HANDLERS
+)

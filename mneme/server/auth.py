@@ -37,7 +37,7 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
     if path is None:
         _refuse_strangers(headers, scope)
         return {"identity": LOCAL, "permissions": [ALONE]}
-    return {"identity": await _user_of(path, _key(headers)), "permissions": []}
+    return {"identity": await _user_of(path, key_of(headers)), "permissions": []}
 
 
 async def _user_of(path: Path, key: str) -> str:
@@ -49,7 +49,7 @@ async def _user_of(path: Path, key: str) -> str:
         raise _refusal(403, "The server cannot read its users file (MNEME_AUTH).") from failure
 
 
-def _key(headers: Headers) -> str:
+def key_of(headers: Headers) -> str:
     """Return the key in `x-api-key` or `Authorization: Bearer`."""
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     bearer = token if scheme.lower() == b"bearer" else b""
