@@ -1,11 +1,60 @@
-"""What background runs on the LangGraph server share: threads by name, and room for many steps."""
+"""What runs on the LangGraph server share: threads by name, room for many steps, and workers."""
 
+import logging
+import os
 from uuid import NAMESPACE_URL, uuid5
+
+from langgraph_sdk import get_client
+from langgraph_sdk.errors import NotFoundError
+
+from mneme.core.settings import read_settings
+from mneme.stores.checkpoints.checkpointer import thread_owner
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.threads import ThreadIds
+
+log = logging.getLogger(__name__)
 
 LONG = 10_000
 """Steps that a run over many messages may take."""
+MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 8`."
+_said: list[str] = []
 
 
-def thread_id(name: str) -> str:
-    """Return the thread of that name; the server takes UUIDs only."""
+def known_id(name: str) -> str:
+    """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
     return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))
+
+
+async def named_thread(ledger: Ledger, name: str, owner: str) -> str:
+    """Return the id of an owner's thread of that name, in the server's process.
+
+    What an earlier version kept under the known id stays there, if it is the owner's.
+    """
+    known = known_id(name)
+    return known if await _is_of(known, owner) else await ThreadIds(ledger, owner).of(name)
+
+
+async def _is_of(thread: str, owner: str) -> bool:
+    """Tell whether a thread has checkpoints and is the owner's; without keys everything is one person's.
+
+    A checkpoint's own word is not enough: whoever runs a graph can write any owner into it.
+    """
+    alone = (await read_settings()).auth is None
+    found = await thread_owner(thread)
+    if found is None or alone:
+        return found is not None
+    try:
+        on_server = await get_client(api_key=None).threads.get(thread)
+    except NotFoundError:  # the server lost it: its owner may make it again
+        return found == owner
+    return (on_server["metadata"] or {}).get("owner") == owner
+
+
+def warn_of_a_single_worker() -> None:
+    """Say once, in the server's log, that whoever chats waits for everything in the background.
+
+    `langgraph dev` puts the number of runs that it serves at once into the environment; it is 1 unless given.
+    """
+    if os.environ.get("N_JOBS_PER_WORKER") == "1" and not _said:
+        _said.append("a single worker")
+        log.warning("This server runs one thing at a time: replies wait for others. %s", MORE_WORKERS)

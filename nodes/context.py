@@ -17,6 +17,8 @@ RESPONDER = (
     "Who answers: `auto` (Ollama where it runs, else rules), `rules`, `ollama:<model>`, "
     "or any LangChain `<provider>:<model>`."
 )
+LOCAL = "local"
+"""The one person on a server without keys, and whoever uses the command line without a server."""
 ALONE = "mneme:alone"
 """The permission of the one person on a server without keys, who may name any user."""
 
@@ -27,7 +29,7 @@ class OwnedByUser(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user: str = Field(
-        "local", description="Whose memories. Ignored where the server authenticates: then the caller's."
+        LOCAL, description="Whose memories. Ignored where the server authenticates: then the caller's."
     )
 
 
@@ -37,7 +39,7 @@ class OwnedByTeam(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     team: str = Field(
-        "local", description="Whose memories. Where the server authenticates, a team of the caller's."
+        LOCAL, description="Whose memories. Where the server authenticates, a team of the caller's."
     )
 
 

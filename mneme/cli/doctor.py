@@ -18,6 +18,7 @@ from mneme.core.settings import settings
 from mneme.models.embedding.absent import MISSING, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
+from mneme.nodes.background import MORE_WORKERS
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 
 ENOUGH_DISK = 1024**3
@@ -60,7 +61,8 @@ async def examine() -> AsyncIterator[Finding]:
     for finding in _measured():
         yield finding
     yield await _embedder()
-    yield await _ledger()
+    async for finding in _ledger():
+        yield finding
     async for finding in _pools():
         yield finding
     yield await _checkpoints()
@@ -154,17 +156,35 @@ async def _embedder() -> Finding:
     return Finding(what="embedder", state="ok", detail=f"{embedder.name}, {embedder.dimension} dimensions")
 
 
-async def _ledger() -> Finding:
+async def _ledger() -> AsyncIterator[Finding]:
+    """Check the ledger, or the server that has it open."""
     try:
         ledger = await open_or_find_server()
     except MnemeError as error:
-        return Finding(what="ledger", state="failure", detail=str(error), fix=error.hint)
+        yield Finding(what="ledger", state="failure", detail=str(error), fix=error.hint)
+        return
     if isinstance(ledger, str):
-        return Finding(what="ledger", state="ok", detail=f"served by {ledger}")
+        yield Finding(what="ledger", state="ok", detail=f"served by {ledger}")
+        yield await _workers(ledger)
+        return
     info, records = await ledger.info(), await ledger.count()
     await ledger.close()
     detail = f"{info.kind} at {info.location}: {records} records, {info.embedder} ({info.dimension})"
-    return Finding(what="ledger", state="ok", detail=detail)
+    yield Finding(what="ledger", state="ok", detail=detail)
+
+
+async def _workers(url: str) -> Finding:
+    """Tell whether a reply must wait for background work, since the server runs one thing at a time."""
+    from mneme.client.remote import workers_of  # an HTTP client is slow to import
+
+    try:
+        workers = await workers_of(url)
+    except MnemeError as error:
+        return Finding(what="server", state="warning", detail=str(error), fix=error.hint)
+    if workers == 1:
+        detail = "It runs one thing at a time: replies wait for background work."
+        return Finding(what="server", state="warning", detail=detail, fix=MORE_WORKERS)
+    return Finding(what="server", state="ok", detail=f"{workers} runs at once")
 
 
 async def _pools() -> AsyncIterator[Finding]:

@@ -1,22 +1,41 @@
-"""Print results: text for people, JSON Lines for programs."""
+"""Print results: text for people, JSON Lines for programs.
+
+Memories, replies, files and answers of a server can hold characters that a terminal obeys: they clear the
+screen, write to the clipboard or hide text. Nothing printed here has any of them.
+"""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 
 from mneme.api.memories import error_as_json
 from mneme.cli.tables import Table
 from mneme.core.errors import MnemeError, NotFound
 
-console = Console(highlight=False)
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but tab and newline; without them the rest of a control sequence is plain text."""
 
-errors = Console(stderr=True, highlight=False)
+
+class CleanConsole(Console):
+    """A console that prints no control character but its own, however the text is cut into pieces."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the pieces of what is printed, clean."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else CONTROLS.sub("", text), style, control)
+
+
+console = CleanConsole(highlight=False)
+
+errors = CleanConsole(stderr=True, highlight=False)
 
 SIGNS = {
     "insert": "[green]+ insert[/]",
@@ -29,9 +48,19 @@ SIGNS = {
 def print_json(value: BaseModel | Mapping[str, Any]) -> None:
     """Print one line of JSON."""
     if isinstance(value, BaseModel):
-        print(value.model_dump_json(), flush=True)
+        print(_escaped(value.model_dump_json()), flush=True)
         return
-    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+    print(_escaped(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
+
+
+def print_lines(text: str) -> None:
+    """Print lines of JSON or YAML as they are, but for control characters."""
+    sys.stdout.write(_escaped(text))
+
+
+def _escaped(text: str) -> str:
+    """Escape, as JSON and YAML read it, the control characters that their writers leave in strings."""
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_error(error: MnemeError, as_json: bool = False) -> None:

@@ -24,9 +24,25 @@ def api_key() -> str | None:
 @asynccontextmanager
 async def open_remote(url: str, kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
     """Yield operations on an owner's data that are sent to the server at this address."""
-    headers = {"x-api-key": key} if (key := api_key()) else {}
-    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
+    async with _client(url) as client:
         yield cast(Kind, _Remote(client, kind, owner))
+
+
+async def workers_of(url: str) -> int:
+    """Return how many runs the server at this address serves at once. Raises MnemeError where it hides it."""
+    try:
+        async with _client(url) as client:
+            answer = await client.get("/metrics", params={"format": "json"})
+        _raise_for(answer)
+        return int(answer.json()["workers"]["max"])
+    except (httpx.TransportError, ValueError, KeyError, TypeError) as error:
+        hidden = f"{url} does not say how many runs it serves at once."
+        raise MnemeError(hidden, "With one, replies wait for background work.") from error
+
+
+def _client(url: str) -> httpx.AsyncClient:
+    headers = {"x-api-key": key} if (key := api_key()) else {}
+    return httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE)
 
 
 class _Remote:

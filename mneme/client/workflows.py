@@ -19,16 +19,19 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError
 
 from mneme.api.memories import Kind
+from mneme.api.threads import ThreadOperations
 from mneme.client.home import open_or_find_server, operations_at
 from mneme.client.remote import api_key
 from mneme.core import errors
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.graphs import load
-from mneme.nodes.background import thread_id
+from mneme.nodes.background import known_id
+from mneme.nodes.context import LOCAL
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.threads import ThreadIds
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
@@ -49,12 +52,27 @@ class Workflows:
         """Open operations on an owner's data, in this process or on the server."""
         return operations_at(self.ledger, kind, owner)
 
-    async def thread(self, name: str, graph: str, **metadata: str) -> RunnableConfig:
-        """Return the config of a named thread, which is created on a server that does not know it."""
-        thread = thread_id(name)
-        if self.server is not None:
+    async def thread(self, name: str, graph: str, owner: str = "") -> RunnableConfig:
+        """Return the config of an owner's named thread, which is created on a server that does not know it.
+
+        The owner is noted in the checkpoints; without one the thread is this machine's or the key's user's.
+        """
+        if self.server is None:
+            thread = await self._thread_here(name, graph, owner or LOCAL)
+        else:
+            async with self.operations(ThreadOperations, owner or LOCAL) as threads:
+                thread = await threads.named(name)
             await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
+        metadata = {"owner": owner} if owner else {}
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
+
+    async def _thread_here(self, name: str, graph: str, owner: str) -> str:
+        """Return the thread's id without a server; what an earlier version kept is still found."""
+        known = known_id(name)
+        state = await self.graphs[graph].aget_state({"configurable": {"thread_id": known}})
+        if state.created_at is not None or isinstance(self.ledger, str):
+            return known
+        return await ThreadIds(self.ledger, owner).of(name)
 
     async def left_at(self, graph: str, config: RunnableConfig) -> tuple[tuple[str, ...], Values]:
         """Return the steps that a thread still has to run, and its values.

@@ -70,6 +70,10 @@ class Damaged(StorageFailure):
     """Files on the disk are not as they were written; nothing was changed."""
 
 
+class TooMany(MnemeError):
+    """More was sent than is taken at once: wait, or have what waits dealt with."""
+
+
 class Forbidden(MnemeError):
     """The caller may not do this."""
 

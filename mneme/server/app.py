@@ -16,6 +16,7 @@ from typing import Any
 from langgraph_sdk.errors import APIError
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -24,11 +25,13 @@ from mneme.api.cards import CardOperations
 from mneme.api.discussions import DiscussionOperations
 from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
+from mneme.api.threads import ThreadOperations
 from mneme.client.home import announced, open_own_ledger
-from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound
+from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import start_remembering
-from mneme.nodes.context import own_team
+from mneme.nodes.context import LOCAL, own_team
+from mneme.server.entrance import Entrance
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
@@ -50,13 +53,19 @@ async def store() -> LedgerStore:
         _opening.release()
 
 
-STATUS: dict[type[MnemeError], int] = {BadInput: 400, Forbidden: 403, NotFound: 404, Conflict: 409}
+STATUS: dict[type[MnemeError], int] = {
+    BadInput: 400,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    TooMany: 429,
+}
 
 
 class Asked(BaseModel):
     """The body of a request: the owner of the data (a user without keys, or a team), and the arguments."""
 
-    owner: str = "local"
+    owner: str = LOCAL
     arguments: dict[str, Any] = {}
 
 
@@ -77,8 +86,8 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
     """Open the data that the request names, for its caller only."""
     identity = None if settings().auth is None else str(request.user.identity)
     kind = request.path_params["kind"]
-    if kind == MemoryOperations.ROUTE:
-        return MemoryOperations(ledger, owner if identity is None else identity)
+    if kind in OF_USERS:
+        return OF_USERS[kind](ledger, owner if identity is None else identity)
     if kind not in OF_TEAMS:
         raise NotFound(
             f"There is no route for {kind!r}.",
@@ -87,6 +96,11 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
     return OF_TEAMS[kind](ledger, own_team(identity, owner))
 
 
+OF_USERS: dict[str, Callable[[Ledger, str], Remote]] = {
+    MemoryOperations.ROUTE: MemoryOperations,
+    ThreadOperations.ROUTE: ThreadOperations,
+}
+"""Operations on the data of users, by route."""
 OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
     CardOperations.ROUTE: CardOperations,
     DiscussionOperations.ROUTE: DiscussionOperations,
@@ -97,6 +111,16 @@ OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
 
 def _refusal(error: MnemeError) -> Response:
     return JSONResponse(error_as_json(error), STATUS.get(type(error), 500))
+
+
+async def refused(_: Request, error: MnemeError) -> Response:
+    """Answer an error of ours that a route of the LangGraph server ran into."""
+    return _refusal(error)
+
+
+async def not_supported(_: Request, error: NotImplementedError) -> Response:
+    """Answer what our store does not do."""
+    return _refusal(BadInput(str(error)))
 
 
 @asynccontextmanager
@@ -117,7 +141,7 @@ async def remember_left_over(ledger: Ledger) -> None:
     """Start to remember the messages that were waiting when this process started, user by user."""
     for user in await Inbox(ledger).users():
         try:
-            await start_remembering({"user": user})
+            await start_remembering(ledger, {"user": user})
         except APIError as error:
             log.warning("Earlier messages of %s are not remembered yet: %s", user, error)
 
@@ -125,4 +149,8 @@ async def remember_left_over(ledger: Ledger) -> None:
 ROUTES = [
     Route("/mneme/{kind}/{operation}", operation, methods=["POST"]),
 ]
-app = Starlette(routes=ROUTES, lifespan=lifespan)
+# The server's own routes raise what the store raises, such as for a filter that it cannot test.
+HANDLERS: Any = {MnemeError: refused, NotImplementedError: not_supported}
+app = Starlette(
+    routes=ROUTES, lifespan=lifespan, middleware=[Middleware(Entrance)], exception_handlers=HANDLERS
+)

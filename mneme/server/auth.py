@@ -15,12 +15,10 @@ from langgraph_sdk import Auth
 
 from mneme.core.errors import Forbidden, MnemeError
 from mneme.core.settings import read_settings
-from mneme.nodes.chat.waking import memory_thread
-from mneme.nodes.context import ALONE
-from mneme.server.users import authenticate, list_users
+from mneme.nodes.context import ALONE, LOCAL
+from mneme.server.users import authenticate
 from mneme.stores.checkpoints.checkpointer import thread_owner
 
-LOCAL = "local"
 STUDIO = "smith.langchain.com"
 SYSTEM = "system"
 
@@ -39,7 +37,7 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
     if path is None:
         _refuse_strangers(headers, scope)
         return {"identity": LOCAL, "permissions": [ALONE]}
-    return {"identity": await _user_of(path, _key(headers)), "permissions": []}
+    return {"identity": await _user_of(path, key_of(headers)), "permissions": []}
 
 
 async def _user_of(path: Path, key: str) -> str:
@@ -51,7 +49,7 @@ async def _user_of(path: Path, key: str) -> str:
         raise _refusal(403, "The server cannot read its users file (MNEME_AUTH).") from failure
 
 
-def _key(headers: Headers) -> str:
+def key_of(headers: Headers) -> str:
     """Return the key in `x-api-key` or `Authorization: Bearer`."""
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     bearer = token if scheme.lower() == b"bearer" else b""
@@ -175,12 +173,5 @@ async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     A user who created such a thread again would read them.
     """
     thread, me = str(value["thread_id"]), ctx.user.identity
-    if await thread_owner(thread) not in (None, me) or thread in await _memory_threads_of_others(me):
+    if await thread_owner(thread) not in (None, me):
         raise _refusal(409, "A thread with this id belongs to another user.")
-
-
-async def _memory_threads_of_others(me: str) -> set[str]:
-    """Return the background threads of all other users, whether they exist yet or not."""
-    path = (await read_settings()).auth
-    users = await asyncio.to_thread(list_users, path) if path else []
-    return {memory_thread(user.name) for user in users if user.name != me}

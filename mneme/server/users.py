@@ -84,6 +84,12 @@ def authenticate(path: Path, key: str) -> str:
     return user.name
 
 
+def number_of(path: Path, key: str) -> str:
+    """Return the public part of a key, right or wrong, if a user's key has the same; else ""."""
+    parts = KEY.fullmatch(key)
+    return parts[1] if parts and parts[1] in _by_number(path, _stamp(path)) else ""
+
+
 def _digest(salt: str, secret: str) -> str:
     return sha256(f"{salt}{secret}".encode()).hexdigest()
 

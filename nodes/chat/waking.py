@@ -4,37 +4,36 @@ from typing import Any
 
 from langgraph_sdk import get_client
 
-from mneme.nodes.background import LONG, thread_id
+from mneme.nodes.background import LONG, named_thread, warn_of_a_single_worker
 from mneme.nodes.chat.chatbot import State
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext
-from mneme.nodes.context import user_of
+from mneme.nodes.context import ledger_of, user_of
+from mneme.stores.ledger.ledger import Ledger
 
 MEMORY_THREAD = "memory/{user}"
 """The name of the thread on which a user's messages are remembered."""
-
-
-def memory_thread(user: str) -> str:
-    """Return the thread on which a user's messages are remembered, one after the other."""
-    return thread_id(MEMORY_THREAD.format(user=user))
 
 
 async def wake(state: State, runtime: ChatRuntime) -> dict[str, Any]:
     """Let the LangGraph server remember what waits; without a server, the caller runs `remember`."""
     if runtime.server_info is not None:
         context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
-        await start_remembering(context | {"user": user_of(runtime)}, runtime.context.debounce)
+        context["user"] = user_of(runtime)
+        await start_remembering(ledger_of(runtime), context, runtime.context.debounce)
     return {}
 
 
-async def start_remembering(context: dict[str, Any], after_seconds: int = 0) -> None:
+async def start_remembering(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
     """Start a debounced background run for a user, on the one thread on which it is remembered.
 
     The run gets no message: it looks at what waits, because a debounced run's input is lost when the
     next one takes its place. A run that has begun is not interrupted: otherwise a user who writes faster
     than the model reads would never be remembered.
     """
-    client, thread = get_client(api_key=None), memory_thread(context["user"])
-    owner = {"owner": context["user"]}
+    warn_of_a_single_worker()
+    client, user = get_client(api_key=None), context["user"]
+    thread = await named_thread(ledger, MEMORY_THREAD.format(user=user), user)
+    owner = {"owner": user}
     await client.threads.create(thread_id=thread, graph_id="remember", metadata=owner, if_exists="do_nothing")
     works = await client.runs.list(thread, status="running", limit=1)
     await client.runs.create(

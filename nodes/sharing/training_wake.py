@@ -5,9 +5,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from mneme.nodes.background import LONG, thread_id
-from mneme.nodes.context import team_of
+from mneme.nodes.background import LONG, named_thread, warn_of_a_single_worker
+from mneme.nodes.context import LOCAL, ledger_of, team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
+from mneme.stores.ledger.ledger import Ledger
 
 TRAINING_THREAD = "retriever/{team}/{pool}"
 """The name of the thread on which a pool's retriever is trained, one training after the other."""
@@ -19,19 +20,21 @@ async def wake_training(runtime: Runtime[Pools], pool: str) -> None:
         return
     context = runtime.context.model_dump(include=set(PoolContext.model_fields))
     user = runtime.server_info.user
-    await start_training(team_of(runtime), pool, context, owner=user.identity if user else "")
+    owner = user.identity if user else LOCAL
+    await start_training(ledger_of(runtime), owner, pool, context | {"team": team_of(runtime)})
 
 
-async def start_training(team: str, pool: str, context: dict[str, Any], owner: str = "") -> None:
+async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[str, Any]) -> None:
     """Start a training in the background; where one waits already, it will see what is new.
 
     The server's own runs have no user, so the team is named in full; the thread is marked as its owner's,
     who may train on it by hand.
     """
-    client, thread = get_client(api_key=None), thread_id(TRAINING_THREAD.format(team=team, pool=pool))
-    marked = {"owner": owner} if owner else None
+    warn_of_a_single_worker()
+    client, name = get_client(api_key=None), TRAINING_THREAD.format(team=context["team"], pool=pool)
+    thread = await named_thread(ledger, name, owner)
     await client.threads.create(
-        thread_id=thread, graph_id="retriever_training", metadata=marked, if_exists="do_nothing"
+        thread_id=thread, graph_id="retriever_training", metadata={"owner": owner}, if_exists="do_nothing"
     )
     if await client.runs.list(thread, status="pending", limit=1):
         return
@@ -39,7 +42,7 @@ async def start_training(team: str, pool: str, context: dict[str, Any], owner: s
         thread,
         "retriever_training",
         input={"pool": pool},
-        context=context | {"team": team},
+        context=context,
         config={"recursion_limit": LONG},
         multitask_strategy="enqueue",
     )

@@ -12,13 +12,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from mneme.cli.discussion.report import html
 from mneme.cli.main import app
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.evals.doubles.ollama import Model, OllamaDouble, by_rules
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import forget
-from mneme.nodes.background import thread_id
+from mneme.nodes.background import known_id
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
 from tests.doubles.command_line import Running, failed, quiet, run_mneme
@@ -102,6 +103,13 @@ def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_pat
     assert "the discussion begins" in versions
     again = mneme("report", "--out", "elsewhere", "--json").stdout
     assert (tmp_path / "elsewhere" / "report.html").read_text() == page and "elsewhere" in again
+
+
+def test_a_report_loads_nothing_from_elsewhere() -> None:
+    page = html('![a *map*](https://evil.example/x.png?who="me") ![](http://evil.example/y)', "a report")
+    assert "<img" not in page and "default-src 'none'" in page
+    assert 'href="https://evil.example/x.png' in page and ">a map</a>" in page
+    assert ">http://evil.example/y</a>" in page
 
 
 def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
@@ -276,7 +284,7 @@ def is_asked(double: OllamaDouble, number: int) -> bool:
 async def test_a_server_that_is_killed_in_a_turn_goes_on_until_a_person_is_asked(tmp_path: Path) -> None:
     given: Any = {"task": TASK, "team": "data_pipeline", "discussion_id": "served"}
     context: Any = {"agents": MODEL, "person": "data_engineer", "max_turns": 6}
-    thread = thread_id("discuss/local/served")
+    thread = known_id("discuss/local/served")
     with OllamaDouble(Model("llama3.1:8b")) as double:
         double.brain = answers_up_to(4, double, by_rules(*PROMPTS))
         where = {"MNEME_OLLAMA_URL": double.url}
@@ -300,6 +308,7 @@ async def test_a_server_that_is_killed_in_a_turn_goes_on_until_a_person_is_asked
                 done: Any = await client.runs.wait(thread, "intrinsic_memory", command=said, context=context)
             assert done["ended"] == "turn limit" and "Sluice" in json.dumps(done["document"])
             assert len(double.chats) <= 2 * 6 + 1, "what was kept before the death was not asked for again"
+            assert server.thread("discuss/local/served") == thread, "an earlier version's thread stays"
             through_the_server(server, tmp_path / "out")
 
 

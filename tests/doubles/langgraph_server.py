@@ -33,6 +33,13 @@ class Server:
         """Return a client that the test closes: `async with server.client() as client`."""
         return get_client(url=self.url, api_key=key)
 
+    def thread(self, name: str, owner: str = "local", key: str = "") -> str:
+        """Return the id of an owner's thread of that name."""
+        body = {"owner": owner, "arguments": {"name": name}}
+        headers = {"x-api-key": key} if key else {}
+        answer = httpx.post(f"{self.url}/mneme/threads/named", json=body, headers=headers)
+        return str(answer.raise_for_status().json())
+
     def mneme(self, *words: str, stdin: str = "") -> Done:
         """Run the command line beside the server, in the same home."""
         return run_mneme(words, self.environment, stdin)
@@ -44,16 +51,16 @@ class Server:
 
 
 @contextmanager
-def serving(home: Path, **settings: str) -> Iterator[Server]:
-    """Run `langgraph dev` as a user does, without --allow-blocking, until it is told to end."""
+def serving(home: Path, workers: int = 8, **settings: str) -> Iterator[Server]:
+    """Run `langgraph dev` as `make dev` does, without --allow-blocking, until it is told to end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = quiet(home, LANGGRAPH_NO_VERSION_CHECK="1", **settings)
+    environment = quiet(home, LANGGRAPH_NO_VERSION_CHECK="1", LANGGRAPH_CLI_NO_ANALYTICS="1", **settings)
     home.mkdir(exist_ok=True)
     log = home / "server.log"
     command = [str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"]
-    command += ["--config", str(ROOT / "langgraph.json")]
+    command += ["--config", str(ROOT / "langgraph.json"), "--n-jobs-per-worker", str(workers)]
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*command, "--port", str(port)], cwd=home, env=environment, stdout=output, stderr=output

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from mneme.nodes.background import thread_id
 from tests.doubles.command_line import Running
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.waiting import eventually
@@ -100,7 +99,7 @@ def kill_the_client(server: Server, trace: Path, *words: str) -> str:
     with Running((*words, "--json"), server.environment, piped=True) as client:
         while not (trace.exists() and '"step", ' in trace.read_text()):
             assert client.output.readline()
-    return thread_id(json.loads(trace.read_text().splitlines()[0])["thread"])
+    return server.thread(json.loads(trace.read_text().splitlines()[0])["thread"])
 
 
 @pytest.mark.xdist_group("server")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,40 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
     assert "forgotten: 1" in forgotten.stdout
     assert mneme("memories", "list", "--json").stdout == ""
     assert "Denver" not in mneme("memories", "as-of", "2100-01-01").stdout
+
+
+HOSTILE = "I own a \x1b]52;c;cm0gLXJm\x07kite\x1b[2J\x1b[H and\r a \x9b31mboat\x85."
+
+
+def test_a_memory_cannot_steer_the_terminal(mneme: Run, tmp_path: Path) -> None:
+    file = tmp_path / "memories.jsonl"
+    given = hostile_export(mneme, str(tmp_path / "elsewhere"))
+    assert mneme("memories", "import", "-", stdin=given).returncode == 0
+    (line,) = mneme("memories", "list", "--json").stdout.splitlines()
+    key = json.loads(line)["key"]
+    assert mneme("memories", "export", str(file)).returncode == 0
+    for words in (
+        *(["list"], ["list", "--json"], ["search", "kite"], ["show", key], ["history", key]),
+        *(["history", key, "--json"], ["export"], ["as-of", "2100-01-01"], ["show", "\x1b[2Jzz"]),
+    ):
+        done = mneme("memories", *words)
+        printed = done.stdout + done.stderr
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", printed), (words, printed)
+        assert "zz" in printed or "kite" in printed
+    assert json.loads(line)["memory"]["content"] == HOSTILE, "what is stored is as it was"
+    assert json.loads(mneme("memories", "export").stdout) == json.loads(file.read_text()), (
+        "and is exported so"
+    )
+
+
+def hostile_export(mneme: Run, elsewhere: str) -> str:
+    """Return another home's export with a memory that holds control sequences."""
+    mneme("chat", stdin="I own a kite.\n", MNEME_HOME=elsewhere)
+    text = mneme("memories", "export", MNEME_HOME=elsewhere).stdout
+    hostile = json.dumps(HOSTILE, ensure_ascii=False)[1:-1]
+    changed = text.replace("The user owns a kite.", hostile)
+    assert changed != text
+    return changed
 
 
 def test_a_broken_file_is_remembered_as_far_as_it_goes(mneme: Run, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from langgraph_sdk.errors import APIStatusError
 
 from mneme.environments.sql_tuning import story
 from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
-from mneme.nodes.background import thread_id
+from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
 from mneme.server.users import add_user
@@ -127,7 +127,8 @@ class TestAlone:
         assert "has no memory zz" in chat.stderr and "Denver" in chat.stdout, "the chat goes on"
         unheard_of = server.mneme("memories", "diff", key, "1", "99", "--user", user)
         assert "`mneme memories history" in unheard_of.stderr
-        assert "served by" in server.mneme("doctor").stdout.replace("\n", " ")
+        doctor = server.mneme("doctor").stdout.replace("\n", " ")
+        assert "served by" in doctor and "8 runs at once" in doctor
 
     async def test_a_file_is_remembered_through_the_server(
         self, server: Server, client: LangGraphClient, tmp_path: Path
@@ -160,6 +161,8 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
     file = tmp_path / "users.json"
     ann, bob = (add_user(file, name) for name in ("ann", "bob"))
     with serving(tmp_path / "home", MNEME_AUTH=str(file)) as server:
+        async with server.client(bob) as bobs:
+            await take_threads_of_ann(bobs)
         async with server.client(ann) as anns, server.client(bob) as bobs, server.client() as strangers:
             thread, _ = await say(anns, "I live in Austin.", user="bob")
             await eventually(lambda: remembered(anns, "ann"))
@@ -186,6 +189,20 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         teams_of_one_name_are_two(server, ann, bob)
 
 
+async def take_threads_of_ann(bobs: LangGraphClient) -> None:
+    """Let Bob make the threads whose ids everybody can work out, and run a graph on them, as if he were Ann.
+
+    The rest of the test shows that Ann's turns and her memories are none the worse.
+    """
+    for name, graph in (("memory/ann", "remember"), ("chat/ann/default", "chatbot")):
+        thread = known_id(name)
+        await bobs.threads.create(thread_id=thread, metadata={"owner": "ann"})
+        pretence: Any = {"metadata": {"owner": "ann"}}
+        context = RULES if graph == "chatbot" else MEMORY
+        given: Any = {"messages": said("Where am I?") if graph == "chatbot" else []}
+        await bobs.runs.wait(thread, graph, input=given, context=context, config=pretence, raise_error=False)
+
+
 def teams_of_one_name_are_two(server: Server, ann: str, bob: str) -> None:
     """Let Ann's team learn something, and look at Bob's team of the same name."""
     task = ("learn", "--suite", "sql_tuning", "--count", "1", "--rows", "20000", "--agents", "rules")
@@ -201,7 +218,8 @@ def teams_of_one_name_are_two(server: Server, ann: str, bob: str) -> None:
 
 async def bob_finds_nothing(bobs: LangGraphClient, anns_thread: str) -> None:
     assert (await bobs.store.search_items(["users", "bob"]))["items"] == []
-    assert await bobs.threads.search() == []
+    his: Any = await bobs.threads.search(limit=100)
+    assert {each["metadata"]["owner"] for each in his} == {"bob"}
     forbidden = (
         bobs.store.search_items(["users", "ann", "memories"]),
         bobs.threads.get(anns_thread),
@@ -241,10 +259,18 @@ async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path
                 await say(client, "I have a cat called Zoe.", **context)
             server.kill()
         double.brain = by_rules(*prompts)
-        with serving(tmp_path / "home", **environment) as server:
+        with serving(tmp_path / "home", workers=1, **environment) as server:
             async with server.client() as client:
                 await eventually(lambda: all_is_done(client))
                 assert len(await remembered(client, "local")) == 2
+            tells_of_its_single_worker(server)
+
+
+def tells_of_its_single_worker(server: Server) -> None:
+    found = [json.loads(line) for line in server.mneme("doctor", "--json").stdout.splitlines()]
+    (about,) = [each for each in found if each["what"] == "server"]
+    assert about["state"] == "warning" and "--n-jobs-per-worker" in about["fix"]
+    assert server.log.read_text().count("This server runs one thing at a time") == 1
 
 
 def talks(body: Json) -> Answer:
@@ -323,7 +349,7 @@ class TestTeams:
         )
         assert tested.returncode == 1, tested.stderr + tested.stdout
         assert "waits for a person" in tested.stdout
-        waiting = await client.threads.get(thread_id(f"dispute/{team}/{dispute}"))
+        waiting = await client.threads.get(server.thread(f"dispute/{team}/{dispute}"))
         assert waiting["status"] == "interrupted"
         ((question,),) = waiting["interrupts"].values()
         assert question["value"]["action_requests"][0]["name"] == "resolve_dispute"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mneme.nodes.background import thread_id
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 from tests.doubles.langgraph_server import Server
 from tests.doubles.waiting import eventually
@@ -46,7 +45,7 @@ async def test_an_answer_streams_is_stored_and_wakes_the_training(server: Server
                 values = told
         assert len(pieces) > 5 and "".join(pieces) == values["answer"]
         assert values["stored"] and len(values["shown"]) == 3
-        training = thread_id(TRAINING_THREAD.format(team="local", pool=POEMS))
+        training = server.thread(TRAINING_THREAD.format(team="local", pool=POEMS))
 
         async def trained() -> bool:
             return (await client.threads.get(training))["status"] == "idle"

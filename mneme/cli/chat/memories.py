@@ -11,7 +11,7 @@ from rich.progress import Progress, TextColumn
 from rich.prompt import Confirm
 
 from mneme.api.memories import MemoryOperations
-from mneme.cli.show import console, errors, print_json, print_table, versions_listed_by
+from mneme.cli.show import console, errors, print_json, print_lines, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
@@ -133,7 +133,7 @@ async def export(user: str, file: Path, as_json: bool) -> None:
         lines = await memories.export_lines()
     text = "".join(f"{line}\n" for line in lines)
     if str(file) == "-":
-        sys.stdout.write(text)
+        print_lines(text)
         return
     try:
         file.write_text(text, encoding="utf-8")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
 
 from mneme.core.errors import StorageFailure
 from mneme.library.teams.document import schema
@@ -64,14 +66,31 @@ def markdown(about: Discussion, turns: Sequence[Turn], memories: Sequence[Memory
     return "\n".join(lines) + "\n"
 
 
+NOTHING_LOADED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
 def html(text: str, title: str) -> str:
-    """Return Markdown as a page of HTML; HTML in the text is escaped."""
-    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    """Return Markdown as a page of HTML that loads nothing; HTML in the text is escaped, images are links.
+
+    A model or an agent's memory could otherwise tell a stranger's server who reads the report, and when.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("image", _image_as_link)
+    body = parser.render(text)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta http-equiv="Content-Security-Policy" content="{NOTHING_LOADED}">'
+        '<meta name="referrer" content="no-referrer">'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
         f"<body>\n{body}</body></html>\n"
     )
+
+
+def _image_as_link(parser: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    """Render an image as a link to it; the parser has refused addresses that run scripts."""
+    source = str(tokens[at].attrs["src"])
+    shown = parser.renderInlineAsText(tokens[at].children or [], options, env)
+    return f'<a href="{escape(source)}">{escape(shown or source)}</a>'
 
 
 ENDINGS = {

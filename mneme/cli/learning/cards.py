@@ -8,7 +8,7 @@ from typing import get_args
 from rich.markup import escape
 
 from mneme.api.cards import CardOperations
-from mneme.cli.show import console, print_json, print_table, versions_listed_by
+from mneme.cli.show import console, print_json, print_lines, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
@@ -149,7 +149,7 @@ async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
         text = await cards.export_yaml(all_versions=versions)
         count = len(await cards.list())
     if str(file) == "-":
-        sys.stdout.write(text)
+        print_lines(text)
         return
     try:
         file.write_text(text, encoding="utf-8")

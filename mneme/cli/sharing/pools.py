@@ -1,7 +1,6 @@
 """`mneme share pool …`: list, show, import, export and remove shared pairs."""
 
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from rich.markup import escape
 
 from mneme.api.sharing import RetrieverState, SharingOperations
 from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_lines, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library import PAIRS
@@ -115,7 +114,7 @@ async def export(team: str, pool: str, file: Path, as_json: bool) -> None:
         lines = [line async for line in _exported(shared, pool)]
     text = "".join(f"{line}\n" for line in lines)
     if str(file) == "-":
-        sys.stdout.write(text)
+        print_lines(text)
         return
     try:
         file.write_text(text, encoding="utf-8")

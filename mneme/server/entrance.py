@@ -1,0 +1,124 @@
+"""What every request passes before the routes: the limit on wrong keys, and one guard for all routes.
+
+The LangGraph server authenticates most of its routes, but tells `/info` and `/metrics` to everybody, and
+`langgraph dev` has routes for its makers that ask for nothing: one shows any thread, one deletes everything,
+one builds and deploys the project. Here all routes but a few ask who is calling, and those are closed.
+"""
+
+import asyncio
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+
+from langgraph_sdk import Auth
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mneme.api.memories import error_as_json
+from mneme.core.errors import MnemeError, TooMany
+from mneme.core.settings import read_settings
+from mneme.server.auth import Headers, identify, key_of
+from mneme.server.users import number_of
+
+OPEN = {"", "/ok", "/docs", "/openapi.json"}
+"""What is answered to everybody: that the server lives, and which routes it has."""
+CLOSED = {"internal", "deploy"}
+"""The first parts of paths that nobody outside is answered."""
+MOST_WRONG = 10
+"""Wrong keys that are answered in a window, for one address and one user's key."""
+WINDOW = 60.0
+"""Seconds for which a wrong key counts."""
+MOST_REMEMBERED = 1000
+
+Guess = tuple[str, str]
+"""An address, and the public part of a key: "" if no user has such a key."""
+
+
+class WrongKeys:
+    """When which wrong keys came, in the last window."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._times: defaultdict[Guess, deque[float]] = defaultdict(deque)
+
+    def seconds_to_wait(self, guess: Guess) -> int:
+        """Return after how many seconds another key is looked at; 0: now."""
+        times = self._recent(guess)
+        return 0 if len(times) < MOST_WRONG else max(1, ceil(times[0] + WINDOW - self._clock()))
+
+    def count(self, guess: Guess) -> None:
+        """Count a wrong key."""
+        if len(self._times) >= MOST_REMEMBERED:
+            for each in list(self._times):
+                self._recent(each)
+        self._times[guess].append(self._clock())
+
+    def _recent(self, guess: Guess) -> deque[float]:
+        times = self._times.get(guess, deque())
+        while times and times[0] <= self._clock() - WINDOW:
+            times.popleft()
+        if not times:
+            self._times.pop(guess, None)
+        return times
+
+
+class Entrance:
+    """Middleware for the whole server. A right key is never kept out by wrong keys for another user."""
+
+    def __init__(self, app: ASGIApp, wrong_keys: WrongKeys | None = None) -> None:
+        self._app, self._wrong = app, wrong_keys or WrongKeys()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that is refused; pass on every other."""
+        from_outside = scope["type"] in ("http", "websocket") and not _is_the_servers_own(scope)
+        refusal = await self._refusal(scope) if from_outside else None
+        await (refusal or self._app)(scope, receive, send)
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        path = scope["path"].rstrip("/")
+        if path.lstrip("/").split("/")[0] in CLOSED:
+            return _answer(404, "Not Found")
+        if path in OPEN or scope.get("method") == "OPTIONS":
+            return None
+        return await self._stranger(scope)
+
+    async def _stranger(self, scope: Scope) -> Response | None:
+        """Refuse who has no right key; without users, who is not on this machine."""
+        headers: Headers = dict(scope["headers"])
+        users, key = (await read_settings()).auth, key_of(headers)
+        guess: Guess | None = None
+        if users is not None and key:
+            guess = (scope.get("client") or ("", 0))[0], await asyncio.to_thread(_number, users, key)
+            if seconds := self._wrong.seconds_to_wait(guess):
+                return _too_many(seconds)
+        try:
+            await identify(headers, dict(scope))
+        except Auth.exceptions.HTTPException as refused:
+            if guess and refused.status_code == 401:
+                self._wrong.count(guess)
+            return _answer(refused.status_code, refused.detail)
+        return None
+
+
+def _is_the_servers_own(scope: Scope) -> bool:
+    """Tell whether the server calls itself; no request from outside can set this path."""
+    return str(scope.get("root_path", "")).split("/")[:2] == ["", "noauth"]
+
+
+def _number(users: Path, key: str) -> str:
+    try:
+        return number_of(users, key)
+    except MnemeError:  # the users file is broken: `identify` says so
+        return ""
+
+
+def _answer(status: int, detail: str) -> Response:
+    """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
+    return JSONResponse({"detail": detail}, status, {"access-control-allow-origin": "*"})
+
+
+def _too_many(seconds: int) -> Response:
+    error = TooMany("Too many wrong keys came from your address.", f"Try again in {seconds} seconds.")
+    return JSONResponse(error_as_json(error), 429, {"retry-after": str(seconds)})

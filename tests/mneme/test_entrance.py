@@ -1,0 +1,97 @@
+"""What is refused before the routes: too many wrong keys, and strangers on routes without a guard."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from mneme.core.settings import settings
+from mneme.server.entrance import MOST_WRONG, WINDOW, Entrance, WrongKeys
+from mneme.server.users import add_user
+
+WRONG = f"mneme-{'0' * 16}-{'0' * 64}"
+
+
+class Time:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
+    settings.cache_clear()
+    return tmp_path / "users.json"
+
+
+def entering(clock: Time, address: str = "192.0.2.7") -> Any:
+    """Return how to ask, from an address, with a key: it returns the answer."""
+    routes = [Route(each, told) for each in ("/info", "/internal/truncate", "/ok")]
+    app = Entrance(Starlette(routes=routes), WrongKeys(clock))
+
+    async def ask(path: str, key: str = "", address: str = address) -> httpx.Response:
+        through = httpx.ASGITransport(app, client=(address, 5000))
+        headers = {"x-api-key": key} if key else {}
+        async with httpx.AsyncClient(transport=through, base_url="http://mneme", headers=headers) as client:
+            return await client.get(path)
+
+    return ask
+
+
+async def told(_: Request) -> Response:
+    return PlainTextResponse("told")
+
+
+async def test_wrong_keys_are_looked_at_a_few_times_in_a_window(users: Path, clock: Time) -> None:
+    alice, bob, ask = add_user(users, "alice"), add_user(users, "bob"), entering(clock)
+    guess = alice[:-1] + ("0" if alice[-1] != "0" else "1")
+    for _ in range(MOST_WRONG):
+        assert (await ask("/info", guess)).status_code == 401
+        clock.now += 1
+    refused = await ask("/info", guess)
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) == WINDOW - MOST_WRONG
+    assert refused.json()["error"] == "TooMany"
+    assert (await ask("/info", alice)).status_code == 429, "not even the right one is looked at"
+    assert (await ask("/info", bob)).status_code == 200, "another user's is"
+    assert (await ask("/info", alice, "192.0.2.8")).status_code == 200, "and one from elsewhere"
+    clock.now = WINDOW
+    assert (await ask("/info", alice)).status_code == 200
+
+
+async def test_keys_of_nobody_keep_no_user_out(users: Path, clock: Time) -> None:
+    alice, ask = add_user(users, "alice"), entering(clock)
+    for number in range(MOST_WRONG + 1):
+        answer = await ask("/info", f"{WRONG[:6]}{number:016x}{WRONG[22:]}" if number % 2 else "nonsense")
+    assert answer.status_code == 429
+    assert (await ask("/info", alice)).status_code == 200
+
+
+async def test_what_the_server_does_not_guard_asks_for_a_key(users: Path, clock: Time) -> None:
+    alice, ask = add_user(users, "alice"), entering(clock)
+    assert [(await ask(path)).status_code for path in ("/info", "/info/", "/ok")] == [401, 401, 200]
+    assert (await ask("/info", alice)).text == "told"
+    assert (await ask("/internal/truncate", alice)).status_code == 404
+
+
+async def test_without_users_only_this_machine_is_answered(clock: Time) -> None:
+    settings.cache_clear()
+    ask = entering(clock)
+    assert (await ask("/info")).status_code == 403
+    assert (await ask("/info", address="127.0.0.1")).status_code == 403, "by another name of the host"
+    assert (await ask("/ok")).status_code == 200
+    assert (await ask("/internal/truncate")).status_code == 404

@@ -1,0 +1,44 @@
+"""The ids of named threads: always the same for their owner, known to nobody else."""
+
+from typing import Any, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
+
+from mneme.client.workflows import open_workflows
+from mneme.core.settings import settings
+from mneme.nodes.background import known_id
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import user_namespace
+from mneme.stores.users.threads import ThreadIds
+
+
+async def test_an_id_is_its_owner_s_and_stays(ledger: Ledger) -> None:
+    first = await ThreadIds(ledger, "a.b").of("memory/a.b")
+    assert await ThreadIds(ledger, "a.b").of("memory/a.b") == first
+    others = [
+        await ThreadIds(ledger, "a.b").of("chat"),
+        await ThreadIds(ledger, "bob").of("memory/a.b"),
+        known_id("memory/a.b"),
+    ]
+    assert len({first, *others}) == 4
+    await ledger.forget_all(user_namespace("a.b"), reason="a test", actor="test")
+    assert await ThreadIds(ledger, "a.b").of("memory/a.b") == first
+    assert await ledger.records(("users",)) == [], "a user's own part of the store does not show it"
+
+
+async def test_a_thread_of_an_earlier_version_is_found_again() -> None:
+    async with open_checkpointer(settings().checkpoints_location) as saver:
+        await keep_something(saver, known_id("chat/local/old"))
+    async with open_workflows("chatbot") as flows:
+        old, new = [await flows.thread(f"chat/local/{name}", "chatbot") for name in ("old", "new")]
+        again = await flows.thread("chat/local/new", "chatbot", owner="local")
+    assert old["configurable"]["thread_id"] == known_id("chat/local/old")
+    assert new["configurable"]["thread_id"] != known_id("chat/local/new")
+    assert again["configurable"] == new["configurable"]
+
+
+async def keep_something(saver: BaseCheckpointSaver[Any], thread: str) -> None:
+    described = cast(CheckpointMetadata, {"source": "loop", "step": 0})
+    place: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    await saver.aput(place, empty_checkpoint(), described, {})
