@@ -51,7 +51,7 @@ class Server:
 
 
 @contextmanager
-def serving(home: Path, workers: int = 8, **settings: str) -> Iterator[Server]:
+def serving(home: Path, workers: int = 8, /, **settings: str) -> Iterator[Server]:
     """Run `langgraph dev` as `make dev` does, without --allow-blocking, until it is told to end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -142,7 +142,14 @@ class TestWhatIsNoMemory:
     async def bad(self, ledger: Ledger, alice: UserMemories) -> str:
         """Put a record among the memories that no program of ours would write."""
         await alice.insert(memory("green tea"), change=SAID)
-        value = {"nonsense": [1], "time": {"a": 1}, "entities": 5, "quote": 3, "thread": [], "kind": {}}
+        value: dict[str, Any] = {
+            "nonsense": [1],
+            "time": {"a": 1},
+            "entities": 5,
+            "quote": 3,
+            "thread": [],
+            "kind": {},
+        }
         written = await ledger.insert(alice.namespace, value, text="green tea tree", change=SAID)
         return written.key
 
