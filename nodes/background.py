@@ -8,7 +8,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import NotFoundError
 
 from mneme.core.settings import read_settings
-from mneme.stores.checkpoints.checkpointer import thread_owner
+from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.threads import ThreadIds
 
@@ -40,7 +40,8 @@ async def _is_of(thread: str, owner: str) -> bool:
     A checkpoint's own word is not enough: whoever runs a graph can write any owner into it.
     """
     alone = (await read_settings()).auth is None
-    found = await thread_owner(thread)
+    checkpoints = await import_lazily("mneme.stores.checkpoints.checkpointer")  # only the server needs it
+    found = await checkpoints.thread_owner(thread)
     if found is None or alone:
         return found is not None
     try:
