@@ -352,6 +352,7 @@ class EdgeEngine:
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
+        self._folder.warn_of_aside()
         return erasure
 
     def _drive(self, erasing: Erasing) -> Erasure:

@@ -138,9 +138,10 @@ class Folder:
         log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", path, why, aside)
         return aside
 
-    def aside(self) -> list[Path]:
-        """Return the folders with what was set aside."""
-        return sorted(self.path.glob(f"{ASIDE}*"))
+    def warn_of_aside(self) -> None:
+        """Say where what has been erased may be still."""
+        for path in sorted(self.path.glob(f"{ASIDE}*")):
+            log.warning("%s was set aside, and may still hold what has been forgotten now: delete it.", path)
 
     def check_space(self, needed: int = 0) -> None:
         """Refuse to write when the disk is nearly full.
