@@ -1,4 +1,4 @@
-"""`mneme graph` and `mneme doctor`: commands that belong to no workflow."""
+"""Commands that belong to no workflow: `mneme graph`, `doctor`, `verify`, `repair`, `backup`, `restore`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,3 +28,41 @@ def doctor(as_json: Json = False) -> None:
     from mneme.cli.doctor import doctor
 
     run_command(doctor(as_json))
+
+
+@app.command()
+def verify(as_json: Json = False) -> None:
+    """Read all files of the ledger and the checkpoints, compare checksums, and list what is damaged."""
+    from mneme.cli import keeping
+
+    run_command(keeping.verify(as_json))
+
+
+@app.command()
+def repair(as_json: Json = False) -> None:
+    """Build a damaged ledger anew from the versions that are whole, and list what is lost."""
+    from mneme.cli import keeping
+
+    run_command(keeping.repair(as_json))
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to write; it must not exist.")],
+    as_json: Json = False,
+) -> None:
+    """Write all memories and conversations into one file, also while they are in use."""
+    from mneme.cli import keeping
+
+    run_command(keeping.backup(file, as_json))
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file of `mneme backup`.")],
+    as_json: Json = False,
+) -> None:
+    """Restore a backup where there are no memories yet."""
+    from mneme.cli import keeping
+
+    run_command(keeping.restore(file, as_json))

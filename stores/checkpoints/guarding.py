@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.errors import BadInput, Damaged, StorageFailure
 
 Result = TypeVar("Result")
 KEEP_LATEST = "keep_latest"
@@ -51,8 +51,20 @@ class Guarded(BaseCheckpointSaver[str]):
                 "`mneme doctor` checks the disk and the database.",
             ) from failure
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise `Damaged` where what was read is not what a checkpoint is written as."""
+        try:
+            with self.storage_failures():
+                yield
+        except ValueError as failure:  # broken msgpack, JSON or UTF-8
+            raise Damaged(
+                f"A checkpoint at {self.place} is damaged: {failure}",
+                "`mneme verify` checks the file. Delete the thread, or restore a backup.",
+            ) from failure
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        with self.storage_failures():
+        with self.reading():
             return await super().aget_tuple(config)
 
     async def alist(
@@ -68,7 +80,7 @@ class Guarded(BaseCheckpointSaver[str]):
         All are read before the first is handed out: SQLite's saver holds its lock while it lists,
         and a caller who asks it anything between two of them would wait for ever.
         """
-        with self.storage_failures():
+        with self.reading():
             listed = super().alist(config, filter=filter, before=before, limit=limit)
             found = [each async for each in listed]
         for each in found:

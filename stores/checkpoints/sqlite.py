@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
-from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
 
@@ -179,6 +179,16 @@ def _make_folder(path: Path) -> None:
         ) from failure
 
 
+async def _refuse_damaged(connection: aiosqlite.Connection, path: Path) -> None:
+    async with connection.execute("PRAGMA quick_check(1)") as found:
+        row = await found.fetchone()
+    if row is not None and row[0] != "ok":
+        raise Damaged(
+            f"The checkpoints at {path} are damaged: {row[0]}.",
+            "`mneme verify` lists all damage. Move the file away, or restore a backup.",
+        )
+
+
 def _keep_private(path: Path) -> None:
     """Close the file to others, unless it is open to its group alone; SQLite makes its log alike."""
     if not is_shared(path):
@@ -198,6 +208,7 @@ async def _connect(path: Path) -> aiosqlite.Connection:
 async def _prepare(saver: SqliteCheckpoints, path: Path) -> None:
     try:
         await _refuse_foreign(saver.conn, path)
+        await _refuse_damaged(saver.conn, path)
         await asyncio.to_thread(_keep_private, path)
         await _set_up(saver)
     except sqlite3.Error as failure:

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 import qdrant_edge as edge
 
-from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
+from mneme.core.errors import LedgerMismatch
 from mneme.stores.ledger.engine import (
     DENSE,
     FACETS,
@@ -48,16 +48,15 @@ from mneme.stores.ledger.engine import (
 )
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.journal import JOURNAL, Journal, write
-from mneme.stores.ledger.manifest import MANIFEST, Manifest, read_manifest
+from mneme.stores.ledger.manifest import MANIFEST, Manifest
 from mneme.stores.ledger.reconciling import points_of, reconcile
 from mneme.stores.ledger.records import Version
-from mneme.stores.ledger.sealing import damaged, open_sealed, seal
+from mneme.stores.ledger.sealing import open_sealed, seal
+from mneme.stores.ledger.shards import COPIED_AT_ONCE, completed, copy, guarded, load, make, to_point
 
 T = TypeVar("T")
 READERS = 4
-COPIED_AT_ONCE = 1000
 EVENT = ["event"]
-VERIFY = "`mneme verify` says whether files are damaged; `mneme repair` builds the ledger anew."
 _OPEN: dict[Path, "EdgeEngine"] = {}
 _OPENING = threading.Lock()
 EXACT = edge.SearchParams(exact=True)
@@ -99,8 +98,8 @@ class EdgeEngine:
             manifest = folder.manifest or _create(folder, embedder, dimension)
             _check_embedder(path, manifest, embedder, dimension)
             sealed = open_sealed(folder.shard)
-            shard = _load(folder.shard)
-            _guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
+            shard = load(folder.shard)
+            guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
             folder.clear_leftovers()
             return cls(folder, shard, manifest)
         except BaseException:
@@ -187,7 +186,7 @@ class EdgeEngine:
         await asyncio.to_thread(self._close)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[..., T], *given: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, lambda: _guarded(work, *given))
+        return await asyncio.get_running_loop().run_in_executor(pool, lambda: guarded(work, *given))
 
     def _append(self, steps: Sequence[Step]) -> list[Version]:
         seen = self._read([point_id for step in steps for point_id in step.reads])
@@ -216,7 +215,7 @@ class EdgeEngine:
         ]
 
     def _upsert(self, points: list[Point]) -> None:
-        self._shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
+        self._shard.update(edge.UpdateOperation.upsert_points([to_point(each) for each in points]))
 
     def _read(self, ids: Sequence[str]) -> dict[str, Payload]:
         found = self._shard.retrieve(list(dict.fromkeys(ids)), True, False)
@@ -341,18 +340,19 @@ class EdgeEngine:
         self._folder.check_space(self._folder.size())
         manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
         making = self._folder.fresh(manifest.generation)
-        shard = _make(making, manifest.dimension)
+        shard = make(making, manifest.dimension)
         copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
         if erasure.left:
-            shard.update(edge.UpdateOperation.upsert_points([_point(point) for point in erasure.left]))
+            shard.update(edge.UpdateOperation.upsert_points([to_point(each) for each in erasure.left]))
         write(making / JOURNAL, points_of(shard))
         shard.close()
-        shard = _completed(self._folder, manifest)
+        shard = completed(self._folder, manifest)
         self._journal.close()
         self._journal = Journal(self._folder.shard / JOURNAL)
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
+        self._folder.warn_of_aside()
         return erasure
 
     def _drive(self, erasing: Erasing) -> Erasure:
@@ -386,7 +386,7 @@ class EdgeEngine:
     def _shut(self) -> None:
         self._readers.shutdown()
         try:
-            self._writer.submit(_guarded, self._shard.close).result()
+            self._writer.submit(guarded, self._shard.close).result()
             self._journal.close()
             if self._journal.is_whole:
                 seal(self._folder.shard)
@@ -400,7 +400,7 @@ class EdgeRebuild:
 
     def __init__(self, folder: Folder, old: edge.EdgeShard, manifest: Manifest) -> None:
         self._folder, self._old, self._manifest = folder, old, manifest
-        self._new = _make(folder.fresh(manifest.generation), manifest.dimension)
+        self._new = make(folder.fresh(manifest.generation), manifest.dimension)
 
     @classmethod
     def begin(cls, location: str, embedder: str, dimension: int) -> "EdgeRebuild":
@@ -418,7 +418,7 @@ class EdgeRebuild:
                 "generation": folder.manifest.generation + 1,
             }
             open_sealed(folder.shard)
-            return cls(folder, _load(folder.shard), folder.manifest.model_copy(update=update))
+            return cls(folder, load(folder.shard), folder.manifest.model_copy(update=update))
         except BaseException:
             folder.release()
             raise
@@ -427,25 +427,25 @@ class EdgeRebuild:
         following: Any = None
         while True:
             request = edge.ScrollRequest(offset=following, limit=COPIED_AT_ONCE, with_payload=True)
-            records, following = await asyncio.to_thread(_guarded, self._old.scroll, request)
+            records, following = await asyncio.to_thread(guarded, self._old.scroll, request)
             yield {str(record.id): record.payload or {} for record in records}
             if following is None:
                 return
 
     async def add(self, points: Sequence[Point]) -> None:
-        operation = edge.UpdateOperation.upsert_points([_point(point) for point in points])
-        await asyncio.to_thread(_guarded, self._new.update, operation)
+        operation = edge.UpdateOperation.upsert_points([to_point(each) for each in points])
+        await asyncio.to_thread(guarded, self._new.update, operation)
 
     async def switch(self) -> None:
-        await asyncio.to_thread(_guarded, self._switch)
+        await asyncio.to_thread(guarded, self._switch)
 
     async def close(self) -> None:
-        await asyncio.to_thread(_guarded, self._close)
+        await asyncio.to_thread(guarded, self._close)
 
     def _switch(self) -> None:
         write(self._folder.making(self._manifest.generation) / JOURNAL, points_of(self._new))
         self._new.close()
-        _completed(self._folder, self._manifest).close()  # the old generation is cleared on closing
+        completed(self._folder, self._manifest).close()  # the old generation is cleared on closing
 
     def _close(self) -> None:
         self._new.close()
@@ -456,87 +456,13 @@ class EdgeRebuild:
         self._folder.release()
 
 
-def copy(
-    source: edge.EdgeShard,
-    target: edge.EdgeShard,
-    change: Callable[[list[edge.Point]], list[edge.Point]],
-) -> None:
-    """Copy every point into another shard, page by page, each page changed on its way."""
-    following: Any = None
-    while True:
-        request = edge.ScrollRequest(
-            offset=following, limit=COPIED_AT_ONCE, with_payload=True, with_vector=True
-        )
-        records, following = source.scroll(request)
-        points = change([edge.Point(r.id, r.vector or {}, r.payload) for r in records])
-        if points:
-            target.update(edge.UpdateOperation.upsert_points(points))
-        if following is None:
-            return
-
-
-def _guarded(work: Callable[..., T], *given: Any) -> T:
-    try:
-        return work(*given)
-    except MnemeError:
-        raise
-    except BaseException as failure:
-        if not _is_the_engines(failure):
-            raise
-        raise Damaged(f"The embedded ledger failed: {failure}.", VERIFY) from failure
-
-
-def _is_the_engines(failure: BaseException) -> bool:
-    """Say whether the engine failed: it raises bare Exception, and in a panic, something that is none."""
-    return isinstance(failure, Exception) or type(failure).__name__ == "PanicException"
-
-
 def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
     manifest = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
     making = folder.fresh(1)
-    _make(making, dimension).close()
+    make(making, dimension).close()
     write(making / JOURNAL, [])
-    _completed(folder, manifest).close()
+    completed(folder, manifest).close()
     return manifest
-
-
-def _completed(folder: Folder, manifest: Manifest) -> edge.EdgeShard:
-    """Switch to a generation whose files are written; open it first, so that it is known to be usable."""
-    path = folder.complete(manifest)
-    try:
-        shard = _load(path)
-        folder.switch(manifest)
-    except BaseException:
-        if read_manifest(folder.path / MANIFEST) != manifest:
-            folder.discard(path)
-        raise
-    return shard
-
-
-def _make(path: Path, dimension: int) -> edge.EdgeShard:
-    config = edge.EdgeConfig(
-        vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
-        sparse_vectors={SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-    )
-    shard = edge.EdgeShard.create(str(path), config)
-    for field, index in (
-        ("scope", edge.KeywordIndexParams(is_tenant=True, prefix=True)),
-        ("created", edge.IntegerIndexParams(lookup=False, range=True)),
-    ):
-        shard.update(edge.UpdateOperation.create_field_index(field, index))
-    return shard
-
-
-def _load(path: Path) -> edge.EdgeShard:
-    segments = path / "segments"
-    if not segments.is_dir() or not any(segments.iterdir()):  # else the engine begins with an empty one
-        raise damaged(path, f"{segments} is missing")
-    try:
-        return edge.EdgeShard.load(str(path))
-    except BaseException as failure:
-        if not _is_the_engines(failure):
-            raise
-        raise damaged(path, f"they cannot be opened: {failure}") from failure
 
 
 def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:
@@ -551,15 +477,6 @@ def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: in
 def _weight(points: Any, dimension: int) -> int:
     """Estimate, generously, the bytes that points take in the log and in the mapped files."""
     return sum(8 * dimension + 8 * len(point.payload.get("event", "")) + 4096 for point in points)
-
-
-def _point(point: Point) -> edge.Point:
-    vectors: dict[str, Any] = {}
-    if point.dense is not None:
-        vectors[DENSE] = point.dense
-    if point.words is not None:
-        vectors[SPARSE] = edge.SparseVector(point.words.indices, point.words.values)
-    return edge.Point(point.id, vectors, point.payload)
 
 
 def _legs(query: Query) -> list[tuple[str, Any, edge.SearchParams]]:

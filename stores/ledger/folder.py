@@ -129,17 +129,19 @@ class Folder:
             if path != self.shard:
                 self.set_aside(path, "is no generation that this ledger knows")
 
-    def set_aside(self, path: Path, why: str) -> None:
-        """Move away what is not recognised, and say so."""
+    def set_aside(self, path: Path, why: str) -> Path:
+        """Move away what is not recognised, and say so; return where it is."""
         aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
         with storage_errors(f"move {path} to {aside}"):
             aside.mkdir()
             path.rename(aside / path.name)
         log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", path, why, aside)
+        return aside
 
-    def aside(self) -> list[Path]:
-        """Return the folders with what was set aside."""
-        return sorted(self.path.glob(f"{ASIDE}*"))
+    def warn_of_aside(self) -> None:
+        """Say where what has been erased may be still."""
+        for path in sorted(self.path.glob(f"{ASIDE}*")):
+            log.warning("%s was set aside, and may still hold what has been forgotten now: delete it.", path)
 
     def check_space(self, needed: int = 0) -> None:
         """Refuse to write when the disk is nearly full.

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from mneme.stores.ledger.engine import Payload, head_point
 from mneme.stores.ledger.manifest import storage_errors
 from mneme.stores.ledger.records import Version, record_id, version_id
@@ -122,9 +124,9 @@ def _entry(line: bytes) -> tuple[str, Payload, int] | None:
 
 
 class Histories(NamedTuple):
-    """The records of a journal: their versions by number, their scopes where placed, and all other points."""
+    """Records: their versions (as JSON) by number, their scopes where placed; and all other points."""
 
-    versions: dict[str, dict[int, Version]]
+    versions: dict[str, dict[int, str]]
     placed: dict[str, str]
     others: dict[str, Payload]
 
@@ -132,7 +134,7 @@ class Histories(NamedTuple):
     def gaps(self) -> list[str]:
         """Name the versions that are missing before a record's last one."""
         return [
-            f"{versions[max(versions)].key}, version {number}"
+            f"{Version.model_validate_json(versions[max(versions)]).key}, version {number}"
             for versions in self.versions.values()
             for number in range(1, max(versions))
             if number not in versions
@@ -140,15 +142,11 @@ class Histories(NamedTuple):
 
 
 def histories(entries: Iterable[tuple[str, Payload]]) -> Histories:
-    """Put the entries of a journal together; a version that has not the id that it must have is left out."""
+    """Put entries together; a version that is no version, or has not the id it must have, is left out."""
     found = Histories({}, {}, {})
     for point, payload in entries:
         if "event" in payload:
-            version = Version.model_validate_json(payload["event"])
-            root = record_id(version.namespace, version.key)
-            if point == version_id(root, version.version):
-                found.versions.setdefault(root, {})[version.version] = version
-                found.placed.pop(root, None)
+            _add_version(found, point, payload["event"])
         elif "scope" in payload and "forgotten" not in payload:
             found.placed[point] = payload["scope"]
         else:
@@ -156,10 +154,12 @@ def histories(entries: Iterable[tuple[str, Payload]]) -> Histories:
     return found
 
 
-def groups(history: Histories) -> dict[str, list[str]]:
-    """Return the heads that were placed, by their scopes."""
-    placed: dict[str, list[str]] = {}
-    for root, where in history.placed.items():
-        if root in history.versions:
-            placed.setdefault(where, []).append(root)
-    return placed
+def _add_version(found: Histories, point: str, event: str) -> None:
+    try:
+        version = Version.model_validate_json(event)
+    except ValidationError:
+        return
+    root = record_id(version.namespace, version.key)
+    if point == version_id(root, version.version):
+        found.versions.setdefault(root, {})[version.version] = event
+        found.placed.pop(root, None)

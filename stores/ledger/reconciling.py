@@ -54,9 +54,8 @@ def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
         if "event" in payload and present.get(point, {}).get("event") != payload["event"]:
             found.append(f"entry {point} differs from the journal, or is missing")
     for root, versions in history.versions.items():
-        last = versions[max(versions)]
-        if present.get(root, {}).get("event") != last.model_dump_json():
-            found.append(f"the current version of {last.key} differs from the journal, or is missing")
+        if present.get(root, {}).get("event") != versions[max(versions)]:
+            found.append(f"the current version of record {root} differs from the journal, or is missing")
     scopes = sum("scope" in payload for payload in present.values())
     counted = sum(shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x"))
     if counted != scopes:

@@ -1,0 +1,129 @@
+"""Backups: made while the ledger is in use, restored elsewhere, refused where they are damaged."""
+
+import asyncio
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mneme.client.backups import back_up, restore
+from mneme.core.errors import BadInput, Damaged, MnemeError
+from mneme.core.settings import settings
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.records import Change
+from tests.doubles.command_line import failed, quiet, run_mneme
+from tests.doubles.embedding import WordEmbedder
+
+SAID = Change(reason="said so", actor="agent")
+ALICE = ("users", "alice", "memories")
+
+
+async def exported(embedder: WordEmbedder) -> list[str]:
+    ledger = await open_ledger(settings().ledger_location, embedder)
+    try:
+        return sorted([line async for line in ledger.export()])
+    finally:
+        await ledger.close()
+
+
+def move_to(home: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("MNEME_HOME", str(home))
+    settings.cache_clear()
+
+
+def is_shared_or_open(path: Path) -> bool:
+    return bool(path.stat().st_mode & 0o077)
+
+
+async def test_it_is_made_while_the_ledger_is_written(
+    tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await open_ledger(settings().ledger_location, embedder)
+    made = [await ledger.insert(ALICE, {}, text=f"tea {n}", change=SAID) for n in range(20)]
+
+    async def go_on() -> None:
+        for number in range(40):
+            await ledger.insert(ALICE, {}, text=f"more {number}", change=SAID)
+            if number % 8 == 0:
+                await ledger.forget(ALICE, made[number // 8].key, reason="", actor="")
+
+    writing = asyncio.create_task(go_on())
+    backups = [await asyncio.to_thread(back_up, tmp_path / f"backup-{n}") for n in range(5)]
+    await writing
+    await ledger.close()
+    assert all(14 < each.records <= 60 for each in backups)
+    whole = await asyncio.to_thread(back_up, tmp_path / "whole")
+    before = await exported(embedder)
+    for number in range(5):
+        move_to(tmp_path / f"home-{number}", monkeypatch)
+        assert await restore(tmp_path / f"backup-{number}", embedder)
+        assert len(await exported(embedder)) == backups[number].versions
+    move_to(tmp_path / "home-whole", monkeypatch)
+    restored = await restore(tmp_path / "whole", WordEmbedder("test:other", 32))
+    assert (restored.records, restored.checkpoints) == (whole.records, False)
+    ledger = await open_ledger(settings().ledger_location, WordEmbedder("test:other", 32))
+    assert sorted([line async for line in ledger.export()]) == before
+    assert (await ledger.search(ALICE, "more 7", limit=1))[0].version.text == "more 7"
+    assert len(await ledger.forgotten()) == 5
+    await ledger.close()
+
+
+async def test_checkpoints_come_back(
+    tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await open_ledger(settings().ledger_location, embedder)).close()
+    async with open_checkpointer(settings().checkpoints_location) as saver:
+        await saver.adelete_thread("none")
+        assert back_up(tmp_path / "backup").checkpoints
+    move_to(tmp_path / "other", monkeypatch)
+    assert (await restore(tmp_path / "backup", embedder)).checkpoints
+    assert not is_shared_or_open(Path(settings().checkpoints_location))
+    with pytest.raises(BadInput, match="exists"):
+        await restore(tmp_path / "backup", embedder)
+
+
+async def test_a_damaged_backup_restores_nothing(
+    tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await open_ledger(settings().ledger_location, embedder)
+    await ledger.insert(ALICE, {}, text="tea", change=SAID)
+    await ledger.close()
+    back_up(tmp_path / "backup")
+    whole = (tmp_path / "backup").read_bytes()
+    move_to(tmp_path / "other", monkeypatch)
+    for number, damaged in enumerate(
+        [b"", whole[: len(whole) // 2], bytes(len(whole)), whole[:200] + b"?" + whole[201:]]
+    ):
+        (tmp_path / f"damaged-{number}").write_bytes(damaged)
+        with pytest.raises(MnemeError):
+            await restore(tmp_path / f"damaged-{number}", embedder)
+    with zipfile.ZipFile(tmp_path / "backup") as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "changed", "w") as archive:
+        for name, content in held.items():
+            archive.writestr(name, content.replace(b"tea", b"tee"))
+    with pytest.raises(Damaged, match="nothing was restored"):
+        await restore(tmp_path / "changed", embedder)
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path) -> None:
+    home, other = quiet(tmp_path / "home"), quiet(tmp_path / "other")
+    failed(run_mneme(["verify"], home), "no ledger")
+    assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
+    assert "Everything is whole" in run_mneme(["verify"], home).stdout
+    assert run_mneme(["backup", str(tmp_path / "file")], home).returncode == 0
+    failed(run_mneme(["backup", str(tmp_path / "file")], home), "exists")
+    failed(run_mneme(["restore", str(tmp_path / "file")], home), "exists")
+    [index] = (tmp_path / "home").glob("ledger/generation-*/segments/*/mutable_id_tracker.mappings")
+    index.write_bytes(b"")
+    failed(run_mneme(["memories", "list"], home), "mneme verify", "mneme repair")
+    done = run_mneme(["verify", "--json"], home)
+    assert done.returncode == 1
+    assert "mutable_id_tracker" in json.loads(done.stdout)["problems"][0]
+    assert run_mneme(["repair"], home).returncode == 0
+    assert run_mneme(["restore", str(tmp_path / "file")], other).returncode == 0
+    for each in (home, other):
+        assert "Austin" in run_mneme(["memories", "list"], each).stdout

@@ -1,0 +1,80 @@
+"""Damage to the file of checkpoints: it ends in a clear error, and never in an empty list."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mneme.core.errors import Damaged, MnemeError
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> Path:
+    """Give a file with twenty threads that nobody has open."""
+    async with open_checkpointer(str(tmp_path / "checkpoints.sqlite")) as saver:
+        for number in range(20):
+            await put(saver, f"thread-{number}")
+    return tmp_path / "checkpoints.sqlite"
+
+
+async def put(saver: Any, thread: str) -> None:
+    checkpoint = {
+        "v": 4,
+        "id": "1f0c0000-0000-6000-8000-000000000000",
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"messages": [f"{thread} says {number}" for number in range(200)]},
+        "channel_versions": {"messages": "1"},
+        "versions_seen": {},
+    }
+    config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    await saver.aput(config, checkpoint, {"source": "loop", "step": 1}, {"messages": "1"})
+
+
+def size_of(file: Path) -> int:
+    return file.stat().st_size
+
+
+async def threads(file: Path) -> int:
+    async with open_checkpointer(str(file)) as saver:
+        return len([each async for each in saver.alist(None)])
+
+
+@pytest.mark.parametrize("begin", [0, 0.1, 0.5, 0.9])
+async def test_zeros_in_the_file_are_said(file: Path, begin: float) -> None:
+    assert await threads(file) == 20
+    size = size_of(file)
+    with file.open("r+b") as raw:
+        raw.seek(int(begin * size))
+        raw.write(bytes(size // 4))
+        raw.truncate(size)
+    with pytest.raises(MnemeError) as refused:
+        await threads(file)
+    assert refused.value.hint
+    assert check_sqlite(file)
+
+
+async def test_half_a_file_is_said(file: Path) -> None:
+    with file.open("r+b") as raw:
+        raw.truncate(size_of(file) // 2)
+    with pytest.raises(MnemeError):
+        await threads(file)
+    assert check_sqlite(file)
+
+
+async def test_a_checkpoint_that_cannot_be_read_is_said(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE checkpoints SET checkpoint = x'c1ff' WHERE thread_id = 'thread-7'")
+    with pytest.raises(Damaged, match="damaged"):
+        await threads(file)
+
+
+async def test_it_is_copied_while_it_is_written(file: Path, tmp_path: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        await put(saver, "another")
+        copy_sqlite(file, tmp_path / "copy.sqlite")
+    assert await threads(tmp_path / "copy.sqlite") == 21
+    assert check_sqlite(tmp_path / "copy.sqlite") == []

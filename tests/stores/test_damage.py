@@ -1,0 +1,178 @@
+"""Damaged files of a ledger: noticed when it is opened, listed by verify, built anew by repair."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.verifying import repair, verify
+from tests.doubles.embedding import WordEmbedder
+
+SAID = Change(reason="said so", actor="agent")
+ALICE = ("users", "alice", "memories")
+JOURNAL = "generation-000001/versions.journal"
+
+
+async def fill(ledger: Ledger) -> None:
+    """Write histories, a retired record, a forgotten one, receipts, and a shelf with groups."""
+    for number in range(30):
+        made = await ledger.insert(
+            ALICE,
+            {"n": number},
+            text=f"tea {number}",
+            change=SAID,
+            key=f"k{number}",
+            idempotency_key=str(number),
+        )
+        if number % 3 == 0:
+            await ledger.update(ALICE, made.key, {}, text=f"dög {number}", change=SAID, expected_version=1)
+    await ledger.retire(ALICE, "k1", change=SAID, expected_version=1)
+    await ledger.forget(ALICE, "k2", reason="asked", actor="alice")
+
+
+async def seen(folder: Path, embedder: WordEmbedder) -> list[object]:
+    """Open a ledger and return all that there is to see."""
+    ledger = await open_ledger(str(folder), embedder)
+    try:
+        return [
+            sorted([line async for line in ledger.export()]),
+            [version.key for version in await ledger.records(())],
+            [hit.version.key for hit in await ledger.search(ALICE, "tea 7", mode="dense", limit=1)],
+            [hit.version.key for hit in await ledger.search(ALICE, "tea 7", mode="bm25", limit=1)],
+            await ledger.forgotten(),
+            (await ledger.insert(ALICE, {}, text="again", change=SAID, idempotency_key="5", key="k5")).text,
+        ]
+    finally:
+        await ledger.close()
+
+
+@pytest.fixture
+async def folder(tmp_path: Path, embedder: WordEmbedder) -> Path:
+    ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+    await fill(ledger)
+    await ledger.close()
+    return tmp_path / "ledger"
+
+
+def the(folder: Path, pattern: str) -> Path:
+    [found] = folder.glob(f"generation-*/{pattern}")
+    return found
+
+
+def set_aside(folder: Path) -> list[str]:
+    return [str(path) for path in folder.glob("set-aside-*") if any(path.iterdir())]
+
+
+def halve(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+
+def zero(path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.truncate(size)
+
+
+def flip(path: Path, at: int = 100) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+INDEX = ["segments/*/mutable_id_tracker.mappings", "segments/*/payload_storage/page_0.dat"]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, halve, zero, flip])
+@pytest.mark.parametrize("file", INDEX)
+async def test_a_damaged_index_is_noticed_and_built_anew(
+    folder: Path, embedder: WordEmbedder, file: str, damage: Callable[[Path], None]
+) -> None:
+    before = await seen(folder, embedder)
+    damage(the(folder, file))
+    for _ in range(2):
+        with pytest.raises(Damaged, match="changed") as refused:
+            await open_ledger(str(folder), embedder)
+    assert "mneme verify" in refused.value.hint
+    assert "mneme repair" in refused.value.hint
+    found = await verify(str(folder))
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith("segments/")
+    repaired = await repair(str(folder), embedder)
+    assert (repaired.records, repaired.lost) == (29, [])
+    assert set_aside(folder) == [repaired.old], "nothing is deleted"
+    assert await seen(folder, embedder) == before
+    assert (await verify(str(folder))).problems == []
+
+
+async def test_a_damaged_line_of_the_journal_is_taken_from_the_index(
+    folder: Path, embedder: WordEmbedder
+) -> None:
+    before = await seen(folder, embedder)
+    flip(the(folder, "versions.journal"))
+    with pytest.raises(Damaged, match=r"versions\.journal changed"):
+        await open_ledger(str(folder), embedder)
+    repaired = await repair(str(folder), embedder)
+    assert (repaired.records, repaired.lost) == (29, [])
+    assert await seen(folder, embedder) == before
+
+
+async def test_what_is_damaged_in_both_is_listed_as_lost(folder: Path, embedder: WordEmbedder) -> None:
+    journal = the(folder, "versions.journal")
+    lines = journal.read_text().splitlines(keepends=True)
+    [hit] = [n for n, line in enumerate(lines) if '\\"key\\":\\"k6\\",\\"version\\":1' in line]
+    journal.write_text("".join([*lines[:hit], lines[hit].replace("tea 6", "tea 9"), *lines[hit + 1 :]]))
+    zero(the(folder, INDEX[0]))
+    repaired = await repair(str(folder), embedder)
+    assert (repaired.records, repaired.versions) == (29, 39)
+    assert "k6, version 1" in repaired.lost
+    after = await open_ledger(str(folder), embedder)
+    assert [version.version for version in await after.history(ALICE, "k6")] == [2]
+    await after.close()
+
+
+async def test_a_journal_of_an_older_version_is_made(folder: Path, embedder: WordEmbedder) -> None:
+    before = await seen(folder, embedder)
+    the(folder, "versions.journal").unlink()
+    the(folder, "mneme.seal").unlink()
+    assert await seen(folder, embedder) == before
+    assert (await verify(str(folder))).versions == 40
+
+
+async def test_groups_survive_a_repair(tmp_path: Path, embedder: WordEmbedder) -> None:
+    ledger = await open_ledger(str(tmp_path), embedder)
+    lines = []
+    for number in range(4):
+        made = await ledger.insert(ALICE, {}, text=f"tea {number}", change=SAID)
+        lines += [line async for line in ledger.export()][-1:]
+        await ledger.forget(ALICE, made.key, reason="", actor="")
+    shelved = [json.loads(line) | {"shelf": "cards", "key": f"s{n}"} for n, line in enumerate(lines)]
+    await ledger.import_(map(json.dumps, shelved))
+    ids = sorted(await ledger.vectors(ALICE, "cards"))
+    await ledger.group(ALICE, "cards", {"a": ids[:2], "b": ids[2:]})
+    await ledger.close()
+    zero(the(tmp_path, INDEX[0]))
+    await repair(str(tmp_path), embedder)
+    ledger = await open_ledger(str(tmp_path), embedder)
+    assert [await ledger.shelved(ALICE, "cards", group) for group in (None, "a", "b", "")] == [4, 2, 2, 0]
+    await ledger.close()
+
+
+async def test_only_a_ledger_that_nobody_has_open_is_verified(folder: Path, embedder: WordEmbedder) -> None:
+    ledger = await open_ledger(str(folder), embedder)
+    with pytest.raises(LedgerInUse):
+        await verify(str(folder))
+    await ledger.close()
+    with pytest.raises(LedgerMismatch):
+        await verify(str(folder / "nowhere"))
+
+
+async def test_nothing_is_changed_where_nothing_is_wrong(folder: Path, embedder: WordEmbedder) -> None:
+    repaired = await repair(str(folder), embedder)
+    assert (repaired.records, repaired.old) == (29, "")
+    assert set_aside(folder) == []
