@@ -41,14 +41,14 @@ async def _is_of(thread: str, owner: str) -> bool:
     """
     alone = (await read_settings()).auth is None
     checkpoints = await import_lazily("mneme.stores.checkpoints.checkpointer")  # only the server needs it
-    found = await checkpoints.thread_owner(thread)
+    found: str | None = await checkpoints.thread_owner(thread)
     if found is None or alone:
         return found is not None
     try:
         on_server = await get_client(api_key=None).threads.get(thread)
     except NotFoundError:  # the server lost it: its owner may make it again
         return found == owner
-    return (on_server["metadata"] or {}).get("owner") == owner
+    return bool((on_server["metadata"] or {}).get("owner") == owner)
 
 
 def warn_of_a_single_worker() -> None:

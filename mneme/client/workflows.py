@@ -16,14 +16,14 @@ from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph.types import Durability, StreamMode
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import APIError
+from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.memories import Kind
 from mneme.api.threads import ThreadOperations
 from mneme.client.home import open_or_find_server, operations_at
 from mneme.client.remote import api_key
 from mneme.core import errors
-from mneme.core.errors import MnemeError
+from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import settings
 from mneme.graphs import load
 from mneme.nodes.background import known_id
@@ -119,6 +119,8 @@ def server_errors() -> Iterator[None]:
         body = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         kind = getattr(errors, str(body.get("error")), MnemeError)
         raise kind(str(body.get("message", error)), "Read the server's log.") from error
+    except RateLimitError as error:
+        raise TooMany(str(error), "Wait, and see `mneme inbox list`.") from error
     except (APIError, httpx.TransportError) as error:
         raise MnemeError(
             f"The server gave an unexpected answer: {error}", "Read the server's log."

@@ -48,6 +48,12 @@ class Settings(BaseSettings):
     )
     retries: int = Field(4, ge=0, description="Retries of a call whose connection failed.")
     retry_seconds: float = Field(0.5, ge=0, description="Seconds before the first retry; doubled each time.")
+    waiting_messages: int = Field(
+        5000, ge=1, description="Messages of one user that may wait to be remembered."
+    )
+    waiting_bytes: int = Field(
+        10_000_000, ge=1, description="Bytes of one user's messages that may wait to be remembered."
+    )
     auth: Path | None = Field(
         None, description="File of users and hashed keys; not set: one person, this machine only."
     )

@@ -8,7 +8,6 @@ for the user that the request names.
 import asyncio
 import logging
 import os
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -26,32 +25,17 @@ from mneme.api.discussions import DiscussionOperations
 from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
 from mneme.api.threads import ThreadOperations
-from mneme.client.home import announced, open_own_ledger
+from mneme.client.home import announced
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import start_remembering
 from mneme.nodes.context import LOCAL, own_team
 from mneme.server.entrance import Entrance
-from mneme.stores.ledger.base_store import LedgerStore
+from mneme.server.opened import store
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
 
 log = logging.getLogger(__name__)
-
-_opening = threading.Lock()
-_opened: list[LedgerStore] = []
-
-
-async def store() -> LedgerStore:
-    """Return the single store of this process; the server calls this once per thread."""
-    await asyncio.to_thread(_opening.acquire)
-    try:
-        if not _opened:
-            _opened.append(LedgerStore(await open_own_ledger()))
-        return _opened[0]
-    finally:
-        _opening.release()
-
 
 STATUS: dict[type[MnemeError], int] = {
     BadInput: 400,

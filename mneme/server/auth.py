@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 
 from langgraph_sdk import Auth
 
-from mneme.core.errors import Forbidden, MnemeError
+from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
 from mneme.nodes.context import ALONE, LOCAL
+from mneme.server.opened import store
 from mneme.server.users import authenticate
 from mneme.stores.checkpoints.checkpointer import thread_owner
+from mneme.stores.users.inbox import Inbox, Message
 
 STUDIO = "smith.langchain.com"
 SYSTEM = "system"
@@ -118,6 +120,8 @@ async def own_threads(ctx: Context, value: Value) -> Filter:
     """Restrict threads and their runs to the user who created them."""
     if _makes_a_thread(ctx, value):
         await _refuse_another_s_checkpoints(ctx, value)
+    if ctx.action == "create_run" and ALONE not in ctx.permissions:
+        await _refuse_a_full_inbox(ctx.user.identity, (value.get("kwargs") or {}).get("input"))
     return _own(ctx, value)
 
 
@@ -175,3 +179,16 @@ async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     thread, me = str(value["thread_id"]), ctx.user.identity
     if await thread_owner(thread) not in (None, me):
         raise _refusal(409, "A thread with this id belongs to another user.")
+
+
+async def _refuse_a_full_inbox(me: str, given: object) -> None:
+    """Refuse a run that brings more messages than may wait; the graph would fail in its first steps."""
+    messages = given.get("messages") if isinstance(given, dict) else None
+    if not isinstance(messages, list) or not messages:
+        return
+    last = messages[-1] if isinstance(messages[-1], dict) else {}
+    text = str(last.get("content") or last.get("message") or "")
+    try:
+        await Inbox((await store()).ledger).must_have_room(me, [Message(message=text)])
+    except TooMany as error:
+        raise _refusal(429, f"{error} {error.hint}") from error

@@ -3,7 +3,10 @@
 Ollama queues without bound and in order of arrival, so a hundred background calls would stand before
 the one a person waits for. One gate per endpoint therefore holds them back on our side, in two lanes:
 
-- A place that falls free goes to the oldest waiting call of the lane `user`, else `background`.
+- A place that falls free goes to the oldest waiting call of the lane `user`, else to a call of the lane
+  `background`: of the owner (a user or a team) with the fewest places, of several owners in turn.
+- When a background call finds every place taken and another owner's background has more than an equal share
+  of the places, the youngest call of that owner is preempted, as below: its share is never taken from it.
 - When a user call finds every place taken, the background call that has run for the shortest time is
   preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
   its turn and runs again from the start when nobody waits. Model calls have no side effects, so
@@ -22,27 +25,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from mneme.core.settings import settings
+from mneme.models.asking.turns import Call, Lane, Turns
 
-Lane = Literal["user", "background"]
+__all__ = ["Gate", "Lane", "forget", "gate"]
+
 T = TypeVar("T")
 
 PATIENCE = 30.0
-
-
-@dataclass(eq=False)
-class Call:
-    """One call that waits at the gate or runs behind it."""
-
-    lane: Lane
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    began: float | None = None
-    turn: "asyncio.Future[None] | None" = None
-    stop: Callable[[], object] | None = None
-    preempted: bool = False
 
 
 class Gate:
@@ -53,11 +45,12 @@ class Gate:
         self.patience = patience
         self._lock = threading.Lock()
         self._running: list[Call] = []
-        self._waiting: dict[Lane, deque[Call]] = {"user": deque(), "background": deque()}
+        self._users: deque[Call] = deque()
+        self._background = Turns()
 
-    async def run(self, lane: Lane, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
         """Return what the work returns, once there is a place; background work may be begun repeatedly."""
-        call = Call(lane)
+        call = Call(lane, owner)
         while True:
             try:
                 await self._enter(call)
@@ -69,7 +62,7 @@ class Gate:
 
     def waiting(self, lane: Lane) -> int:
         """Return how many calls of a lane wait for a place."""
-        return len(self._waiting[lane])
+        return len(self._users if lane == "user" else self._background)
 
     async def _perform(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
         """Run the work; as a task of its own in the background lane, so that it alone can be cancelled."""
@@ -100,17 +93,18 @@ class Gate:
     def _queue(self, call: Call) -> "asyncio.Future[None] | None":
         """Take a free place, or stand in line and preempt where that helps."""
         with self._lock:
-            line = self._waiting[call.lane]
             call.turn = call.loop.create_future()
-            if call.began is None:
-                line.append(call)
+            if call.lane == "user":
+                self._users.append(call)
             else:
-                line.appendleft(call)
+                self._background.add(call)
             self._admit()
             if call in self._running:
                 return None
             if call.lane == "user":
                 self._preempt()
+            elif other := self._background.beyond_its_share(call, self._running):
+                _stop(other)
             return call.turn
 
     def _admit(self) -> None:
@@ -125,21 +119,17 @@ class Gate:
                 self._running.remove(call)
 
     def _next(self) -> Call | None:
-        line = self._waiting["user"] or self._waiting["background"]
-        return line.popleft() if line else None
+        return self._users.popleft() if self._users else self._background.next(self._running)
 
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait."""
         stopping = sum(call.preempted for call in self._running)
-        if stopping >= len(self._waiting["user"]):
+        if stopping >= len(self._users):
             return
         willing = [call for call in self._running if self._may_be_preempted(call)]
         if not willing:
             return
-        call = max(willing, key=lambda c: c.began or 0.0)
-        call.preempted = True
-        if call.stop is not None:
-            _on_loop(call, call.stop)
+        _stop(max(willing, key=lambda c: c.began or 0.0))
 
     def _may_be_preempted(self, call: Call) -> bool:
         age = time.monotonic() - (call.began or 0.0)
@@ -148,14 +138,22 @@ class Gate:
     def _leave(self, call: Call) -> None:
         """Give back the call's place, in the line or behind the gate, wherever its end found it."""
         with self._lock:
-            for place in (self._running, *self._waiting.values()):
+            for place in (self._running, self._users):
                 if call in place:
                     place.remove(call)
+            self._background.drop(call)
             self._admit()
 
 
 class _Preempted(Exception):  # noqa: N818  (an event, not an error)
     """A user call took the place of this background call."""
+
+
+def _stop(call: Call) -> None:
+    """Preempt a call, now or as soon as it can be stopped; the lock is held."""
+    call.preempted = True
+    if call.stop is not None:
+        _on_loop(call, call.stop)
 
 
 def _cancellations() -> int:

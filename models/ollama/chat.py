@@ -21,6 +21,7 @@ from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
 from langchain_ollama import ChatOllama
 
 from mneme.core.errors import ModelUnavailable
@@ -111,12 +112,17 @@ async def say(
         return await speaker.ainvoke(messages, config, **tools)
 
     try:
-        message = await persist(url, model, lambda: gate(url).run(lane, reply))
+        message = await persist(url, model, lambda: gate(url).run(lane, reply, _owner()))
     except Leaked:
         _leaky.add(model)
         raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
     return message
+
+
+def _owner() -> str:
+    """Return whose run this is, by the metadata that the server and the command line give it; else ""."""
+    return str(ensure_config().get("metadata", {}).get("owner", ""))
 
 
 def _left(options: CallOptions, context: int, messages: Sequence[BaseMessage]) -> int:

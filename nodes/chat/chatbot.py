@@ -83,7 +83,9 @@ def must_fit(message: str, window: int) -> None:
 async def hand_over(state: State, runtime: ChatRuntime) -> Update:
     """Put the user's message into the inbox, where it is safe even if the reply fails."""
     thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
-    await inbox_of(runtime).add(user_of(runtime), last_of(state["messages"], thread))
+    inbox, user, said = inbox_of(runtime), user_of(runtime), last_of(state["messages"], thread)
+    await inbox.must_have_room(user, [said])
+    await inbox.add(user, said)
     return {}
 
 

@@ -64,9 +64,12 @@ Next = Command[Literal["memory_agent", "__end__"]]
 
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
-    """Put the batch into the inbox, where it is safe."""
-    for message in _messages(state.get("messages", [])):
-        await inbox_of(runtime).add(user_of(runtime), message)
+    """Put the batch into the inbox, where it is safe: all of it, or nothing where it has no room."""
+    inbox, user, batch = inbox_of(runtime), user_of(runtime), _messages(state.get("messages", []))
+    if batch:
+        await inbox.must_have_room(user, batch)
+    for message in batch:
+        await inbox.add(user, message)
     return {"messages": [], "remembered": 0, "failed": Overwrite([]), "asked": Overwrite(NOTHING)}
 
 

@@ -41,6 +41,7 @@ async def start_remembering(ledger: Ledger, context: dict[str, Any], after_secon
         "remember",
         input={},
         context=context,
+        metadata=owner,
         config={"recursion_limit": LONG},
         after_seconds=after_seconds,
         multitask_strategy="enqueue" if works else "interrupt",

@@ -43,6 +43,7 @@ async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[st
         "retriever_training",
         input={"pool": pool},
         context=context,
+        metadata={"owner": owner},
         config={"recursion_limit": LONG},
         multitask_strategy="enqueue",
     )

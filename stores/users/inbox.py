@@ -6,7 +6,7 @@ text has been forgotten. One that no model could make sense of is tried again, t
 until somebody decides. Nothing here is found by search.
 """
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, cast
@@ -14,7 +14,8 @@ from uuid import uuid4
 
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
 
-from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
+from mneme.core.settings import Settings, settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source, Value, Version, make_write
@@ -112,6 +113,25 @@ class Inbox:
         except NotFound:  # the ledger knows that its text was forgotten, and does not take it again
             return FORGOTTEN
         return None
+
+    async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
+        """Raise TooMany where more of a user's messages would wait, with these, than the settings allow.
+
+        Messages that were taken in before need no room, so that a batch can be sent again.
+        """
+        waits, limits = [cast(Message, head.value) for head in await self._open(user)], settings()
+        if _fits([*waits, *messages], limits):
+            return
+        namespace = user_namespace(user, "inbox")
+        known = [await self._ledger.get(namespace, each.get("message_id", "") or "none") for each in messages]
+        fresh = [each for each, head in zip(messages, known, strict=True) if head is None]
+        if fresh and not _fits([*waits, *fresh], limits):
+            raise TooMany(
+                f"{len(waits)} messages wait to be remembered, and {len(fresh)} more have no room: at most "
+                f"{limits.waiting_messages}, or {limits.waiting_bytes} bytes, may wait.",
+                "Wait, send less at once, or see `mneme inbox list`. "
+                "MNEME_WAITING_MESSAGES and MNEME_WAITING_BYTES are the limits.",
+            )
 
     async def pending(self, user: str) -> list[Message]:
         """Return one user's open messages, oldest first, but those that are set aside."""
@@ -225,6 +245,12 @@ def complete(message: Message) -> Message:
         preceding=message.get("preceding", []),
         time=message.get("time") or datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _fits(messages: Sequence[Message], limits: Settings) -> bool:
+    texts = [text for each in messages for text in (each["message"], *each.get("preceding", []))]
+    size = sum(len(text.encode()) for text in texts)
+    return len(messages) <= limits.waiting_messages and size <= limits.waiting_bytes
 
 
 def _outcome(head: Version) -> MessageOutcome | None:

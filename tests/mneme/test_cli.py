@@ -120,6 +120,16 @@ async def _written_by_another_program(folder: Path, line: str) -> None:
     await ledger.close()
 
 
+def test_more_than_may_wait_is_refused_in_one_line(mneme: Run, tmp_path: Path) -> None:
+    file = tmp_path / "talk.txt"
+    file.write_text(f"user: I have a cat.\nuser: I have a dog. {'It barks. ' * 50}\n")
+    failed(mneme("remember", str(file), MNEME_WAITING_BYTES="300"), "300 bytes", "mneme inbox list")
+    assert mneme("memories", "list", "--json").stdout == ""
+    chat = mneme("chat", stdin=f"I have a dog. {'It barks. ' * 50}\n/quit\n", MNEME_WAITING_BYTES="300")
+    assert "300 bytes" in chat.stderr
+    assert mneme("remember", str(file)).returncode == 0
+
+
 def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, tmp_path: Path) -> None:
     not_a_ledger = tmp_path / "photos"
     not_a_ledger.mkdir()

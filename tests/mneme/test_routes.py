@@ -41,7 +41,7 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     home = tmp_path_factory.mktemp("guarded")
     ann, bob = (add_user(home / "users.json", name) for name in ("ann", "bob"))
-    with serving(home / "home", MNEME_AUTH=str(home / "users.json")) as server:
+    with serving(home / "home", MNEME_AUTH=str(home / "users.json"), MNEME_WAITING_BYTES="2000") as server:
         yield Guarded(server, ann, bob, asyncio.run(belongings(server, ann)))
     assert "BlockingError" not in server.log.read_text()
 
@@ -230,3 +230,17 @@ async def test_what_the_store_cannot_do_is_the_asker_s_fault(guarded: Guarded) -
     assert [(each.status_code, each.text) for each in found if each.status_code >= 500] == []
     assert 400 <= found[0].status_code < 500
     assert "MnemeError" not in guarded.server.log.read_text()
+
+
+async def test_more_than_may_wait_is_refused_before_it_runs(guarded: Guarded) -> None:
+    run = {"assistant_id": "chatbot", "input": {"messages": said("I have a dog. " * 200)}, "context": RULES}
+    async with httpx.AsyncClient(base_url=guarded.server.url, headers={"x-api-key": guarded.bob}) as client:
+        thread = (await client.post("/threads", json={})).json()["thread_id"]
+        for path in ("/runs", "/runs/wait", f"/threads/{thread}/runs/stream", f"/threads/{thread}/runs"):
+            refused = await client.post(path, json=run)
+            assert (path, refused.status_code) == (path, 429)
+            assert "may wait" in refused.json()["detail"]
+        assert (await client.get(f"/threads/{thread}/runs")).json() == []
+    guarded.server.environment["MNEME_KEY"] = guarded.bob
+    chat = guarded.server.mneme("chat", stdin=f"{'I have a dog. ' * 200}\n")
+    assert "may wait" in chat.stderr

@@ -167,6 +167,8 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
             thread, _ = await say(anns, "I live in Austin.", user="bob")
             await eventually(lambda: remembered(anns, "ann"))
             assert await remembered(anns, "ann") == ["The user lives in Austin."], "the key decides"
+            remembering: Any = await anns.threads.get_state(server.thread("memory/ann", key=ann))
+            assert remembering["metadata"]["owner"] == "ann", "so the gate knows whose work it is"
             await bob_finds_nothing(bobs, thread)
             with pytest.raises(APIStatusError) as refusal:
                 await strangers.threads.search()

@@ -18,6 +18,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.tracers import LangChainTracer
 from langchain_core.tracers.base import BaseTracer
@@ -637,6 +638,29 @@ async def test_a_hundred_background_calls_do_not_delay_a_user(
         await asyncio.gather(*(ask(greet, NOTE, WHO) for _ in range(parallel)))
         assert {(await task).value.route for task in tasks} == {"store"}
         assert sum(request.aborted for request in double.chats) == 7 + parallel
+
+
+async def test_one_owner_s_background_does_not_wait_for_all_of_another_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The owner is in the metadata of the run that asks."""
+    with served(monkeypatch, parallel=1, brain=answering) as double:
+        double.chat.reply(Reply(GOOD, seconds=3600))
+        bobs = [asyncio.create_task(asked_for("bob")) for _ in range(3)]
+        await until(lambda: double.chats)
+        carols = asyncio.create_task(asked_for("carol"))
+        await asyncio.sleep(0.1)
+        await ask(greet, NOTE, WHO)  # in place of the one that never ends
+        await carols
+        assert not all(each.done() for each in bobs)
+        await asyncio.gather(*bobs)
+
+
+async def asked_for(owner: str) -> None:
+    async def sort(_: None) -> None:
+        await ask(sort_note, NOTE, WHO, lane="background")
+
+    await RunnableLambda(sort).ainvoke(None, {"metadata": {"owner": owner}})
 
 
 def unfinished(double: OllamaDouble) -> list[Request]:

@@ -67,9 +67,9 @@ async def until(holds: Callable[[], bool]) -> None:
     pytest.fail("it never came")
 
 
-async def start(gate: Gate, lane: Lane, work: Work) -> "asyncio.Task[str]":
+async def start(gate: Gate, lane: Lane, work: Work, owner: str = "") -> "asyncio.Task[str]":
     """Send a call to the gate and let it take its place in the line or begin."""
-    task = asyncio.create_task(gate.run(lane, work))
+    task = asyncio.create_task(gate.run(lane, work, owner))
     for _ in range(5):
         await asyncio.sleep(0)
     return task
@@ -282,3 +282,45 @@ def test_a_loop_that_ended_with_calls_in_line_blocks_nobody() -> None:
 
     asyncio.run(abandon())
     assert asyncio.run(gate.run("user", endpoint.work("found"))) == "found"
+
+
+async def test_each_owner_s_background_goes_in_turn() -> None:
+    gate, endpoint, end = Gate(1), Endpoint(), asyncio.Event()
+    tasks = [await start(gate, "background", endpoint.work(f"bob{n}", end), "bob") for n in range(5)]
+    tasks += [await start(gate, "background", endpoint.work(f"carol{n}", end), "carol") for n in range(2)]
+    tasks.append(await start(gate, "background", endpoint.work("dan", end), "dan"))
+    end.set()
+    await asyncio.gather(*tasks)
+    assert endpoint.ended == ["bob0", "bob1", "carol0", "dan", "bob2", "carol1", "bob3", "bob4"]
+
+
+async def test_nobody_s_background_holds_more_than_its_share_while_another_s_waits() -> None:
+    """Also if its calls never end, and are too old to be preempted by a person's call."""
+    gate, endpoint, never, end = Gate(4, patience=0), Endpoint(), asyncio.Event(), asyncio.Event()
+    stalled = [await start(gate, "background", endpoint.work(f"bob{n}", never), "bob") for n in range(6)]
+    carols = [await start(gate, "background", endpoint.work(f"carol{n}", end), "carol") for n in range(3)]
+    await until(lambda: len(endpoint.begun) == 6)
+    assert endpoint.begun == ["bob0", "bob1", "bob2", "bob3", "carol0", "carol1"]
+    assert gate.waiting("background") == 5, (
+        "two of Bob's keep their turn, and Bob and Carol have two places each"
+    )
+    end.set()
+    await asyncio.gather(*carols)
+    await until(lambda: len(endpoint.begun) == 9)
+    assert sorted(endpoint.begun[6:]) == ["bob2", "bob3", "carol2"]
+    assert endpoint.most == 4
+    never.set()
+    await asyncio.gather(*stalled)
+    assert sorted(endpoint.ended) == sorted(
+        [*(f"bob{n}" for n in range(6)), *(f"carol{n}" for n in range(3))]
+    )
+
+
+async def test_a_person_still_comes_before_everybody_s_background() -> None:
+    gate, endpoint, end = Gate(1), Endpoint(), asyncio.Event()
+    tasks = [await start(gate, "background", endpoint.work(who, end), who) for who in ("bob", "carol")]
+    await gate.run("user", endpoint.work("dan"), "dan")
+    assert endpoint.ended == ["dan"]
+    end.set()
+    await asyncio.gather(*tasks)
+    assert endpoint.ended == ["dan", "bob", "carol"]

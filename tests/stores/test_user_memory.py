@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
+from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source
@@ -287,3 +288,22 @@ class TestForgetting:
         assert not await inbox.close("alice", "m1", STORED)
         with pytest.raises(NotFound):
             await alice.insert(memory("Zorblax"), change=SAID, idempotency_key="m1/0")
+
+
+async def test_only_so_much_of_one_user_s_may_wait(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_WAITING_MESSAGES", "2")
+    monkeypatch.setenv("MNEME_WAITING_BYTES", "100")
+    settings.cache_clear()
+    inbox, first = Inbox(ledger), Message(message_id="m1", message="I have a cat.")
+    await inbox.must_have_room("alice", [first, Message(message="I have a dog.")])
+    for said in (first, Message(message_id="m2", message="I have a dog.")):
+        await inbox.add("alice", said)
+    with pytest.raises(TooMany, match="2 messages wait") as refused:
+        await inbox.must_have_room("alice", [first, Message(message="I have a hen.")])
+    assert "MNEME_WAITING_MESSAGES" in refused.value.hint
+    await inbox.must_have_room("alice", [first])
+    await inbox.must_have_room("bob", [Message(message="I have a hen.")])
+    with pytest.raises(TooMany):
+        await inbox.must_have_room("bob", [Message(message="ü" * 30, preceding=["user: " + "é" * 20])])
+    await inbox.close("alice", "m1", STORED)
+    await inbox.must_have_room("alice", [Message(message="I have a hen.")])

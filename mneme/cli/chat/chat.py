@@ -14,7 +14,7 @@ from mneme.cli.chat.memories import full_key, print_history, print_memories
 from mneme.cli.chat.talk import Context, Talk, show_notice, with_contents
 from mneme.cli.show import console, print_error, print_json, print_outcome
 from mneme.client.session import open_session
-from mneme.core.errors import BadInput, MnemeError
+from mneme.core.errors import BadInput, MnemeError, TooMany
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 
@@ -118,8 +118,12 @@ class Terminal:
         must_fit(words, ChatContext().window)
         message_id = uuid4().hex
         self.open.append(message_id)
-        async for piece in self.talk.say(words, message_id):
-            self._say(piece)
+        try:
+            async for piece in self.talk.say(words, message_id):
+                self._say(piece)
+        except TooMany:  # it was not taken in, so nothing will become of it
+            self.open.remove(message_id)
+            raise
         if self.as_json:
             print_json({"message_id": message_id, "message": words, "reply": self.talk.reply})
         else:
