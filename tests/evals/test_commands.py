@@ -54,7 +54,7 @@ def test_the_list_imports_no_evaluation() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("msc", "--version", "4"), "--version 4: "),
+        (("msc", "--arm", "v4"), "--arm v4: "),
         (("household", "--method", "chess"), "--method chess: "),
         (("household", "--agents", "5"), "--agents 5: "),
         (("latency", "--trials", "0"), "--trials 0: "),
