@@ -8,7 +8,6 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import NotFoundError
 
 from mneme.core.settings import read_settings
-from mneme.stores.checkpoints.checkpointer import thread_owner
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.threads import ThreadIds
 
@@ -39,6 +38,8 @@ async def _is_of(thread: str, owner: str) -> bool:
 
     A checkpoint's own word is not enough: whoever runs a graph can write any owner into it.
     """
+    from mneme.stores.checkpoints.checkpointer import thread_owner  # noqa: PLC0415  (for a server)
+
     alone = (await read_settings()).auth is None
     found = await thread_owner(thread)
     if found is None or alone:
