@@ -51,7 +51,7 @@ class Server:
 
 
 @contextmanager
-def serving(home: Path, workers: int = 8, /, **settings: str) -> Iterator[Server]:
+def serving(home: Path, workers: str = "8", **settings: str) -> Iterator[Server]:
     """Run `langgraph dev` as `make dev` does, without --allow-blocking, until it is told to end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -60,7 +60,7 @@ def serving(home: Path, workers: int = 8, /, **settings: str) -> Iterator[Server
     home.mkdir(exist_ok=True)
     log = home / "server.log"
     command = [str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"]
-    command += ["--config", str(ROOT / "langgraph.json"), "--n-jobs-per-worker", str(workers)]
+    command += ["--config", str(ROOT / "langgraph.json"), "--n-jobs-per-worker", workers]
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*command, "--port", str(port)], cwd=home, env=environment, stdout=output, stderr=output

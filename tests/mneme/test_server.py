@@ -261,7 +261,7 @@ async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path
                 await say(client, "I have a cat called Zoe.", **context)
             server.kill()
         double.brain = by_rules(*prompts)
-        with serving(tmp_path / "home", 1, **environment) as server:
+        with serving(tmp_path / "home", workers="1", **environment) as server:
             async with server.client() as client:
                 await eventually(lambda: all_is_done(client))
                 assert len(await remembered(client, "local")) == 2
