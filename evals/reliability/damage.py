@@ -27,6 +27,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, open_journal, tab
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.sealing import SEAL
 from mneme.stores.ledger.sparse import copy_file, copy_folder, parts
 from mneme.stores.ledger.verifying import repair
 
@@ -41,6 +42,7 @@ class Options(BaseModel):
     """How large the ledger is, and where results go."""
 
     records: Positive = Field(300, description="Number of records, some with several versions.")
+    killed: bool = Field(False, description="Leave the files as a killed process does: without checksums.")
     out: Out = RUNS
     fresh: Fresh = False
 
@@ -93,14 +95,16 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Damage every file in every way, and report what readers meet."""
-    journal = open_journal(
-        options.out, "damage", {"records": options.records, "damages": [*DAMAGES]}, fresh=options.fresh
-    )
+    configuration = {"records": options.records, "damages": [*DAMAGES], "killed": options.killed}
+    journal = open_journal(options.out, "damage", configuration, fresh=options.fresh)
     with TemporaryDirectory(prefix="mneme-damage-") as folder:
         whole = Path(folder) / "whole"
         whole.mkdir()
         await make(whole, options.records)
         before = await read(whole)
+        if options.killed:
+            for path in whole.rglob(SEAL):
+                path.unlink()
         files = sorted(str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file())
         cases = [(file, damage) for file in files for damage in DAMAGES]
         for number, (file, damage) in enumerate(cases):

@@ -238,8 +238,9 @@ class UserMemories:
 
         Called again, it takes back the change before that one.
         """
-        heads = readable(lambda head: MemoryRecord.of(head) and head, await self._heads())
-        stacks = [standing(await self._changes(head)) for head in heads]
+        heads = await self._heads()
+        known = {each.key for each in readable(MemoryRecord.of, heads)}
+        stacks = [standing(await self._changes(head)) for head in heads if head.key in known]
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
