@@ -2,7 +2,8 @@
 
 What a reader meets is one of four: the same as before; a clear error, which names what to do; an
 exception that nobody caught, or a dead process; or less than before without a word, which is a silent
-loss. Each attempt is a process of its own with a copy of its own.
+loss. After a clear error the ledger is repaired, and read once more. Each attempt is a process of its own
+with a copy of its own.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -26,7 +27,9 @@ from mneme.evals.report import Journal, Progress, Report, Row, open_journal, tab
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.sealing import SEAL
 from mneme.stores.ledger.sparse import copy_file, copy_folder, parts
+from mneme.stores.ledger.verifying import repair
 
 NAMESPACE = ("users", "ann", "memories")
 OUTCOMES = ("same", "clear error", "uncaught", "silent loss")
@@ -39,6 +42,7 @@ class Options(BaseModel):
     """How large the ledger is, and where results go."""
 
     records: Positive = Field(300, description="Number of records, some with several versions.")
+    killed: bool = Field(False, description="Leave the files as a killed process does: without checksums.")
     out: Out = RUNS
     fresh: Fresh = False
 
@@ -91,20 +95,22 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Damage every file in every way, and report what readers meet."""
-    journal = open_journal(
-        options.out, "damage", {"records": options.records, "damages": [*DAMAGES]}, fresh=options.fresh
-    )
+    configuration = {"records": options.records, "damages": [*DAMAGES], "killed": options.killed}
+    journal = open_journal(options.out, "damage", configuration, fresh=options.fresh)
     with TemporaryDirectory(prefix="mneme-damage-") as folder:
         whole = Path(folder) / "whole"
         whole.mkdir()
         await make(whole, options.records)
         before = await read(whole)
+        if options.killed:
+            for path in whole.rglob(SEAL):
+                path.unlink()
         files = sorted(str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file())
         cases = [(file, damage) for file in files for damage in DAMAGES]
         for number, (file, damage) in enumerate(cases):
             name = f"{_nameless(file)}: {damage}"
             if name not in journal:
-                row = await asyncio.to_thread(_attempt, whole, Path(folder) / "copy", file, damage, before)
+                row = await asyncio.to_thread(attempt, whole, file, damage, before)
                 journal.add(name, row)
             progress(number + 1, len(cases), name)
         return report([journal[f"{_nameless(file)}: {damage}"] for file, damage in cases], journal)
@@ -143,8 +149,15 @@ async def _checkpoint(saver: Any, thread: str) -> None:
     await saver.aput(config, checkpoint, {"source": "loop", "step": 1}, {"messages": "1"})
 
 
-async def read(folder: Path) -> str:
-    """Return a digest of all that a reader sees: the records, their histories, a search, the threads."""
+class Seen(NamedTuple):
+    """Digests of all that a reader sees: the records with their histories, and a search with the threads."""
+
+    records: str
+    others: str
+
+
+async def read(folder: Path) -> Seen:
+    """Open everything and read it."""
     ledger = await open_ledger(str(folder / "ledger"), Scattered())
     try:
         listed = [each.model_dump_json() for each in await ledger.records((), limit=10**6)]
@@ -154,22 +167,33 @@ async def read(folder: Path) -> str:
         await ledger.close()
     async with open_checkpointer(str(folder / "checkpoints.sqlite")) as saver:
         threads = sorted([json.dumps(each.checkpoint, default=str) async for each in saver.alist(None)])
-    seen = json.dumps([listed, exported, found, threads])
-    return hashlib.sha256(seen.encode()).hexdigest()
+    return Seen(_digest([listed, exported]), _digest([found, threads]))
 
 
-def _attempt(whole: Path, copy: Path, file: str, damage: str, before: str) -> Row:
+def _digest(seen: object) -> str:
+    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+
+
+def attempt(whole: Path, file: str, damage: str, before: Seen) -> Row:
     """Damage one file of a copy, read all of it in another process, and remove the copy."""
     with TemporaryDirectory(dir=whole.parent) as folder:
         copy = Path(folder) / "copy"
         copy_folder(whole / "ledger", copy / "ledger")
         copy_file(whole / "checkpoints.sqlite", copy / "checkpoints.sqlite")
         DAMAGES[damage](copy / file)
-        outcome, said = _read_elsewhere(copy, before)
-    return {"file": _nameless(file), "damage": damage, "outcome": outcome, "said": said}
+        told = _read_elsewhere(copy, before)
+    return {"file": _nameless(file), "damage": damage, **told._asdict()}
 
 
-def _read_elsewhere(folder: Path, before: str) -> tuple[str, str]:
+class Told(NamedTuple):
+    """What an attempt met; `repaired`: whether a repair brought back every version, None without one."""
+
+    outcome: str
+    said: str = ""
+    repaired: bool | None = None
+
+
+def _read_elsewhere(folder: Path, before: Seen) -> Told:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["mneme.evals.reliability.damage"])
     ours, theirs = context.Pipe()
@@ -177,26 +201,36 @@ def _read_elsewhere(folder: Path, before: str) -> tuple[str, str]:
     process.start()
     theirs.close()
     try:
-        told: tuple[str, str] = ours.recv() if ours.poll(LONGEST) else ("uncaught", "it did not end")
+        told: Told = ours.recv() if ours.poll(LONGEST) else Told("uncaught", "it did not end")
     except EOFError:
         process.join()
-        told = ("uncaught", f"the process died with {process.exitcode}")
+        told = Told("uncaught", f"the process died with {process.exitcode}")
     process.kill()
     process.join()
     return told
 
 
-def _read_and_tell(folder: Path, before: str, teller: Connection) -> None:
+def _read_and_tell(folder: Path, before: Seen, teller: Connection) -> None:
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 2)  # the engine prints where it panicked
     try:
         after = asyncio.run(read(folder))
     except MnemeError as error:
-        teller.send(("clear error", f"{error} {error.hint}"))
+        repaired = asyncio.run(_repaired(folder, before)) if "checkpoints" not in str(error) else None
+        teller.send(Told("clear error", f"{error} {error.hint}", repaired))
     except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception)
-        teller.send(("uncaught", f"{type(error).__name__}: {error}"[:300]))
+        teller.send(Told("uncaught", f"{type(error).__name__}: {error}"[:300]))
     else:
-        teller.send(("same" if after == before else "silent loss", ""))
+        teller.send(Told("same" if after == before else "silent loss"))
+
+
+async def _repaired(folder: Path, before: Seen) -> bool:
+    """Repair the ledger; say whether every version is there again."""
+    try:
+        await repair(str(folder / "ledger"), Scattered())
+        return (await read(folder)).records == before.records
+    except BaseException:  # noqa: BLE001  (a panic of the engine is no Exception)
+        return False
 
 
 def _nameless(file: str) -> str:
@@ -219,9 +253,15 @@ def report(rows: list[Row], journal: Journal) -> Report:
         if row["outcome"] in OUTCOMES[2:]
     ]
     files = len({row["file"] for row in rows})
+    tried = [row for row in rows if row["repaired"] is not None]
+    whole = sum(row["repaired"] for row in tried)
     tables = [
         table(f"What a reader meets, {files} files", ["damage", *OUTCOMES], counted),
         table("Neither the same nor a clear error", ["file", "damage", "outcome"], bad, figures=False),
     ]
-    summary = {"files": files, "outcomes": {each: total[each] for each in OUTCOMES}}
-    return Report("damage", "no model", journal.path, rows, summary, tables)
+    summary: Row = {"files": files, "outcomes": {each: total[each] for each in OUTCOMES}}
+    summary["repaired"] = {"tried": len(tried), "whole": whole}
+    notes = [
+        f"`mneme repair` brought back every version in {whole} of {len(tried)} ledgers with a clear error."
+    ]
+    return Report("damage", "no model", journal.path, rows, summary, tables, notes=notes)

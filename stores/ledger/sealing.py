@@ -42,9 +42,9 @@ def read_seal(generation: Path) -> Sums | None:
     """Return what was noted; None where there is no seal, or one that is damaged itself."""
     try:
         check, files = (generation / SEAL).read_text().split(" ", 1)
-        found: Sums | None = (
-            json.loads(files) if int(check, 16) == zlib.crc32(files.strip().encode()) else None
-        )
+        if int(check, 16) != zlib.crc32(files.strip().encode()):
+            return None
+        found: Sums = json.loads(files)
     except (FileNotFoundError, ValueError):
         return None
     return found

@@ -238,8 +238,9 @@ class UserMemories:
 
         Called again, it takes back the change before that one.
         """
-        heads = readable(_of_a_memory, await self._heads())
-        stacks = [standing(await self._changes(head)) for head in heads]
+        heads = await self._heads()
+        known = {each.key for each in readable(MemoryRecord.of, heads)}
+        stacks = [standing(await self._changes(head)) for head in heads if head.key in known]
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
@@ -284,12 +285,6 @@ class UserMemories:
             return await self.retire(key, change=change, expected_version=head.version)
         before = standing[-2].version
         return await self.rollback(key, before, change=change, expected_version=head.version)
-
-
-def _of_a_memory(version: Version) -> Version:
-    """Return the version; raise pydantic's `ValidationError` where its value is no memory."""
-    MemoryRecord.of(version)
-    return version
 
 
 def standing(history: Sequence[Version]) -> list[Version]:
