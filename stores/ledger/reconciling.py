@@ -7,7 +7,7 @@ from typing import Any
 import qdrant_edge as edge
 
 from mneme.stores.ledger import journal
-from mneme.stores.ledger.engine import Payload
+from mneme.stores.ledger.engine import SPARSE, Payload
 from mneme.stores.ledger.journal import JOURNAL
 from mneme.stores.ledger.sealing import damaged
 
@@ -42,6 +42,8 @@ def reconcile(generation: Path, shard: edge.EdgeShard, *, sealed: bool) -> None:
         raise damaged(generation, f"{len(missing)} of {len(expected)} entries are missing from the index")
     if content.damaged or not path.exists() or journal.kept(present).keys() - expected:
         journal.write(path, present.items())
+    if found := disagreements(generation, shard):
+        raise damaged(generation, found[0])
 
 
 def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
@@ -58,8 +60,16 @@ def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
             found.append(f"the current version of record {root} differs from the journal, or is missing")
     scopes = sum("scope" in payload for payload in present.values())
     counted = sum(shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x"))
-    if counted != scopes:
-        found.append(f"the index finds {counted} of {scopes} records")
+    dated = edge.FieldCondition("created", range=edge.RangeFloat(gte=0))
+    timed = shard.count(edge.CountRequest(exact=True, filter=edge.Filter(must=[dated])))
+    if (counted, timed) != (scopes, scopes):
+        found.append(f"the index finds {counted} of {scopes} records by their place, {timed} by their time")
+    worded = edge.Filter(
+        must=[edge.HasVectorCondition(SPARSE)],
+        must_not=[edge.FieldCondition("scope", match=edge.MatchPrefix("+"))],
+    )
+    if shard.count(edge.CountRequest(exact=True, filter=worded)):
+        found.append("the index finds words where there are none")
     return found
 
 
