@@ -6,6 +6,7 @@ repeat what the user said), so neither recalled memories nor replies are stored 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -61,8 +62,12 @@ async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> lis
     before = [each for each in messages[:-1] if isinstance(each, HumanMessage)][-1:]
     outcomes = [await inbox_of(runtime).outcome(user_of(runtime), str(each.id)) for each in before]
     keys = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
-    found = [await memories_of(runtime).find(key) for key in dict.fromkeys(keys)]
-    return [each.memory.unclear for each in found if each and each.live and each.memory.unclear]
+    unclear = []
+    for key in dict.fromkeys(keys):
+        with suppress(BadInput):  # another program may have written what cannot be read
+            found = await memories_of(runtime).find(key)
+            unclear += [found.memory.unclear] if found and found.live and found.memory.unclear else []
+    return unclear
 
 
 def _recalled(found: MemoryRecord) -> Recalled:

@@ -740,7 +740,7 @@ def test_nothing_blocks_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `langgraph dev` does, fail on any blocking call in the loop; in a process without warm imports."""
     pytest.importorskip("blockbuster", reason="the extra `serve` is not installed")
     code = (
-        "import asyncio, sys\n"
+        "import asyncio, os, sys\n"
         "from blockbuster import blockbuster_ctx\n"
         "from tests.doubles.served import NOTE, greet, sort_note\n"
         "from mneme.models.asking.asking import ask\n"
@@ -752,6 +752,8 @@ def test_nothing_blocks_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         "    print(len(await (await open_embedder('ollama:nomic')).embed_query('x')))\n"
         "with blockbuster_ctx():\n"
         "    asyncio.run(main())\n"
+        "sys.stdout.flush()\n"
+        "os._exit(0)\n"  # what blockbuster patches does not always outlive the interpreter's end
     )
     with served(monkeypatch, Model(), Model("nomic", ("embedding",)), brain=answering):
         done = subprocess.run(
