@@ -9,11 +9,9 @@ from asyncio import gather
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mneme.core.errors import BadAnswer
-from mneme.models.asking.asking import ask
 from mneme.nodes.chat.memory_operations import Similar
 from mneme.nodes.chat.remembering import Judged
-from mneme.nodes.chat.writing_down import last_reply
+from mneme.nodes.chat.writing_down import answer_or_last_reply
 from mneme.prompts.chat.evidence import around, located, share_a_word
 from mneme.prompts.chat.memory_agent import (
     MOST_PAIRS,
@@ -67,11 +65,7 @@ async def judged(
 
 
 async def _asked(batch: Sequence[Pair], facts: Sequence[Fact], time: str, who: str) -> list[Judged]:
-    given = _question(batch, facts, time)
-    try:
-        answer = (await ask(compare_memories, given, who, lane="background")).value
-    except BadAnswer as bad:
-        answer = last_reply(bad, Judgements)
+    answer = await answer_or_last_reply(compare_memories, _question(batch, facts, time), who)
     return list(_judgements(batch, answer))
 
 

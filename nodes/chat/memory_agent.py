@@ -17,13 +17,12 @@ from asyncio import gather
 from collections.abc import Sequence
 from typing import Literal
 
-from mneme.core.errors import BadAnswer
-from mneme.models.asking.asking import ask, resolve
+from mneme.models.asking.asking import resolve
 from mneme.nodes.chat.comparing import judged, pairs
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Touched
 from mneme.nodes.chat.remembering import Decision, Judged, State, Update, similar_to
-from mneme.nodes.chat.writing_down import incoming, last_reply, written
+from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.evidence import mentions, names
 from mneme.prompts.chat.memory_agent import Reading, read_message
@@ -34,10 +33,7 @@ async def read(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering, and write it down (router and insert function)."""
     who, known = runtime.context.memory_agent, await _of_the_same_names(state["message"], runtime)
     given = incoming(state).model_copy(update={"known": known})
-    try:
-        reading = (await ask(read_message, given, who, lane="background")).value
-    except BadAnswer as bad:
-        reading = _of_last_reply(last_reply(bad, Reading))
+    reading = _routed_by_memories(await answer_or_last_reply(read_message, given, who))
     return {
         "route": reading.route,
         "rationale": reading.rationale,
@@ -57,7 +53,7 @@ MOST_KNOWN = 4
 """Memories that the reader of a message is shown for the names that they share with it."""
 
 
-def _of_last_reply(reading: Reading) -> Reading:
+def _routed_by_memories(reading: Reading) -> Reading:
     """Take what a model wrote down for stored, whatever its route; say so where it wrote nothing."""
     if reading.memories:
         return reading.model_copy(update={"route": "store"})

@@ -15,15 +15,14 @@ from langchain_core.messages.tool import tool_call
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 
-from mneme.core.errors import BadAnswer
-from mneme.models.asking.asking import ask, by_rules, call_tools, resolve
+from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Similar, Touched
+from mneme.nodes.chat.paper_versions import composed_of
 from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
-from mneme.nodes.chat.writing_down import incoming, last_reply, written
+from mneme.nodes.chat.writing_down import incoming
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.paper_versions import (
-    Candidates,
     Composing,
     ToolCall,
     ToolCalls,
@@ -31,7 +30,6 @@ from mneme.prompts.chat.paper_versions import (
     ToolChoices,
     ToolGiven,
     choose_tools,
-    compose_memories,
     manage_memory,
 )
 from mneme.prompts.prompt import Prompt
@@ -229,9 +227,4 @@ async def compose_quoted(state: State, runtime: MemoryRuntime) -> Update:
 
 async def _composed(state: State, quote: str, who: str) -> list[dict[str, Any]]:
     before = [*state["preceding"], f"user: {state['message']}"]
-    given = Composing(message=quote, preceding=before, time=state["time"])
-    try:
-        answer = (await ask(compose_memories, given, who, lane="background")).value
-    except BadAnswer as bad:
-        answer = last_reply(bad, Candidates)
-    return written(given, answer.memories)
+    return await composed_of(Composing(message=quote, preceding=before, time=state["time"]), who)

@@ -12,17 +12,16 @@ from typing import Any, Literal
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime
+from mneme.nodes.chat.memory_agent import find_similar
 from mneme.nodes.chat.memory_operations import Similar, Touched
 from mneme.nodes.chat.remembering import Decision, Judged, State, Update, each_decision, similar_to
-from mneme.nodes.chat.writing_down import incoming, last_reply, written
+from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.evidence import around, located
 from mneme.prompts.chat.memory_agent import Pair
 from mneme.prompts.chat.paper_versions import (
-    Candidates,
     Composing,
     Upsert,
     check_conflict,
@@ -91,11 +90,12 @@ async def compose(state: State, runtime: MemoryRuntime) -> Update:
 
 async def _composed(state: State, noticed: str, who: str) -> list[dict[str, Any]]:
     given = Composing(**dict(incoming(state)), noticed=noticed)
-    try:
-        answer = (await ask(compose_memories, given, who, lane="background")).value
-    except BadAnswer as bad:
-        answer = last_reply(bad, Candidates)
-    return written(given, answer.memories)
+    return await composed_of(given, who)
+
+
+async def composed_of(given: Composing, who: str) -> list[dict[str, Any]]:
+    """Return the memories-to-be of a message, or of words of it."""
+    return written(given, (await answer_or_last_reply(compose_memories, given, who)).memories)
 
 
 # Version 3: each similar memory by itself.
@@ -140,8 +140,9 @@ async def check(state: Check, runtime: MemoryRuntime) -> Update:
 
 async def find_similar_to_message(state: State, runtime: MemoryRuntime) -> Update:
     """Search the user's memories by cosine, with what is written down as the query, else with the message."""
-    queries = [each["content"] for each in state["candidates"]] or [state["message"]]
-    return {"similar": await gather(*(similar_to(query, runtime) for query in queries))}
+    if state["candidates"]:
+        return await find_similar(state, runtime)
+    return {"similar": [await similar_to(state["message"], runtime)]}
 
 
 @counted

@@ -6,12 +6,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
+from mneme.models.asking.asking import ask
 from mneme.models.asking.replies import read
 from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.remembering import State
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import Candidate, Incoming, check_candidate
+from mneme.prompts.prompt import Prompt
 
+Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel)
 
 LONGEST_QUOTE = 900
@@ -47,9 +50,15 @@ def _kept(given: Incoming, memory: Candidate) -> dict[str, Any]:
     return memory.model_dump() | {"quote": located(memory.quote, given.message), "flag": flag}
 
 
-def last_reply(bad: BadAnswer, kind: type[Answer]) -> Answer:
-    """Read the last reply to a question that failed its checks; raise the failure where it is no answer."""
+async def answer_or_last_reply(prompt: Prompt[Given, Answer], given: Given, who: str) -> Answer:
+    """Ask in the background; return the last reply where every one failed its checks, to keep what holds.
+
+    Raises the failure where that reply is no answer at all.
+    """
     try:
-        return read(bad.raw, kind)
-    except Unusable:
-        raise bad from None
+        return (await ask(prompt, given, who, lane="background")).value
+    except BadAnswer as bad:
+        try:
+            return read(bad.raw, prompt.answer)
+        except Unusable:
+            raise bad from None
