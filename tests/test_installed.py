@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires
 from itertools import chain
 from pathlib import Path
 from zipfile import ZipFile
@@ -100,6 +101,30 @@ def test_the_extras_that_are_hinted_at_exist() -> None:
     assert hinted and hinted <= set(EXTRAS)
 
 
+def test_licences_that_ask_more_than_to_be_named_stand_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Licence\n")[2]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line][2:]
+    told = {name: where.strip("[`]") for names, _, where in rows for name in names.split(", ")}
+    everywhere = closure(PROJECT["dependencies"])
+    brings = {extra: closure(brought) - everywhere for extra, brought in EXTRAS.items()}
+    brings["every installation"] = everywhere
+    found = {name for name in set().union(*brings.values()) - closure(["torch"]) if asks_more(name)}
+    assert found == told.keys() - closure(["torch"])
+    assert {name: where for name, where in told.items() if name not in brings[where]} == {}
+
+
+def asks_more(name: str) -> bool:
+    """Return whether a distribution's licence is not one of those that only want to be named."""
+    try:
+        told = metadata(name)
+    except PackageNotFoundError:
+        return False
+    marks = [each for each in told.get_all("Classifier", []) if each.startswith("License")]
+    named_by = (told[key] for key in ("License-Expression", "License") if key in told)
+    words = [*marks, *(each for each in named_by if len(each) < 100)]  # some give the whole text
+    return re.search(r"GPL|MPL|Mozilla|Elastic|Proprietary", " ".join(words)) is not None
+
+
 def test_what_is_declared_is_pinned_within_its_bounds() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
@@ -108,6 +133,13 @@ def test_what_is_declared_is_pinned_within_its_bounds() -> None:
     for each in (each for each in declared if each.name != DISTRIBUTION):
         assert len(each.specifier) > 0, f"{each.name} has no lower bound"
         assert each.specifier.contains(versions[canonicalize_name(each.name)]), each
+
+
+def test_what_is_pinned_has_its_sum() -> None:
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    summed = (ROOT / ".ci/hashes.txt").read_text(encoding="utf-8").splitlines()
+    known = {canonicalize_name(line.partition(" --hash=sha256:")[0]) for line in summed}
+    assert {canonicalize_name(line) for line in pinned if not line.startswith("torch==")} == known
 
 
 def foreign(file: Path) -> Iterator[str]:
@@ -159,10 +191,11 @@ def closure(requirements: Iterable[str]) -> Names:
     return found
 
 
+@cache
 def brought(name: str, extra: str) -> list[str]:
     """Return what a distribution, or one of its extras, asks for here; nothing where it is not installed."""
     if name == DISTRIBUTION:
-        return EXTRAS[extra]
+        return EXTRAS.get(extra, [])
     try:
         every = [Requirement(each) for each in requires(name) or []]
     except PackageNotFoundError:

