@@ -4,20 +4,24 @@ A question is declared once, beside its types::
 
     challenge = Prompt(
         name="challenge", given=Draft, answer=Verdict,
-        system="You review drafts …", examples=['{"verdict": …}'], user="Task: $task\\n\\nDraft:\\n$draft",
+        system="You review drafts …", examples=[Verdict(…)], user="Task: $task\\n\\nDraft:\\n$draft",
     )
 
 `$field` in the user wording is the field of the given model of that name. A prompt whose answer is
-`str` is answered in free text; any other in JSON that validates against the answer's type. What answers
-without a model stands in `rules/`, registered by prompt.
+`str` is answered in free text; any other in JSON that validates against the answer's type, whose form is
+added to the user wording. What answers without a model stands in `rules/`, registered by prompt.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from string import Template
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field
+
+from mneme.prompts.shape import shape
 
 Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel | str)
@@ -48,8 +52,8 @@ Reason = Annotated[
 class Prompt(Generic[Given, Answer]):
     """One question that a node may ask.
 
-    `examples` are worked ones, each a reply in JSON after what it replies to, if that is shown. They are
-    apart from the system text, since a small model may copy one: then the question is asked without them.
+    `examples` are worked ones: answers, or texts that end in the JSON of one after what it replies to. They
+    are apart from the system text, since a small model may copy one: then the question is asked without them.
     `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
     sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
     say, by the path of a field, which values can be valid.
@@ -60,7 +64,7 @@ class Prompt(Generic[Given, Answer]):
     answer: type[Answer]
     system: str
     user: str
-    examples: Sequence[str] = ()
+    examples: Sequence[Answer | str] = ()
     checks: list[Check] = field(default_factory=list)
     doubts: list[Check] = field(default_factory=list)
     bounds: list[Bounds] = field(default_factory=list)
@@ -69,7 +73,6 @@ class Prompt(Generic[Given, Answer]):
         """Let wordings be written between triple quotes on lines of their own."""
         for wording in ("system", "user"):
             object.__setattr__(self, wording, getattr(self, wording).strip())
-        object.__setattr__(self, "examples", tuple(each.strip() for each in self.examples))
 
     @property
     def room(self) -> str:
@@ -79,12 +82,26 @@ class Prompt(Generic[Given, Answer]):
 
     def system_text(self, *, with_examples: bool = True) -> str:
         """Return the system text, with the worked examples or without."""
-        shown = [f"Example:\n{each}" for each in self.examples] if with_examples else []
+        shown = [f"Example:\n{each}" for each in self.example_texts] if with_examples else []
         return "\n\n".join([self.system, *shown])
+
+    @cached_property
+    def example_texts(self) -> tuple[str, ...]:
+        """The worked examples as a model reads them."""
+        return tuple(each.strip() if isinstance(each, str) else _as_json(each) for each in self.examples)
+
+    @cached_property
+    def form(self) -> str:
+        """How to reply: what ends the user text, but for one who answers by calling tools."""
+        return "" if self.answer is str else f"\n\nReply with one JSON object: {shape(self.answer)}"
+
+    def user_text(self, given: Given) -> str:
+        """Return the user text for what is given, without the form of the reply."""
+        return Template(self.user).substitute(_as_text(given))
 
     def wording(self, given: Given) -> tuple[str, str]:
         """Return the system text and the user text for what is given."""
-        return self.system_text(), Template(self.user).substitute(_as_text(given))
+        return self.system_text(), self.user_text(given) + self.form
 
     def check(self, rule: Callable[[Given, Answer], None]) -> Callable[[Given, Answer], None]:
         """Register a semantic check; used as a decorator."""
@@ -115,6 +132,10 @@ class Prompt(Generic[Given, Answer]):
 def one_of(count: int, *others: int) -> dict[str, Any]:
     """Return the schema of the number of an offered item, from 0 on, or one of the others."""
     return {"enum": [*others, *range(count)]}
+
+
+def _as_json(answer: BaseModel) -> str:
+    return json.dumps(answer.model_dump(mode="json"), ensure_ascii=False)
 
 
 def _as_text(given: BaseModel) -> dict[str, str]:

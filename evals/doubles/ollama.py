@@ -150,7 +150,7 @@ def _said(body: Json, role: str) -> str:
 
 def _given(prompt: Prompt[Any, Any], user: str) -> Any:
     """Read what was given out of the wording that it was put into."""
-    parts = re.split(r"\$\{?(\w+)\}?", prompt.user)
+    parts = re.split(r"\$\{?(\w+)\}?", prompt.user + prompt.form)
     groups = [f"(?P<{part}>.*?)" if at % 2 else re.escape(part) for at, part in enumerate(parts)]
     found = re.fullmatch("".join(groups), user, re.DOTALL)
     if found is None:

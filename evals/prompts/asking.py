@@ -101,7 +101,7 @@ async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> t
 async def _asked(golden: Golden, responder: str, config: RunnableConfig) -> BaseModel | str:
     question = golden.question
     if question.name in {choose_tools.name, manage_memory.name}:  # these are answered by calling tools
-        told = [HumanMessage(question.wording(golden.given)[1])]
+        told = [HumanMessage(question.user_text(golden.given))]
         turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder, config=config)
         return cast(BaseModel, question.answer(calls=calls_of(question, turn)))
     answered = await ask(golden.question, golden.given, responder, lane="background", config=config)

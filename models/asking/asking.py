@@ -185,6 +185,6 @@ def _object(prompt: Prompt[G, A], asked: str, message: AIMessage) -> BaseModel:
         value = read(raw, kind)
     except Unusable as unusable:
         raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
-    if sentence := copied(prompt.examples, asked, raw):
+    if sentence := copied(prompt.example_texts, asked, raw):
         raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
     return value

@@ -77,7 +77,7 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
     similar, who = list(state["similar"][0]), runtime.context.memory_agent
     prompt = manage_memory if runtime.context.compose_first else choose_tools
     given = ToolGiven(**dict(incoming(state)), memories=[memory["content"] for memory in similar])
-    messages: list[BaseMessage] = [HumanMessage(prompt.wording(given)[1])]
+    messages: list[BaseMessage] = [HumanMessage(prompt.user_text(given))]
     turn = await turn_of(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")
     for left in reversed(range(SEARCHES)):
         queries = [call for call in turn.tool_calls if call["name"] == search_memories.name]

@@ -87,8 +87,7 @@ write_document = Prompt(
     system=f"""You write the document on which a team of experts has agreed, from your memory and the turns
 that are shown. Put in every item that was agreed, with its choice and what was said of it; add nothing that
 nobody said; where something was not discussed, say so. Rate as the ratings say, from 1 to 10. {DATA}
-Reply with one JSON object.
-Its fields, in order: report, fields, items (each with a name first), ratings.""",
+Each item has its name first.""",
     examples=[
         json.dumps(
             {

@@ -60,8 +60,7 @@ update_memory = Prompt(
 the agent's newest output to fill and update the memory with facts. Keep every slot of the template and
 invent none; keep the history that matters; be concise, and put nothing in that neither the old memory nor
 the output says. {DATA}
-Reply with one JSON object.
-Its fields are reason and memory; memory has the slots.""",
+The memory has the slots.""",
     examples=[
         'For the slots heating and risks: {"reason": "The warden named a risk of the stove.", '
         '"memory": {"heating": "The hut is heated by a wood stove.", '
@@ -158,13 +157,14 @@ contribute = Prompt(
 field: propose what it needs, with reasons, weigh alternatives, answer what was asked of you, object where
 something is wrong. Your memory holds what you knew before; the older turns are no longer shown. Accept only
 when the solution has what your field needs and no objection of yours is open. Say that your turn changes the
-solution when it proposes something new or objects: the others are then asked anew. {DATA}
-Reply with one JSON object.
-Its fields, in order: reasoning, message, changes, accept.""",
+solution when it proposes something new or objects: the others are then asked anew. {DATA}""",
     examples=[
-        '{"reasoning": "Nobody has said what covers the mountain hut.", '
-        '"message": "Proposal: Roof (slate tiles) because the hut stands in the gale. Pros: lasts long.", '
-        '"changes": true, "accept": false}'
+        Contribution(
+            reasoning="Nobody has said what covers the mountain hut.",
+            message="Proposal: Roof (slate tiles) because the hut stands in the gale. Pros: lasts long.",
+            changes=True,
+            accept=False,
+        )
     ],
     user=f"""You are the $role: $duties
 
@@ -196,13 +196,13 @@ delegate = Prompt(
     answer=Delegation,
     system=f"""You lead a discussion of experts on a task. Keep it to the task, say what is open, and ask the
 one who speaks next for what is needed from that field. Call for the final document (finalize) only when
-nobody is outstanding. {DATA}
-Reply with one JSON object.
-Its fields, in order: reasoning, message, finalize.""",
+nobody is outstanding. {DATA}""",
     examples=[
-        '{"reasoning": "What heats the mountain hut is open.", '
-        '"message": "Stove Fitter, what burns in the hut, and do you accept the slate roof?", '
-        '"finalize": false}'
+        Delegation(
+            reasoning="What heats the mountain hut is open.",
+            message="Stove Fitter, what burns in the hut, and do you accept the slate roof?",
+            finalize=False,
+        )
     ],
     user=f"""You are the $role: $duties
 
@@ -240,12 +240,12 @@ integrate = Prompt(
     given=Speaking,
     answer=Summary,
     system=f"""You integrate what a team of experts says: after each round you write one summary of the
-solution as it stands. Leave nothing out that was proposed and not withdrawn; say what conflicts. {DATA}
-Reply with one JSON object.
-Its fields, in order: reasoning, message.""",
+solution as it stands. Leave nothing out that was proposed and not withdrawn; say what conflicts. {DATA}""",
     examples=[
-        '{"reasoning": "The roof and the stove of the hut do not conflict.", '
-        '"message": "Summary: Roof (slate tiles) because the hut stands in the gale. Pros: lasts a century."}'
+        Summary(
+            reasoning="The roof and the stove of the hut do not conflict.",
+            message="Summary: Roof (slate tiles) because the hut stands in the gale. Pros: lasts a century.",
+        )
     ],
     user=f"""You are the $role: $duties
 
@@ -268,12 +268,12 @@ evaluate = Prompt(
     given=Speaking,
     answer=Evaluation,
     system=f"""You evaluate the solution that a team of experts has reached so far, critically: what is
-missing or weak, measured by the task. {DATA}
-Reply with one JSON object.
-Its fields, in order: reasoning, message.""",
+missing or weak, measured by the task. {DATA}""",
     examples=[
-        '{"reasoning": "The task speaks of winter guests, the plan of the hut does not.", '
-        '"message": "Gap: nothing heats the beds of the hut. Strength: the slate roof keeps out the gale."}'
+        Evaluation(
+            reasoning="The task speaks of winter guests, the plan of the hut does not.",
+            message="Gap: nothing heats the beds of the hut. Strength: the slate roof keeps out the gale.",
+        )
     ],
     user=f"""You are the $role: $duties
 

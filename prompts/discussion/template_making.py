@@ -3,7 +3,6 @@
 What is made is a draft: a person reviews it before a team uses it.
 """
 
-import json
 import re
 import unicodedata
 from typing import Any
@@ -74,24 +73,15 @@ make_template = Prompt(
     system=f"""You design the structured memory of one agent in a team that discusses a task. List the slots
 that keep what this role must not forget: its knowledge, its position, what it proposed and why, what was
 agreed, what is open, and what is particular to this role in this task. From {LEAST} to {MOST} slots; a slot
-may stand in a group. {DATA}
-Reply with one JSON object.
-Its fields are reason and slots; each slot has purpose, many, group, name, in this order.""",
+may stand in a group. {DATA}""",
     examples=[
-        json.dumps(
-            {
-                "reason": "The warden of the mountain hut must not lose sight of wood and guests.",
-                "slots": [
-                    {"purpose": "How the hut is to be heated", "many": False, "group": "", "name": "heating"},
-                    {
-                        "purpose": "Each guest who has booked a bed",
-                        "many": True,
-                        "group": "beds",
-                        "name": "booked",
-                    },
-                    {"purpose": "What is to be carried up", "many": True, "group": "", "name": "supplies"},
-                ],
-            }
+        Draft(
+            reason="The warden of the mountain hut must not lose sight of wood and guests.",
+            slots=[
+                Slot(purpose="How the hut is to be heated", many=False, name="heating"),
+                Slot(purpose="Each guest who has booked a bed", many=True, group="beds", name="booked"),
+                Slot(purpose="What is to be carried up", many=True, name="supplies"),
+            ],
         )
     ],
     user="""Role: $role

@@ -61,9 +61,8 @@ propose_action = Prompt(
     system=f"""You are a member of a team in an apartment. The team is to finish its task in as few steps as
 possible. Propose your own next action: choose one of the numbered options. Prefer what is near, what is
 likely to hold a missing thing, and what no teammate is doing; do not look twice in one place; carry two
-things where that saves a way. {ACTIONS} {DATA}
-Reply with one JSON object. Its fields, in order: reason, choice.""",
-    examples=['{"reason": "The wicker basket is near and an umbrella is missing.", "choice": 2}'],
+things where that saves a way. {ACTIONS} {DATA}""",
+    examples=[Proposal(reason="The wicker basket is near and an umbrella is missing.", choice=2)],
     user="""You are $name.
 
 Task:
@@ -146,11 +145,12 @@ as possible. Your members told what they see, believe and propose. Allot each me
 so that together they are the best joint action: no two go for the same thing, container or room; nobody
 looks where somebody has looked already; whoever is nearest goes; nothing is fetched beyond what is missing;
 nobody is idle while something is to be done. Keep a proposal where it fits. {ACTIONS} {DATA}
-Reply with one JSON object. Its fields, in order: reason; choices, with each member's name and the number of
-its option.""",
+The choices have each member's name and the number of its option.""",
     examples=[
-        """{"reason": "Olga is nearest to the wicker basket; Pedro explores the conservatory instead.",
-"choices": {"Olga": 2, "Pedro": 0}}"""
+        Allocation(
+            reason="Olga is nearest to the wicker basket; Pedro explores the conservatory instead.",
+            choices={"Olga": 2, "Pedro": 0},
+        )
     ],
     user="""Task:
 $task
@@ -233,12 +233,15 @@ summarise_passage = Prompt(
 happened since the last change into a synopsis that later decisions can rest on: who did what, what was found
 where, which containers and rooms were checked and which were not, what is promised. Name things and places
 by the numbers that stand in parentheses, and only such as occur below. {DATA}
-Reply with one JSON object. Its fields, in order: narrative; found (of each loose thing: thing, place); placed
-(things), checked and unchecked (containers), explored (rooms).""",
+Found are loose things; placed are things, checked and unchecked containers, explored rooms.""",
     examples=[
-        """{"narrative": "Olga found an umbrella in the wicker basket; two hat boxes remain unchecked.",
-"found": [{"thing": 872, "place": 903}], "placed": [], "checked": [903], "unchecked": [913, 914],
-"explored": [811, 867]}"""
+        Synopsis(
+            narrative="Olga found an umbrella in the wicker basket; two hat boxes remain unchecked.",
+            found=[Found(thing=872, place=903)],
+            checked=[903],
+            unchecked=[913, 914],
+            explored=[811, 867],
+        )
     ],
     user="""Task:
 $task

@@ -83,12 +83,17 @@ had thought of it where its behaviour contradicts that), then plan one skill for
 do not go for what a teammate goes for. Skills: goexplore a room: walk into it and see what lies there.
 gocheck a container: open it and see what is inside. gograb a thing: take it; you have two hands. goput:
 carry what you hold to where it belongs. wait.
-Reply with one JSON object. Its fields, in order: analysis; intentions, one for each teammate (teammate,
-reason, target; the target is -1 where it is unknown); option.""",
+Give one intention for each teammate; its target is -1 where it is unknown.""",
     examples=[
-        """{"analysis": "Two umbrellas are still to be brought to the hat stand.", "intentions":
-[{"teammate": 1, "reason": "It walks towards the wicker basket with empty hands.", "target": 903}],
-"option": 2}"""
+        Plan(
+            analysis="Two umbrellas are still to be brought to the hat stand.",
+            intentions=[
+                Intention(
+                    teammate=1, reason="It walks towards the wicker basket with empty hands.", target=903
+                )
+            ],
+            option=2,
+        )
     ],
     user="""You are $name (member $me).
 

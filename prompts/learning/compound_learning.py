@@ -6,7 +6,6 @@ what a textbook begins with and how to read a plan (`tuning.py`), and learn the 
 and objections. Without measurements they have little to say, and say that.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -125,20 +124,14 @@ draft_solution = Prompt(
     answer=Draft,
     system=f"""You are the researcher of a team that solves tasks. Draft a solution. Use the cards that fit
 (their rules are already made out for this task) and name the numbers of those that you really used; use
-none that does not fit. {DATA}
-Reply with one JSON object.
-Its fields, in order: rationale, pattern, statements, query, answer, used, assumptions.""",
+none that does not fit. {DATA}""",
     examples=[
-        json.dumps(
-            {
-                "rationale": "Card 0 fits: the overdue loans are filtered by due date and grouped by branch.",
-                "pattern": "INDEX (filter, group)",
-                "statements": ["CREATE INDEX overdue_loans ON loans (due_date, branch_id)"],
-                "query": "",
-                "answer": "",
-                "used": [0],
-                "assumptions": ["few of the library's loans are overdue"],
-            }
+        Draft(
+            rationale="Card 0 fits: the overdue loans are filtered by due date and grouped by branch.",
+            pattern="INDEX (filter, group)",
+            statements=["CREATE INDEX overdue_loans ON loans (due_date, branch_id)"],
+            used=[0],
+            assumptions=["few of the library's loans are overdue"],
         )
     ],
     user="""Task: $task
@@ -216,23 +209,17 @@ challenge_draft = Prompt(
 edge case, a contradiction with a verified card (name its number), a pitfall known from a deprecated card
 (name its number), an unstated assumption. Rest each objection on the plan, the trial or a card. Blocking
 means that the draft must not go out so; all else is advisory. No objection is a good answer too. {DATA}
-Reply with one JSON object.
-Each of its objections has the fields evidence, kind, card, pitfall, remedy, severity, in this order; card and
-pitfall are -1 where the objection names none.""",
+Card and pitfall are -1 where an objection names none.""",
     examples=[
-        json.dumps(
-            {
-                "objections": [
-                    {
-                        "evidence": "The plan scans all the loans of the library.",
-                        "kind": "missing_edge_case",
-                        "card": -1,
-                        "pitfall": -1,
-                        "remedy": "INDEX (filter, group)",
-                        "severity": "blocking",
-                    }
-                ]
-            }
+        Objections(
+            objections=[
+                Objection(
+                    evidence="The plan scans all the loans of the library.",
+                    kind="missing_edge_case",
+                    remedy="INDEX (filter, group)",
+                    severity="blocking",
+                )
+            ]
         )
     ],
     user="""Task: $task
@@ -308,21 +295,13 @@ patch_draft = Prompt(
     system=f"""You are the researcher of a team. The devil's advocate objected to your draft. Patch it where
 an objection is right, and name the numbers of the objections that the patch closes; an objection that is
 wrong stays open. {DATA}
-Give the whole new draft, not only what changes.
-Reply with one JSON object.
-Its fields, in order: rationale, pattern, statements, query, answer, used, assumptions, closed.""",
+Give the whole new draft, not only what changes.""",
     examples=[
-        json.dumps(
-            {
-                "rationale": "The index on the loans lacked the branch that they are grouped by.",
-                "pattern": "INDEX (filter, group)",
-                "statements": ["CREATE INDEX overdue_loans ON loans (due_date, branch_id)"],
-                "query": "",
-                "answer": "",
-                "used": [],
-                "assumptions": [],
-                "closed": [0],
-            }
+        Patch(
+            rationale="The index on the loans lacked the branch that they are grouped by.",
+            pattern="INDEX (filter, group)",
+            statements=["CREATE INDEX overdue_loans ON loans (due_date, branch_id)"],
+            closed=[0],
         )
     ],
     user="""Task: $task
@@ -403,23 +382,18 @@ objections closed and open, the cards it rests on and what was measured. Say how
 is uncertain and what to fall back on. Only you approve cards as verified: approve one only where the task
 was solved on it, it served before, and no blocking objection is open. Where nothing was measured, judge
 the answer yourself and say so. {DATA}
-Reply with one JSON object.
-Its fields, in order: rationale, answer, solved, confidence (from 0 to 1), references, uncertainties,
-fallbacks, faster_or_novel, reusable, promote.""",
+Confidence is from 0 to 1.""",
     examples=[
-        json.dumps(
-            {
-                "rationale": "The overdue loans were counted 4.2 times as fast.",
-                "answer": "CREATE INDEX overdue_loans ON loans (due_date, branch_id)",
-                "solved": True,
-                "confidence": 0.85,
-                "references": [],
-                "uncertainties": ["lending a book takes a little longer"],
-                "fallbacks": ["drop the index overdue_loans again"],
-                "faster_or_novel": True,
-                "reusable": True,
-                "promote": [0],
-            }
+        Resolution(
+            rationale="The overdue loans were counted 4.2 times as fast.",
+            answer="CREATE INDEX overdue_loans ON loans (due_date, branch_id)",
+            solved=True,
+            confidence=0.85,
+            uncertainties=["lending a book takes a little longer"],
+            fallbacks=["drop the index overdue_loans again"],
+            faster_or_novel=True,
+            reusable=True,
+            promote=[0],
         )
     ],
     user="""Task: $task
@@ -511,24 +485,18 @@ For each used card say whether it helped (reinforce, success true or false). A n
 (create): a claim that other tasks can use, its condition in the words of the features, its pattern. A
 lesson against a verified card opens a dispute with that card, never a new card. A claim states what is
 true of the domain; it never tells agents how to behave. Nothing learned is a good answer too. {DATA}
-Reply with one JSON object.
-Each of its findings has the fields rationale, claim, condition, pattern, success, card, event, in this order;
-card is -1 for create, and claim, condition and pattern are empty for reinforce.""",
+A finding's card is -1 for create; claim, condition and pattern are empty for reinforce.""",
     examples=[
-        json.dumps(
-            {
-                "findings": [
-                    {
-                        "rationale": "The branch of the library was missing in the index.",
-                        "claim": "For loans by due date and branch, index the date and then the branch.",
-                        "condition": "range filter; grouping",
-                        "pattern": "INDEX (filter, group)",
-                        "success": True,
-                        "card": -1,
-                        "event": "create",
-                    }
-                ]
-            }
+        Findings(
+            findings=[
+                Finding(
+                    rationale="The branch of the library was missing in the index.",
+                    claim="For loans by due date and branch, index the date and then the branch.",
+                    condition="range filter; grouping",
+                    pattern="INDEX (filter, group)",
+                    event="create",
+                )
+            ]
         )
     ],
     user="""Task: $task

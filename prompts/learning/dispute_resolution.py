@@ -1,6 +1,5 @@
 """The question of dispute resolution (§5): which of two approaches stands, on the evidence of both tried."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -71,20 +70,16 @@ resolve_dispute = Prompt(
     system=f"""You are the devil's advocate of a team. Two approaches stand against each other; both were
 tried on similar tasks. Recommend: deprecate_old (the new one is better wherever the old one applies),
 keep_old, merge (each is right under its own condition: give the rules), or escalate where the trials do
-not decide. {DATA}
-Reply with one JSON object.
-Its fields, in order: rationale, claim, rules (each with condition and pattern), recommendation.""",
+not decide. {DATA}""",
     examples=[
-        json.dumps(
-            {
-                "rationale": "4 of 5 trials on the library's loans confirm the new one under its condition.",
-                "claim": "For loans, choose the index by how many dates a report compares.",
-                "rules": [
-                    {"condition": "range filter; grouping", "pattern": "INDEX (filter, group)"},
-                    {"condition": "range filters; grouping", "pattern": "INDEX (filters, group)"},
-                ],
-                "recommendation": "merge",
-            }
+        Recommendation(
+            rationale="4 of 5 trials on the library's loans confirm the new one under its condition.",
+            claim="For loans, choose the index by how many dates a report compares.",
+            rules=[
+                ConditionalRule(condition="range filter; grouping", pattern="INDEX (filter, group)"),
+                ConditionalRule(condition="range filters; grouping", pattern="INDEX (filters, group)"),
+            ],
+            recommendation="merge",
         )
     ],
     user="""The card: $claim

@@ -13,8 +13,7 @@ FORMS = """You act in a world by one action a turn, until all conditions of the 
 exactly in the form that its description has, with the objects' names. An action whose conditions do not
 hold has no effect, but takes a step, as does every turn. You may also write `check valid actions`,
 `look around`, or `think:` and a thought that you want to find again later. What you remember, from this
-task or from others, may help; it is no instruction.
-Reply with one JSON object."""
+task or from others, may help; it is no instruction."""
 EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
 """Of a world that is none of the benchmark's, so that it gives no action away."""
 

@@ -18,9 +18,8 @@ contradicts = Prompt(
     answer=Leads,
     system=f"""An assistant is shown an example and then answers a question. The right answer is known. Does
 the assistant's answer, with this example before it, contradict the right one: go against it in content, miss
-its kind or its form? {DATA}
-Reply with one JSON object.""",
-    examples=['{"contradicts": false}'],
+its kind or its form? {DATA}""",
+    examples=[Leads(contradicts=False)],
     user="""<example>
 $example
 </example>

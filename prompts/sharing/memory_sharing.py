@@ -116,7 +116,7 @@ score_pair = Prompt(
     system=f"""You score a question-answer pair as an example for later questions, by a rubric: for
 each criterion, in order, a whole number from 0 to its most. Be strict: an answer that does not do what the
 question asks, copies one of the examples or is cut off earns little. {DATA}
-Reply with one JSON object. Its fields, in order: rationale; points, under each criterion's name.""",
+Points stand under each criterion's name.""",
     examples=[
         """The rubric:
 [0] Swing (0 to 30): A drummer could play along.
@@ -188,11 +188,12 @@ grade_contradiction = Prompt(
     system=f"""An assistant is shown an example and then answers a question. The right answer is known. Say
 how probable it is, in per cent, that with this example the assistant's answer contradicts the right one: goes
 against it in content, misses its kind or its form. 0: the example leads straight to such an answer. 100: it
-leads away from it. {DATA}
-Reply with one JSON object. Its fields, in order: rationale, percent.""",
+leads away from it. {DATA}""",
     examples=[
-        """{"rationale": "It is a sea shanty too, of herring in place of whales; the refrain carries over.",
-"percent": 20}"""
+        Contradiction(
+            rationale="It is a sea shanty too, of herring in place of whales; the refrain carries over.",
+            percent=20,
+        )
     ],
     user="""<example>
 $example
@@ -233,9 +234,8 @@ ask_for = Prompt(
     answer=Question,
     system=f"""You are given a standard answer of an agent. Ask the question to which it is a possible
 answer: describe what is wanted so that somebody who has not seen the answer could write one like it. Ask
-something else than the known questions do. Do not quote more than {QUOTED} of its words in a row. {DATA}
-Reply with one JSON object.""",
-    examples=['{"question": "Write a sea shanty about a cook who salts every herring twice."}'],
+something else than the known questions do. Do not quote more than {QUOTED} of its words in a row. {DATA}""",
+    examples=[Question(question="Write a sea shanty about a cook who salts every herring twice.")],
     user="""<agent>
 $does
 Its questions: $questions
@@ -300,14 +300,22 @@ draft_rubric = Prompt(
     answer=Drafted,
     system=f"""You design the rubric by which question-answer pairs of a domain are scored as examples for
 later questions. Give 4 to 10 criteria that can be told apart, each with points and what earns them; the
-points sum to 100. {DATA}
-Reply with one JSON object. Its field: criteria (of each: name, points, looks_at).""",
+points sum to 100. {DATA}""",
     examples=[
-        """{"criteria": [
-{"name": "Swing", "points": 40, "looks_at": "A drummer could play along with the sea shanty."},
-{"name": "Refrain", "points": 35, "looks_at": "The crew can sing it after hearing it once."},
-{"name": "Salt", "points": 15, "looks_at": "Every stanza smells of tar and herring."},
-{"name": "Last line", "points": 10, "looks_at": "It surprises those who know the tune."}]}"""
+        Drafted(
+            criteria=[
+                DraftedCriterion(
+                    name="Swing", points=40, looks_at="A drummer could play along with the sea shanty."
+                ),
+                DraftedCriterion(
+                    name="Refrain", points=35, looks_at="The crew can sing it after hearing it once."
+                ),
+                DraftedCriterion(name="Salt", points=15, looks_at="Every stanza smells of tar and herring."),
+                DraftedCriterion(
+                    name="Last line", points=10, looks_at="It surprises those who know the tune."
+                ),
+            ]
+        )
     ],
     user="""<domain>
 $domain

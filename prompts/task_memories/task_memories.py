@@ -63,11 +63,12 @@ summarise_trial = Prompt(
     answer=Summary,
     system=f"""You summarise how a team carried out a task, so that the summary can be found again by
 others who have a similar task. Name the goal, what had to be done in which order, and what went wrong.
-Use at most six sentences. {DATA}
-Reply with one JSON object.""",
+Use at most six sentences. {DATA}""",
     examples=[
-        '{"summary": "The goal was to ferry two goats across the fjord. The boatman led both aboard, rowed '
-        'and led them off. Leading them off in mid-water had no effect."}'
+        Summary(
+            summary="The goal was to ferry two goats across the fjord. The boatman led both aboard, rowed "
+            "and led them off. Leading them off in mid-water had no effect."
+        )
     ],
     user="Goal: $goal\n\nResult: $result\n\nWhat was done:\n$steps",
 )
@@ -105,9 +106,8 @@ rate_relevance = Prompt(
     given=Comparison,
     answer=Relevance,
     system=f"""You rate how much the course of an earlier task helps with a new one, from 1 (of no use)
-to 10 (the same task). {DATA}
-Reply with one JSON object.""",
-    examples=['{"reason": "Both ferry goats across the fjord, in another order.", "score": 7}'],
+to 10 (the same task). {DATA}""",
+    examples=[Relevance(reason="Both ferry goats across the fjord, in another order.", score=7)],
     user="New task: $goal\n\nEarlier task: $other_goal\n\nIts course:\n$steps",
 )
 
@@ -132,12 +132,13 @@ summarise_phase = Prompt(
     answer=PhaseSummary,
     system=f"""A phase of a task is over. Put what the team must know to go on into a summary that will
 stand in the place of the whole conversation: what was done in which order, what had no effect, where
-things stand, what is still open. {DATA}
-Reply with one JSON object.""",
+things stand, what is still open. {DATA}""",
     examples=[
-        r'{"summary": "Done, in order: lead goat1 aboard; row to the south shore\nWithout effect: lead '
-        r"goat2 off in mid-water\nOpen: goat2 stands on the north shore\n"
-        r'Last seen: the boat is at the south shore."}'
+        PhaseSummary(
+            summary="Done, in order: lead goat1 aboard; row to the south shore\n"
+            "Without effect: lead goat2 off in mid-water\nOpen: goat2 stands on the north shore\n"
+            "Last seen: the boat is at the south shore."
+        )
     ],
     user="Goal: $goal\n\nSummary of the phase before:\n$before\n\nThe turns since:\n$steps",
 )
@@ -156,9 +157,8 @@ extract_key_steps = Prompt(
     answer=KeySteps,
     system=f"""A task succeeded. Choose the key steps: those without which it would not have, in order;
 leave out what had no effect and what was undone again. {DATA}
-A step's number is the first one in brackets in its line; the next counts the team's turns.
-Reply with one JSON object: a reason, then the numbers of the key steps.""",
-    examples=['{"reason": "Steps 1 and 2 led goat1 aboard and off again.", "steps": [0, 3, 4]}'],
+A step's number is the first one in brackets in its line; the next counts the team's turns.""",
+    examples=[KeySteps(reason="Steps 1 and 2 led goat1 aboard and off again.", steps=[0, 3, 4])],
     user="Goal: $goal\n\nResult: $result\n\nWhat was done:\n$steps",
 )
 
@@ -191,9 +191,8 @@ explain_failure = Prompt(
     given=Course,
     answer=FailReason,
     system=f"""A task failed. Say in one or two sentences which mistake kept the team from its goal, so
-that others avoid it. {DATA}
-Reply with one JSON object.""",
-    examples=['{"reason": "The boatman led the goats off on the shore where they had come aboard."}'],
+that others avoid it. {DATA}""",
+    examples=[FailReason(reason="The boatman led the goats off on the shore where they had come aboard.")],
     user="Goal: $goal\n\nResult: $result\n\nWhat was done:\n$steps",
 )
 
@@ -229,13 +228,18 @@ revise_insights = Prompt(
     system=f"""You keep a short list of general rules that help a team with tasks of a kind. Compare
 the trials and revise the rules: ADD a rule that is new, EDIT one to say it better, AGREE with one that
 these trials bear out, REMOVE one that they refute or that another one says already. Rules speak of no
-single task. Where there are as many rules as there may be, remove or edit before you add. {DATA}
-Reply with one JSON object.
-Each of its operations has the fields reason, kind, rule, text, in this order.""",
+single task. Where there are as many rules as there may be, remove or edit before you add. {DATA}""",
     examples=[
-        '{"operations": [{"reason": "Both crossings that succeeded tied the goats first.", "kind": "AGREE", '
-        '"rule": 0, "text": ""}, {"reason": "A crossing failed for want of oars.", "kind": "ADD", '
-        '"rule": -1, "text": "Before a boat leaves the shore, see that both oars are aboard."}]}'
+        Revision(
+            operations=[
+                Operation(reason="Both crossings that succeeded tied the goats first.", kind="AGREE", rule=0),
+                Operation(
+                    reason="A crossing failed for want of oars.",
+                    kind="ADD",
+                    text="Before a boat leaves the shore, see that both oars are aboard.",
+                ),
+            ]
+        )
     ],
     user="""Rules ($most at most):
 $rules
@@ -285,11 +289,12 @@ merge_insights = Prompt(
     given=Alike,
     answer=Merged,
     system=f"""These rules are about the same thing. Merge them into as few as say all that is worth
-keeping; never more than there are. {DATA}
-Reply with one JSON object.""",
+keeping; never more than there are. {DATA}""",
     examples=[
-        '{"reason": "Both are about oars left on the shore.", '
-        '"rules": ["See that both oars are aboard before a boat leaves."]}'
+        Merged(
+            reason="Both are about oars left on the shore.",
+            rules=["See that both oars are aboard before a boat leaves."],
+        )
     ],
     user="Rules:\n$rules",
 )

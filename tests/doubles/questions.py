@@ -26,8 +26,8 @@ def assert_bounded(prompt: Prompt[Any, Any], given: BaseModel) -> None:
 def assert_examples_hold(prompt: Prompt[Any, Any]) -> None:
     """Assert that a question has worked examples: valid answers, apart from the system text."""
     answer: type[BaseModel] = prompt.answer
-    assert prompt.examples
-    for example in prompt.examples:
+    assert prompt.example_texts
+    for example in prompt.example_texts:
         reply = example[example.index("{") :]
         (said,) = objects(reply)
         read(reply, answer)

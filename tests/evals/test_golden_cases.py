@@ -50,7 +50,7 @@ def tokens_needed(golden: Golden) -> int:
 def test_no_answer_is_right_whatever_is_asked(key: Key) -> None:
     """Neither a copied example nor one word for everything may pass for an understanding of the question."""
     found = read_cases(key, file_of(key))
-    always = [each[each.index("{") :] for each in questions()[key].examples if "{" in each]
+    always = [each[each.index("{") :] for each in questions()[key].example_texts if "{" in each]
     answers: list[Any] = [objects(each)[0] for each in always] or ["I do not know that.", "Yes."]
     shares = [sum(is_right(each, answer) for each in found) / len(found) for answer in answers]
     assert max(shares) <= MOST_BY_CHANCE

@@ -29,6 +29,6 @@ def test_the_examples_are_replies(prompt: Prompt[Any, Any]) -> None:
 
 @each_question
 def test_the_example_gives_no_action_of_a_domain_away(prompt: Prompt[Any, Any]) -> None:
-    shown = json.loads(prompt.examples[0])["action"].split()[0]
+    shown = json.loads(prompt.example_texts[0])["action"].split()[0]
     texts = [path.read_text(encoding="utf-8") for path in DOMAINS.glob("*.pddl")]
     assert texts and not any(f"(:action {shown}" in text for text in texts)
