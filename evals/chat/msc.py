@@ -57,7 +57,9 @@ class Options(BaseModel):
     chatbot: Chatbot = "auto"
     memory_agent: MemoryAgent = "auto"
     arms: list[Name] = Field(
-        ["ours", "v3", "v2", "v1"], min_length=1, description="A memory agent: ours, or the paper's."
+        ["ours", "v3", "v2", "v1", "two-agents"],
+        min_length=1,
+        description="A memory agent: ours, or the paper's.",
     )
     skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
     at_once: int = Field(1, ge=1, description="Labelled messages that are worked on at a time.")
@@ -157,13 +159,12 @@ async def _contradict(name: Name, case: Case, setup: Setup) -> Row:
 
 async def _remember(arm: Arm, message: Message, user: str, setup: Setup) -> Row:
     """Run a memory agent on a message, and read from the ledger what it did."""
-    agent = arm.builder.compile(store=setup.store)
-    given = MemoryContext(user=user, memory_agent=setup.memory_agent.responder, **arm.context)
+    context = MemoryContext(user=user, memory_agent=setup.memory_agent.responder)
     before = await _memories(setup, user)
     outcome: dict[str, Any] = {}
     failed, run_id, started = "", uuid7(), perf_counter()
     try:
-        outcome = await agent.ainvoke(message, {"run_id": run_id}, context=given)
+        outcome = await arm.remember(message, context, setup.store, {"run_id": run_id})
     except (BadAnswer, PromptTooLong) as error:
         failed = str(error)
     seconds = perf_counter() - started

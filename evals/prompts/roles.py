@@ -55,6 +55,7 @@ ROLES: Sequence[Role] = (
     Role("chat", "memory_agent", _of("chat", *_WRITING, "route_upsert"), "version 2"),
     Role("chat", "memory_agent", _of("chat", "choose_tools", "compose_memories", *_CHANGING), "version 1"),
     Role("chat", "memory_agent", _of("chat", "manage_memory"), "version 1 composing first"),
+    Role("chat", "memory_agent", _of("chat", "read_message", "find_updates", *_CHANGING), "two agents"),
     Role("discussion", "agents", _of("discussion", *_TURNS)),
     Role("discussion", "agents", _of("discussion", "make_template"), "a new team"),
     Role("discussion", "agents", _of("discussion", "judge_design"), "judge of eval"),

@@ -94,7 +94,7 @@ def weigh(state: State) -> Update:
     verdicts, candidates = state.get("verdicts", []), state["candidates"]
     of_each = [[each for each in verdicts if each["candidate"] == n] for n in range(len(candidates))]
     decisions = [
-        _decision(number, [each for each in found if _may(each, candidate["kind"])])
+        decision_on(number, [each for each in found if may_touch(each, candidate["kind"])])
         for number, (candidate, found) in enumerate(zip(candidates, of_each, strict=True))
     ]
     flagged = [
@@ -111,7 +111,7 @@ def _flag(decision: Decision, verdicts: Sequence[Judged]) -> str:
     return f"It may contradict {', '.join(unclear)}: no usable judgement." if unclear and is_new else ""
 
 
-def _may(verdict: Judged, kind: str) -> bool:
+def may_touch(verdict: Judged, kind: str) -> bool:
     """Let nothing be added to a memory that is closed, nor an event to any: these stand alone."""
     return verdict["relation"] != "addition" or (kind == "semantic" and not verdict["memory"]["closed"])
 
@@ -124,7 +124,7 @@ ACTIONS: dict[str, Literal["update", "discard"]] = {
 """What a verdict leads to; where a candidate has several, the first of them here counts."""
 
 
-def _decision(candidate: int, verdicts: list[Judged]) -> Decision:
+def decision_on(candidate: int, verdicts: list[Judged]) -> Decision:
     """Update every memory in conflict; discard a duplicate; append to the most similar; else insert."""
     for relation, action in ACTIONS.items():
         found = [verdict for verdict in verdicts if verdict["relation"] == relation]

@@ -39,13 +39,17 @@ class Touched(Similar, total=False):
 
 
 class Origin(TypedDict):
-    """The message that an operation was decided from, and the model that decided."""
+    """The message that an operation was decided from, and the model that decided.
+
+    Of two writes with one `write_id` on one subject, the second is a replay and is not done.
+    """
 
     message: str
     message_id: str
     time: str
     thread: str
     model: str
+    write_id: str
 
 
 class Task(TypedDict):
@@ -91,18 +95,23 @@ async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRun
 
 @counted
 async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Rewrite a memory with what contradicts or extends it; again where another writer was first."""
+    """Rewrite a memory with what contradicts or extends it."""
+    return {"operations": await rewrite(state, runtime)}
+
+
+async def rewrite(task: Task, runtime: MemoryRuntime) -> list[Operation]:
+    """Rewrite a memory with each candidate; again where another writer was first."""
     for _ in range(REWRITES - 1):
         try:
-            return await _rewrite(state, runtime)
+            return await _rewrite_once(task, runtime)
         except Conflict:
-            now = await memories_of(runtime).show(state["memories"][0]["key"])
-            seen = state["memories"][0] | {"version": now.version, "content": now.memory.content}
-            state = state | {"memories": [seen]}
-    return await _rewrite(state, runtime)
+            now = await memories_of(runtime).show(task["memories"][0]["key"])
+            seen = task["memories"][0] | {"version": now.version, "content": now.memory.content}
+            task = task | {"memories": [seen]}
+    return await _rewrite_once(task, runtime)
 
 
-async def _rewrite(task: Task, runtime: MemoryRuntime) -> Update:
+async def _rewrite_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
     """Work each candidate into the memory, one after the other, and write the result.
 
     What no rewrite could hold without losing something is kept beside the memory, flagged.
@@ -118,8 +127,8 @@ async def _rewrite(task: Task, runtime: MemoryRuntime) -> Update:
             flag = f"It belongs to {task['memories'][0]['key']}, which no rewrite kept whole: {bad}"
             aside.append(await _inserted(task, {**candidate, "flag": flag}, runtime))
     if len(aside) == len(task["candidates"]):
-        return {"operations": aside}
-    return {"operations": [*aside, await _replace(task, memory, runtime)]}
+        return aside
+    return [*aside, await _replace(task, memory, runtime)]
 
 
 async def _with_fact(
@@ -215,13 +224,13 @@ def _memory(candidate: Mapping[str, Any], origin: Origin, known: Sequence[Statem
 
 def _change(task: Task) -> Change:
     origin = task["origin"]
-    source = Source(thread=origin["thread"], messages=[origin["message_id"]])
+    source = Source(thread=origin["thread"], messages=[*filter(None, [origin["message_id"]])])
     return Change(reason=task["rationale"], actor="memory_agent", source=source, model=origin["model"])
 
 
 def _write_id(task: Task, subject: str) -> str:
-    """Identify a write by its message and its subject, so that a replay does not write twice."""
-    return f"{task['origin']['message_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
+    """Identify a write by its origin and its subject, so that a replay does not write twice."""
+    return f"{task['origin']['write_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
 
 
 def _done(operation: Literal["insert", "update", "retire"], task: Task, made: MemoryRecord) -> Operation:

@@ -1,7 +1,7 @@
 """What every version of the memory agent does with a message: take it in, find, carry out, forget, settle.
 
 How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
-`memory_tools.py`. The writes are in `memory_operations.py`.
+`memory_tools.py`, `two_agents.py`. The writes are in `memory_operations.py`.
 """
 
 from operator import add
@@ -18,6 +18,7 @@ from mneme.nodes.context import user_of
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.memory_agent import Forgetting, choose_forgotten
 from mneme.stores.users.inbox import Message, MessageOutcome, OperationNote, complete
+from mneme.stores.users.memories import MemoryRecord
 
 Given = Message
 """What the graphs of the memory agent are given: one message to be remembered."""
@@ -94,16 +95,18 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
     """Return the memories most similar to a text, best first."""
     context = runtime.context
     found = await memories_of(runtime).similar(text, k=context.similar, min_similarity=context.min_similarity)
-    return [
-        Similar(
-            key=each.key,
-            version=each.version,
-            content=each.memory.content,
-            similarity=each.similarity,
-            closed=each.memory.kind == "episodic" or len(each.memory.statements) >= MOST_STATEMENTS,
-        )
-        for each in found
-    ]
+    return [similar_of(each) for each in found]
+
+
+def similar_of(found: MemoryRecord) -> Similar:
+    """Return what the memory agent needs to know of a memory in the ledger."""
+    return Similar(
+        key=found.key,
+        version=found.version,
+        content=found.memory.content,
+        similarity=found.similarity,
+        closed=found.memory.kind == "episodic" or len(found.memory.statements) >= MOST_STATEMENTS,
+    )
 
 
 NODES = {
@@ -139,6 +142,7 @@ def origin_of(state: State) -> Origin:
         time=state.get("time", ""),
         thread=state.get("thread", ""),
         model=state["model"],
+        write_id=state["message_id"],
     )
 
 

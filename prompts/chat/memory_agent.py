@@ -81,7 +81,7 @@ class Fact(BaseModel):
     said: str = ""
 
     def __str__(self) -> str:
-        return f"{self.content} (“{self.said}”)"
+        return f"{self.content} (“{self.said}”)" if self.said else self.content
 
     @model_validator(mode="before")
     @classmethod

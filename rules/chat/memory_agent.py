@@ -1,12 +1,13 @@
-"""How rules answer the questions of `prompts/chat/memory_agent.py` and `paper_versions.py`."""
+"""How rules answer the questions of the memory agents, in `prompts/chat/`."""
 
 import re
 
-from mneme.prompts.chat import memory_agent, paper_versions
+from mneme.prompts.chat import memory_agent, memory_updater, paper_versions
 from mneme.prompts.chat.evidence import located, says
 from mneme.prompts.chat.memory_agent import (
     LONGEST,
     MOST,
+    MOST_PAIRS,
     Candidate,
     Comparing,
     Forgetting,
@@ -19,6 +20,7 @@ from mneme.prompts.chat.memory_agent import (
     Reading,
     Rewritten,
 )
+from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, FoundUpdates
 from mneme.prompts.chat.paper_versions import (
     Candidates,
     Composing,
@@ -186,4 +188,26 @@ def _update(candidate: Candidate, pair: Pair, index: int) -> ToolCall:
     content = rewrite_memory(pair).content
     return ToolCall(
         name="update_memory", content=content, quote=candidate.quote, kind=candidate.kind, index=index
+    )
+
+
+@rule(memory_updater.find_updates)
+def find_updates(given: Batch) -> FoundUpdates:
+    """Compare each new memory with every memory before it."""
+    pairs = [(newer, older) for newer in range(given.new, len(given.memories)) for older in range(newer)]
+    found = [_found(given, newer, older) for newer, older in pairs]
+    return FoundUpdates(updates=[each for each in found if each][:MOST_PAIRS])
+
+
+def _found(given: Batch, newer: int, older: int) -> FoundUpdate | None:
+    fact = given.memories[newer]
+    verdict = check_conflict(Pair(fact=fact.content, message=fact.said, memory=given.memories[older].content))
+    if verdict.relation == "unrelated":
+        return None
+    return FoundUpdate(
+        reason=verdict.rationale,
+        newer=newer,
+        older=older,
+        relation=verdict.relation,
+        outdated=verdict.outdated,
     )

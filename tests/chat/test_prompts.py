@@ -6,8 +6,10 @@ import pytest
 from pydantic import BaseModel
 
 from mneme.prompts.chat import memory_agent as questions
+from mneme.prompts.chat import memory_updater as updater
 from mneme.prompts.chat import paper_versions as versions
 from mneme.prompts.chat.memory_agent import Compared, Comparing, Fact, Forgetting, Incoming, Pair
+from mneme.prompts.chat.memory_updater import Batch
 from mneme.prompts.chat.paper_versions import Composing, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold
@@ -25,6 +27,8 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (versions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
     (questions.choose_forgotten, Forgetting(message="m", memories=[])),
     (questions.choose_forgotten, Forgetting(message="m", memories=["a"])),
+    (updater.find_updates, Batch(memories=[Fact(content="a")], new=0)),
+    (updater.find_updates, Batch(memories=[Fact(content="a"), Fact(content="b", said="s")], new=1)),
     (versions.choose_tools, ToolGiven(message="m")),
     (versions.manage_memory, ToolGiven(message="m")),
 ]
