@@ -80,8 +80,6 @@ Memories from number 2 on are new.
 $memories
 </memories>
 Memories from number $new on are new, the earliest first; the user's own words stand behind them.
-Reply with JSON: {"updates": [{"reason": "…", "newer": number, "older": number, "relation": "conflict",
-"addition" or "duplicate", "outdated": "…"}, …]}
 """,
 )
 

@@ -208,7 +208,7 @@ def test_checks_reject_what_a_model_must_not_answer() -> None:
 def test_the_wording_numbers_candidates_and_marks_data() -> None:
     system, user = route_upsert.wording(Upsert(fact="f", message="m", memories=["one", "two"]))
     assert "[0] one\n[1] two" in user
-    assert "-1" in user
+    assert "-1" in system
     for prompt in (
         route_message,
         compose_memories,

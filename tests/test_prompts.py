@@ -1,0 +1,62 @@
+"""The form of an answer and the worked examples, as a question shows them to a model."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, JsonValue, RootModel
+
+from mneme.prompts.prompt import Prompt
+from mneme.prompts.shape import shape
+
+
+class Slots(RootModel[dict[str, JsonValue]]):
+    """Named by who asks."""
+
+
+class Part(BaseModel):
+    """One of several."""
+
+    name: Annotated[str, Field(max_length=9)]
+    size: int | None = None
+
+
+class Whole(BaseModel):
+    """An answer with a field of each kind."""
+
+    route: Literal["store", "discard"]
+    sure: bool
+    share: float
+    parts: list[Part]
+    words: list[str] = []
+    counts: dict[str, int] = {}
+    slots: Slots = Slots({})
+
+
+class Nothing(BaseModel):
+    """What needs no input."""
+
+
+def test_a_question_ends_in_the_form_of_its_answer() -> None:
+    form = (
+        '{"route": "store" or "discard", "sure": true or false, "share": number, "parts": [{"name": "…", '
+        '"size": number or null}, …], "words": ["…", …], "counts": {"…": number, …}, "slots": {"…": …, …}}'
+    )
+    assert shape(Whole) == form
+    asked = Prompt(name="ask", given=Nothing, answer=Whole, system="Be brief.", user="\nWhat?\n")
+    assert asked.wording(Nothing()) == ("Be brief.", f"What?\n\nReply with one JSON object: {form}")
+    assert asked.user_text(Nothing()) == "What?"
+
+
+def test_a_question_for_a_text_has_no_form() -> None:
+    asked = Prompt(name="ask", given=Nothing, answer=str, system="Be brief.", user="What?")
+    assert asked.wording(Nothing()) == ("Be brief.", "What?")
+
+
+def test_worked_examples_are_shown_whole_and_after_what_they_answer() -> None:
+    part = Part(name="größer")
+    examples: list[Part | str] = [part, '\n<part>9</part>\n{"name": "nine", "size": 9}\n']
+    asked = Prompt(name="ask", given=Nothing, answer=Part, system="Name it.", user="…", examples=examples)
+    assert asked.system_text() == (
+        'Name it.\n\nExample:\n{"name": "größer", "size": null}'
+        '\n\nExample:\n<part>9</part>\n{"name": "nine", "size": 9}'
+    )
+    assert asked.system_text(with_examples=False) == "Name it."
