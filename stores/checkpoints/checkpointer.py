@@ -19,20 +19,22 @@ POSTGRES = ("postgres://", "postgresql://")
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
 
 
-def open_checkpointer(location: str) -> AbstractAsyncContextManager[BaseCheckpointSaver[str]]:
+def open_checkpointer(location: str, turns: int = 0) -> AbstractAsyncContextManager[BaseCheckpointSaver[str]]:
     """Open the checkpoints at an SQLite file's path or a Postgres URL.
+
+    Of each thread the last `turns` can be gone back to: when one begins, older checkpoints go. 0 keeps all.
 
     Raises `BadInput` for a location that holds something else, `StorageFailure` for one that
     cannot be read and written; each with a hint.
     """
     if location.startswith(POSTGRES):
-        return _open_postgres(location)
+        return _open_postgres(location, turns)
     if "://" in location:
         raise BadInput(
             f"{location.partition('://')[0]}:// cannot hold checkpoints.",
             "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
         )
-    return open_sqlite(Path(location).expanduser().absolute())
+    return open_sqlite(Path(location).expanduser().absolute(), turns)
 
 
 @asynccontextmanager
@@ -41,7 +43,8 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
 
     The server enters it once on each thread that has an event loop, and keeps it open.
     """
-    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
+    given = await read_settings()
+    async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as saver:
         _here.saver = saver
         try:
             yield saver
@@ -63,8 +66,8 @@ async def _owner_in(saver: BaseCheckpointSaver[str], thread_id: str) -> str | No
 
 
 @asynccontextmanager
-async def _open_postgres(location: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def _open_postgres(location: str, turns: int) -> AsyncIterator[BaseCheckpointSaver[str]]:
     with needs("A Postgres database for checkpoints", "postgres"):
         from mneme.stores.checkpoints.postgres import open_postgres  # noqa: PLC0415  (an extra)
-    async with open_postgres(location) as saver:
+    async with open_postgres(location, turns) as saver:
         yield saver
