@@ -1,9 +1,9 @@
 """How much the checkpoints of a chat take on the disk, by the number of turns, and what writing them costs.
 
 One user chats, answered by rules, and after each turn the memory agent remembers on its own hidden thread, as
-with `mneme chat`. The same chat is held with LangGraph's own saver, which keeps every checkpoint whole, as Mneme
-did before; with ours and all turns kept; and with ours and the last turns kept. The file is measured with its
-write-ahead log emptied.
+with `mneme chat`. The same chat is held with LangGraph's own saver, which keeps every checkpoint whole, as
+Mneme did before; with ours and all turns kept; and with ours and the last turns kept. The file is measured
+with its write-ahead log emptied.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ WHOLE, ALL_KEPT, LAST_KEPT = "every checkpoint whole", "all turns kept", "last t
 ARMS = (WHOLE, ALL_KEPT, LAST_KEPT)
 THREADS = ("chat", "memory")
 RULES = ChatContext(user="ann", chatbot="rules", memory_agent="rules")
-SAID = "My friend number {turn} moved to Lisbon last spring, to house {turn}, and likes green tea and long walks."
+SAID = "My friend number {turn} moved to Lisbon last spring, to house {turn}, and likes green tea and walks."
 SIZES = """
     SELECT coalesce(sum(length(checkpoint) + length(metadata)), 0) FROM checkpoints WHERE thread_id = :thread
     UNION ALL SELECT coalesce(sum(length(value)), 0) FROM writes WHERE thread_id = :thread"""

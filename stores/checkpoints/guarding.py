@@ -129,12 +129,19 @@ class Guarded(BaseCheckpointSaver[str]):
         """Drop every checkpoint that is not its namespace's latest."""
         raise NotImplementedError
 
-    async def keep_turns(self, thread_id: str, turns: int) -> None:
-        """Drop what the last turns of a thread, at least 1, do not need.
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
+        """Drop what the last turns of a thread, at least 1, do not need; return how many checkpoints went.
 
         A thread that keeps state as differences stays as it is.
         """
         raise NotImplementedError
+
+    async def thread_ids(self, owner: str | None) -> list[str]:
+        """Return the threads whose checkpoints name an owner; all threads for None."""
+        raise NotImplementedError
+
+    async def give_back(self) -> None:
+        """Give the space of what was deleted back to the disk, where the database does not do so itself."""
 
 
 async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -2,7 +2,7 @@
 
 A checkpoint has all of a graph's state, and a chat makes six of them a turn: with the messages in each, a
 conversation would take space that grows with the square of its turns. So a list of messages, or of dicts, is
-taken out of the checkpoint. Its items are numbered within their thread, in `items`; the list is the numbers
+taken out of the checkpoint. Its items are numbered by thread and channel, in `items`; the list is the numbers
 `first` to `last` of its `spans`, in the order of their places; and the checkpoint says how many there are. A
 list that only grows is one span.
 
@@ -34,8 +34,8 @@ COUNT = "mneme: items of a list that is stored apart"
 
 LIST_TABLES = (
     """CREATE TABLE IF NOT EXISTS items (
-        thread_id TEXT NOT NULL, number INTEGER NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL,
-        PRIMARY KEY (thread_id, number))""",
+        thread_id TEXT NOT NULL, channel TEXT NOT NULL, number INTEGER NOT NULL,
+        type TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (thread_id, channel, number))""",
     """CREATE TABLE IF NOT EXISTS spans (
         thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
         channel TEXT NOT NULL, place INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
@@ -45,8 +45,9 @@ LIST_TABLES = (
 SWEEP_LISTS = (
     """DELETE FROM spans WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN
         (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = :thread)""",
-    """DELETE FROM items WHERE thread_id = :thread AND NOT EXISTS
-        (SELECT 1 FROM spans WHERE thread_id = :thread AND number BETWEEN first AND last)""",
+    """DELETE FROM items AS i WHERE thread_id = :thread AND NOT EXISTS
+        (SELECT 1 FROM spans AS s WHERE s.thread_id = :thread AND s.channel = i.channel
+        AND i.number BETWEEN s.first AND s.last)""",
 )
 
 _PUT = """INSERT OR REPLACE INTO checkpoints
@@ -57,10 +58,11 @@ _INHERIT_LIST = """INSERT INTO spans (thread_id, checkpoint_ns, checkpoint_id, c
     SELECT thread_id, checkpoint_ns, ?, channel, place, first, last FROM spans
     WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? AND channel = ?"""
 _ADD_SPAN = "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)"
-_KNOWN_ITEMS = "SELECT type, value, number FROM items WHERE thread_id = ?"
-_ADD_ITEM = "INSERT INTO items (thread_id, number, type, value) VALUES (?, ?, ?, ?)"
+_KNOWN_ITEMS = "SELECT type, value, number FROM items WHERE thread_id = ? AND channel = ?"
+_ADD_ITEM = "INSERT INTO items (thread_id, channel, number, type, value) VALUES (?, ?, ?, ?, ?)"
 _LISTS = """SELECT s.channel, i.type, i.value
-    FROM spans AS s CROSS JOIN items AS i ON i.thread_id = s.thread_id AND i.number BETWEEN s.first AND s.last
+    FROM spans AS s CROSS JOIN items AS i
+    ON i.thread_id = s.thread_id AND i.channel = s.channel AND i.number BETWEEN s.first AND s.last
     WHERE s.thread_id = ? AND s.checkpoint_ns = ? AND s.checkpoint_id = ?
     ORDER BY s.channel, s.place, i.number"""
 _EXISTS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
@@ -121,17 +123,19 @@ class ListsApart(AsyncSqliteSaver):
         return (await self.conn.execute(_INHERIT_LIST, source)).rowcount > 0
 
     async def _add_list(self, place: Place, channel: str, value: list[Any]) -> None:
-        numbers = await self._numbers(place.thread_id, [self.serde.dumps_typed(item) for item in value])
+        items = [self.serde.dumps_typed(item) for item in value]
+        numbers = await self._numbers(place.thread_id, channel, items)
         spans = [(*place, channel, at, *span) for at, span in enumerate(_spans(numbers))]
         await self.conn.executemany(_ADD_SPAN, spans)
 
-    async def _numbers(self, thread_id: str, items: Sequence[tuple[str, bytes]]) -> list[int]:
-        """Return the items' numbers in their thread, storing those that it does not have yet."""
-        rows = await self.conn.execute_fetchall(_KNOWN_ITEMS, (thread_id,))
+    async def _numbers(self, thread_id: str, channel: str, items: Sequence[tuple[str, bytes]]) -> list[int]:
+        """Return the items' numbers, storing those that the thread's channel does not have yet."""
+        rows = await self.conn.execute_fetchall(_KNOWN_ITEMS, (thread_id, channel))
         known = {(kind, value): number for kind, value, number in rows}
         unknown = [item for item in dict.fromkeys(items) if item not in known]
         new = dict(zip(unknown, count(max(known.values(), default=-1) + 1), strict=False))
-        await self.conn.executemany(_ADD_ITEM, [(thread_id, number, *item) for item, number in new.items()])
+        added = [(thread_id, channel, number, *item) for item, number in new.items()]
+        await self.conn.executemany(_ADD_ITEM, added)
         return [(known | new)[item] for item in items]
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import PRUNE_DELTA_THREADS_SQL
 from psycopg.conninfo import conninfo_to_dict
@@ -41,6 +40,8 @@ _IS_OLD = is_old(
     root="(c.metadata -> 'parents' ->> '')",
     is_call="strpos(c.checkpoint_ns, ':') > 0",
 )
+_THREADS_OF = """SELECT DISTINCT thread_id FROM checkpoints
+    WHERE checkpoint_ns = '' AND (%(owner)s::text IS NULL OR metadata ->> 'owner' = %(owner)s)"""
 _DELETE = """DELETE FROM checkpoints AS c WHERE {which}
     RETURNING thread_id, checkpoint_ns, checkpoint_id, checkpoint -> 'channel_versions' AS versions"""
 _DELETE_RUNS = _DELETE.format(which="metadata ->> 'run_id' = ANY(%(runs)s)")
@@ -93,8 +94,8 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
         with self.storage_failures():
             await to_the_end(self._delete(_DELETE_RUNS, {"runs": [str(run_id) for run_id in run_ids]}))
 
-    async def _delete(self, checkpoints: str, given: dict[str, Any], *afterwards: str) -> None:
-        """Delete checkpoints with their writes, and with the blobs that no other checkpoint uses."""
+    async def _delete(self, checkpoints: str, given: dict[str, Any], *afterwards: str) -> int:
+        """Delete checkpoints with their writes and with the blobs of no other; return how many they were."""
         async with self.pool.connection() as connection, connection.transaction():
             deleted = await (await connection.execute(checkpoints, given)).fetchall()
             places = [(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]) for row in deleted]
@@ -107,6 +108,7 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
             await connection.execute(_DELETE_BLOBS, _columns(blobs, 4))
             for statement in afterwards:
                 await connection.execute(statement, given)
+        return len(deleted)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole; to copy it again changes nothing."""
@@ -125,13 +127,20 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
         except NotImplementedError as refusal:
             raise deltas_in_the_way(", ".join(thread_ids)) from refusal
 
-    async def keep_turns(self, thread_id: str, turns: int) -> None:
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
         given: dict[str, Any] = {"thread": thread_id, "others": turns - 1}
         async with self.pool.connection() as connection:
             first = await (await connection.execute(_FIRST_KEPT, given)).fetchone()
             deltas = await (await connection.execute(PRUNE_DELTA_THREADS_SQL, ([thread_id],) * 2)).fetchone()
-        if first and not deltas:
-            await self._delete(_DELETE_OLD, given | {"first": first["checkpoint_id"]}, _CUT_PARENTS)
+        if not first or deltas:
+            return 0
+        return await self._delete(_DELETE_OLD, given | {"first": first["checkpoint_id"]}, _CUT_PARENTS)
+
+    async def thread_ids(self, owner: str | None) -> list[str]:
+        with self.storage_failures():
+            async with self.pool.connection() as connection:
+                rows = await (await connection.execute(_THREADS_OF, {"owner": owner})).fetchall()
+        return [row["thread_id"] for row in rows]
 
 
 def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
@@ -139,7 +148,7 @@ def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
 
 
 @asynccontextmanager
-async def open_postgres(url: str, turns: int) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_postgres(url: str, turns: int) -> AsyncIterator[Guarded]:
     """Open the checkpoints at a Postgres URL, making or migrating their tables."""
     place = _place(url)
     try:

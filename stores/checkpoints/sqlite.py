@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import aiosqlite
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
@@ -64,25 +63,33 @@ class SqliteCheckpoints(Guarded, ListsApart):
             await self._change(statements.KEEP_LATEST, thread=thread_id)
         await self._empty_log()
 
-    async def keep_turns(self, thread_id: str, turns: int) -> None:
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
         first = await self._read(statements.FIRST_KEPT, thread=thread_id, others=turns - 1)
-        if first and not await self._read(statements.USES_DELTAS, thread=thread_id):
-            await self._change(statements.KEEP_FROM, thread=thread_id, first=first[0][0])
+        if not first or await self._read(statements.USES_DELTAS, thread=thread_id):
+            return 0
+        return await self._change(statements.KEEP_FROM, thread=thread_id, first=first[0][0])
 
-    async def _read(self, query: str, **given: str | int) -> list[Any]:
+    async def thread_ids(self, owner: str | None) -> list[str]:
+        return [thread_id for (thread_id,) in await self._read(statements.THREADS_OF, owner=owner)]
+
+    async def give_back(self) -> None:
+        await self._read("VACUUM")
+        await self._empty_log()
+
+    async def _read(self, query: str, **given: str | int | None) -> list[Any]:
         with self.storage_failures():
             async with self.lock:
                 return [*await self.conn.execute_fetchall(query, given)]
 
-    async def _change(self, changes: Sequence[str], **given: str) -> None:
-        """Execute the statements in one transaction."""
+    async def _change(self, changes: Sequence[str], **given: str) -> int:
+        """Execute the statements in one transaction; return how many rows the first one changed."""
         with self.storage_failures():
-            await to_the_end(self._execute(changes, given))
+            return await to_the_end(self._execute(changes, given))
 
-    async def _execute(self, changes: Sequence[str], given: dict[str, str]) -> None:
+    async def _execute(self, changes: Sequence[str], given: dict[str, str]) -> int:
         async with self.transaction():
-            for statement in changes:
-                await self.conn.execute(statement, given)
+            first, *_ = [(await self.conn.execute(each, given)).rowcount for each in changes]
+            return first
 
     async def _empty_log(self) -> None:
         """Move the write-ahead log into the file and empty it.
@@ -110,7 +117,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
 
 
 @asynccontextmanager
-async def open_sqlite(path: Path, turns: int) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_sqlite(path: Path, turns: int) -> AsyncIterator[Guarded]:
     await asyncio.to_thread(_make_folder, path)
     connection = await _connect(path)
     try:

@@ -21,15 +21,17 @@ DELETE_RUNS = (
     f"DELETE {_OF_RUNS}",
 )
 
+THREADS_OF = f"""SELECT DISTINCT thread_id FROM checkpoints
+    WHERE checkpoint_ns = '' AND (:owner IS NULL OR {_metadata("owner")} = :owner)"""
 DELETE_THREAD = tuple(
     f"DELETE FROM {table} WHERE thread_id = :thread" for table in ("checkpoints", "writes", "spans", "items")
 )
 
-# A thread that is there stays as it is, since its items have numbers of their own; so the checkpoints go last.
+# A thread that is there stays as it is: its items have numbers of their own. So the checkpoints are last.
 _TO_NEW = "WHERE thread_id = :source AND NOT EXISTS (SELECT 1 FROM checkpoints WHERE thread_id = :target)"
 COPY_THREAD = (
-    f"""INSERT INTO items (thread_id, number, type, value)
-        SELECT :target, number, type, value FROM items {_TO_NEW}""",
+    f"""INSERT INTO items (thread_id, channel, number, type, value)
+        SELECT :target, channel, number, type, value FROM items {_TO_NEW}""",
     f"""INSERT INTO spans (thread_id, checkpoint_ns, checkpoint_id, channel, place, first, last)
         SELECT :target, checkpoint_ns, checkpoint_id, channel, place, first, last FROM spans {_TO_NEW}""",
     f"""INSERT INTO writes
