@@ -39,24 +39,22 @@ LIST_TABLES = (
     """CREATE TABLE IF NOT EXISTS spans (
         thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
         channel TEXT NOT NULL, place INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
-        PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, channel, place)) WITHOUT ROWID""",
+        PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, channel, place),
+        FOREIGN KEY (thread_id, checkpoint_ns, checkpoint_id) REFERENCES checkpoints
+        ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED) WITHOUT ROWID""",
 )
-# After checkpoints of a thread were deleted: the lists that they had, and the items that no list has.
-SWEEP_LISTS = (
-    """DELETE FROM spans WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN
-        (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = :thread)""",
-    """DELETE FROM items AS i WHERE thread_id = :thread AND NOT EXISTS
-        (SELECT 1 FROM spans AS s WHERE s.thread_id = :thread AND s.channel = i.channel
-        AND i.number BETWEEN s.first AND s.last)""",
-)
+SWEEP_ITEMS = """DELETE FROM items AS i WHERE thread_id = :thread AND NOT EXISTS
+    (SELECT 1 FROM spans AS s WHERE s.thread_id = :thread AND s.channel = i.channel
+    AND i.number BETWEEN s.first AND s.last)"""
+"""Delete the items of a thread that no list has; a list is deleted with its checkpoint."""
 
 _PUT = """INSERT OR REPLACE INTO checkpoints
     (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_DROP_LISTS = "DELETE FROM spans WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-_INHERIT_LIST = """INSERT INTO spans (thread_id, checkpoint_ns, checkpoint_id, channel, place, first, last)
+_INHERIT = """INSERT INTO spans (thread_id, checkpoint_ns, checkpoint_id, channel, place, first, last)
     SELECT thread_id, checkpoint_ns, ?, channel, place, first, last FROM spans
-    WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? AND channel = ?"""
+    WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+    AND channel IN (SELECT value FROM json_each(?)) RETURNING channel"""
 _ADD_SPAN = "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)"
 _KNOWN_ITEMS = "SELECT type, value, number FROM items WHERE thread_id = ? AND channel = ?"
 _ADD_ITEM = "INSERT INTO items (thread_id, channel, number, type, value) VALUES (?, ?, ?, ?, ?)"
@@ -84,9 +82,8 @@ class ListsApart(AsyncSqliteSaver):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Keep all that is written within, or nothing of it."""
+        """Keep all that is written within, or nothing of it; the first statement must write."""
         async with self.lock:
-            await self.conn.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 await self.conn.commit()
@@ -110,17 +107,20 @@ class ListsApart(AsyncSqliteSaver):
         stored = self.serde.dumps_typed({**checkpoint, "channel_values": {**values, **counts}})
         described = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
         async with self.transaction():
-            await self.conn.execute(_DROP_LISTS, place)
-            for channel, value in lists.items():
-                if channel in new_versions or not await self._inherit(place, parent, channel):
-                    await self._add_list(place, channel, value)
             await self.conn.execute(_PUT, (*place, parent, *stored, described.encode("utf-8", "ignore")))
+            inherited = await self._inherit(
+                place, parent, [each for each in lists if each not in new_versions]
+            )
+            for channel in lists.keys() - inherited:
+                await self._add_list(place, channel, lists[channel])
         return {"configurable": place._asdict()}
 
-    async def _inherit(self, place: Place, parent: str | None, channel: str) -> bool:
-        """Give a checkpoint its parent's list; return whether the parent has one that is stored apart."""
-        source = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, channel)
-        return (await self.conn.execute(_INHERIT_LIST, source)).rowcount > 0
+    async def _inherit(self, place: Place, parent: str | None, channels: Sequence[str]) -> set[str]:
+        """Give a checkpoint lists of its parent; return those that the parent has stored apart."""
+        if not channels or parent is None:
+            return set()
+        source = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, json.dumps(channels))
+        return {channel for (channel,) in await self.conn.execute_fetchall(_INHERIT, source)}
 
     async def _add_list(self, place: Place, channel: str, value: list[Any]) -> None:
         items = [self.serde.dumps_typed(item) for item in value]
@@ -169,7 +169,7 @@ class ListsApart(AsyncSqliteSaver):
             rows = await self.conn.execute_fetchall(_LISTS, place)
             is_there = bool(await self.conn.execute_fetchall(_EXISTS, place))
         lists = {
-            channel: [self.serde.loads_typed(item) for _, *item in items]
+            channel: [self.serde.loads_typed((kind, value)) for _, kind, value in items]
             for channel, items in groupby(rows, itemgetter(0))
         }
         if counts != {channel: len(items) for channel, items in lists.items()}:

@@ -15,7 +15,7 @@ from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints import statements
 from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
-from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_LISTS, ListsApart
+from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
 
 BUSY_SECONDS = 30.0
 LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -23,6 +23,7 @@ LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 _PREPARE = (
     f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}",
+    "PRAGMA foreign_keys = ON",  # A checkpoint's lists are deleted with it.
     "PRAGMA secure_delete = ON",  # Overwrite with zeros what is deleted.
     "PRAGMA journal_mode = WAL",  # Readers and a writer, in several processes, at the same time.
     "BEGIN IMMEDIATE",  # Notice now, and not in the middle of a run, a file that cannot be written.
@@ -50,7 +51,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
         threads = [str(row[0]) for row in await self._read(statements.THREADS_OF_RUNS, runs=runs)]
         await self._change(statements.DELETE_RUNS, runs=runs)
         for thread_id in threads:
-            await self._change(SWEEP_LISTS, thread=thread_id)
+            await self._change([SWEEP_ITEMS], thread=thread_id)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole; to copy it again changes nothing."""

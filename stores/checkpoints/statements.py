@@ -2,7 +2,7 @@
 
 # ruff: noqa: S608  (all that is put into these statements are constants)
 
-from mneme.stores.checkpoints.lists import SWEEP_LISTS
+from mneme.stores.checkpoints.lists import SWEEP_ITEMS
 from mneme.stores.checkpoints.turns import first_kept, is_old
 
 
@@ -24,7 +24,7 @@ DELETE_RUNS = (
 THREADS_OF = f"""SELECT DISTINCT thread_id FROM checkpoints
     WHERE checkpoint_ns = '' AND (:owner IS NULL OR {_metadata("owner")} = :owner)"""
 DELETE_THREAD = tuple(
-    f"DELETE FROM {table} WHERE thread_id = :thread" for table in ("checkpoints", "writes", "spans", "items")
+    f"DELETE FROM {table} WHERE thread_id = :thread" for table in ("checkpoints", "writes", "items")
 )
 
 # A thread that is there stays as it is: its items have numbers of their own. So the checkpoints are last.
@@ -71,7 +71,7 @@ KEEP_LATEST = (
     f"""DELETE FROM checkpoints WHERE thread_id = :thread
         AND checkpoint_id < {_LATEST.format(table="checkpoints")}""",
     "UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE thread_id = :thread",
-    *SWEEP_LISTS,
+    SWEEP_ITEMS,
 )
 
 FIRST_KEPT = first_kept(thread=":thread", others=":others", source=_metadata("source"))
@@ -88,6 +88,6 @@ KEEP_FROM = (
         (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = :thread)""",
     """UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE thread_id = :thread
         AND parent_checkpoint_id NOT IN (SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread)""",
-    *SWEEP_LISTS,
+    SWEEP_ITEMS,
 )
 """Keep a thread's turns from the one on that begins with the checkpoint `first`."""

@@ -182,6 +182,17 @@ async def test_a_file_of_an_earlier_version_goes_on(file: Path) -> None:
         assert await texts(graph) == talk_of(*range(7))
 
 
+async def test_a_checkpoint_that_is_put_again_has_its_new_list(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        await say(chat(saver), 0, 1)
+        found = await saver.aget_tuple(THREAD)
+        assert found and found.parent_config
+        messages = found.checkpoint["channel_values"]["messages"]
+        again: Any = {**found.checkpoint, "channel_values": {"messages": messages[1:2]}}
+        await saver.aput(found.parent_config, again, found.metadata, {"messages": "9"})
+        assert await texts(chat(saver)) == ["reply 0"]
+
+
 async def test_lost_items_are_said(file: Path) -> None:
     async with open_checkpointer(str(file)) as saver:
         graph = chat(saver)
