@@ -2,15 +2,16 @@
 
 One user chats, answered by rules, and after each turn the memory agent remembers on its own hidden thread, as
 with `mneme chat`. The same chat is held with LangGraph's own saver, which keeps every checkpoint whole, as
-Mneme did before; with ours and all turns kept; and with ours and the last turns kept. The file is measured
-with its write-ahead log emptied.
+Mneme did before; with ours and all turns kept; and with ours and the last turns kept. They take turns, so
+that what else the machine does bears on all of them. The file is measured with its write-ahead log emptied.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -29,6 +30,7 @@ from mneme.graphs import chatbot, remember
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
 
 WHOLE, ALL_KEPT, LAST_KEPT = "every checkpoint whole", "all turns kept", "last turns kept"
 ARMS = (WHOLE, ALL_KEPT, LAST_KEPT)
@@ -50,67 +52,98 @@ class Options(BaseModel):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Hold the chat once with each way to keep checkpoints, and report sizes and times."""
-    configuration = {"turns": sorted(options.turns), "kept": options.kept}
-    journal = open_journal(options.out, "growth", configuration, fresh=options.fresh)
-    for number, arm in enumerate(ARMS, start=1):
-        if arm not in journal:
-            journal.add(arm, await measured(arm, sorted(options.turns), options.kept))
-        progress(number, len(ARMS), arm)
+    """Hold the chat with each way to keep checkpoints, and report sizes and times."""
+    turns = sorted(options.turns)
+    journal = open_journal(options.out, "growth", {"turns": turns, "kept": options.kept}, fresh=options.fresh)
+    if ARMS[-1] not in journal:
+        async with AsyncExitStack() as stack:
+            chats = [await stack.enter_async_context(_opened(arm, options.kept)) for arm in ARMS]
+            for turn in range(1, turns[-1] + 1):
+                for chat in chats:
+                    await chat.take(turn, measure=turn in turns)
+                progress(turn, turns[-1], "turns")
+            for chat in chats:
+                journal.add(chat.arm, await chat.row())
     return report([journal[arm] for arm in ARMS], journal, options)
 
 
-async def measured(arm: str, turns: Sequence[int], kept: int) -> Row:
-    """Chat for as many turns as the largest of `turns`; return the sizes of the file, and the times."""
-    sizes: list[int] = []
-    with TemporaryDirectory(prefix="mneme-growth-") as folder:
-        file = Path(folder) / "checkpoints.sqlite"
-        async with temporary_ledger(Scattered()) as ledger, _opened(arm, file, kept) as saver:
-            watch = Watch(saver)
-            given: dict[str, Any] = {"checkpointer": saver, "store": LedgerStore(ledger)}
-            chat, memory = chatbot.builder.compile(**given), remember.builder.compile(**given)
-            started = time.perf_counter()
-            for turn in range(1, turns[-1] + 1):
-                said: Any = {"messages": [HumanMessage(SAID.format(turn=turn))]}
-                await chat.ainvoke(said, _thread("chat"), context=RULES)
-                await memory.ainvoke({}, _thread("memory"), context=RULES)
-                if turn in turns:
-                    sizes.append(await _size(saver, file))
-            seconds = time.perf_counter() - started
-            by_thread = {thread: await _bytes_of(saver, thread) for thread in THREADS}
-    return {
-        "arm": arm,
-        "bytes": dict(zip(map(str, turns), sizes, strict=True)),
-        "bytes of threads": by_thread,
-        "seconds a turn": seconds / turns[-1],
-        "seconds of writing a turn": watch.seconds / turns[-1],
-    }
+class Chat:
+    """A chat and the memory agent behind it, on checkpoints of one kind; what they take, and how long."""
+
+    def __init__(self, arm: str, saver: Any, file: Path, ledger: Ledger) -> None:
+        self.arm = arm
+        self._saver, self._file = saver, file
+        self._watch, self._seconds, self._bytes = Watch(saver), list[float](), dict[str, int]()
+        given: dict[str, Any] = {"checkpointer": saver, "store": LedgerStore(ledger)}
+        self._chat, self._memory = chatbot.builder.compile(**given), remember.builder.compile(**given)
+
+    async def take(self, turn: int, *, measure: bool) -> None:
+        """Say something, get a reply, and let it be remembered; then measure the file, if asked to."""
+        said: Any = {"messages": [HumanMessage(SAID.format(turn=turn))]}
+        started = time.perf_counter()
+        await self._chat.ainvoke(said, _thread("chat"), context=RULES)
+        await self._memory.ainvoke({}, _thread("memory"), context=RULES)
+        self._seconds.append(time.perf_counter() - started)
+        self._watch.end_turn()
+        if measure:
+            await self._saver.conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._bytes[str(turn)] = (await asyncio.to_thread(self._file.stat)).st_size
+
+    async def row(self) -> Row:
+        """Return all that was measured; of times, the medians."""
+        return {
+            "arm": self.arm,
+            "bytes": self._bytes,
+            "bytes of threads": {thread: await self._bytes_of(thread) for thread in THREADS},
+            "seconds a turn": median(self._seconds),
+            "seconds of writing a turn": median(self._watch.turns),
+        }
+
+    async def _bytes_of(self, thread: str) -> int:
+        return sum(size for (size,) in await self._saver.conn.execute_fetchall(SIZES, {"thread": thread}))
 
 
 class Watch:
-    """Take the time that a saver spends on writing."""
+    """Take the time in which a saver writes, turn by turn; it is asked for several writes at once."""
 
     def __init__(self, saver: Any) -> None:
-        self.seconds = 0.0
+        self.turns: list[float] = []
+        self._seconds, self._writing = 0.0, 0
         saver.aput, saver.aput_writes = self._timed(saver.aput), self._timed(saver.aput_writes)
+
+    def end_turn(self) -> None:
+        self.turns.append(self._seconds)
+        self._seconds = 0.0
 
     def _timed(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def timed(*given: Any, **named: Any) -> Any:
-            started = time.perf_counter()
+            if not self._writing:
+                self._seconds -= time.perf_counter()
+            self._writing += 1
             try:
                 return await write(*given, **named)
             finally:
-                self.seconds += time.perf_counter() - started
+                self._writing -= 1
+                if not self._writing:
+                    self._seconds += time.perf_counter()
 
         return timed
 
 
 @asynccontextmanager
-async def _opened(arm: str, file: Path, kept: int) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    if arm != WHOLE:
-        async with open_checkpointer(str(file), kept if arm == LAST_KEPT else 0) as saver:
-            yield saver
-        return
+async def _opened(arm: str, kept: int) -> AsyncIterator[Chat]:
+    with TemporaryDirectory(prefix="mneme-growth-") as folder:
+        file = Path(folder) / "checkpoints.sqlite"
+        saver = (
+            _whole(file) if arm == WHOLE else open_checkpointer(str(file), kept if arm == LAST_KEPT else 0)
+        )
+        async with temporary_ledger(Scattered()) as ledger, saver as opened:
+            yield Chat(arm, opened, file, ledger)
+
+
+@asynccontextmanager
+async def _whole(file: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Open LangGraph's own saver as Mneme did before it stored lists apart."""
     async with aiosqlite.connect(file) as connection:
         for pragma in ("journal_mode = WAL", "secure_delete = ON"):
             await connection.execute_fetchall(f"PRAGMA {pragma}")
@@ -119,15 +152,6 @@ async def _opened(arm: str, file: Path, kept: int) -> AsyncIterator[BaseCheckpoi
 
 def _thread(name: str) -> Any:
     return {"configurable": {"thread_id": name}, "recursion_limit": 100}
-
-
-async def _size(saver: Any, file: Path) -> int:
-    await saver.conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-    return (await asyncio.to_thread(file.stat)).st_size
-
-
-async def _bytes_of(saver: Any, thread: str) -> int:
-    return sum(size for (size,) in await saver.conn.execute_fetchall(SIZES, {"thread": thread}))
 
 
 def exponent(sizes: dict[str, int]) -> float:
@@ -157,7 +181,7 @@ def report(rows: Sequence[Row], journal: Journal, options: Options) -> Report:
         f"`{LAST_KEPT}`: the last {options.kept} can be gone back to (MNEME_CHECKPOINT_TURNS).",
         "exponent: the file grows with that power of the turns; 1 is linear, 2 quadratic.",
         "chat, memory: MB in each thread's rows at the end; memory is the hidden thread of the memory agent.",
-        "writing: seconds a turn that the saver spends on writing, against the first line's.",
+        "writing: the median of the seconds of a turn in which the saver writes, against the first line's.",
     ]
     tables = [table("MB of the file of checkpoints", columns, cells)]
     return Report("growth", "rules", journal.path, list(rows), summary, tables, notes=notes)
