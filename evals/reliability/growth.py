@@ -55,12 +55,13 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Hold the chat with each way to keep checkpoints, and report sizes and times."""
     turns = sorted(options.turns)
     journal = open_journal(options.out, "growth", {"turns": turns, "kept": options.kept}, fresh=options.fresh)
-    if ARMS[-1] not in journal:
+    if any(arm not in journal for arm in ARMS):
         async with AsyncExitStack() as stack:
             chats = [await stack.enter_async_context(_opened(arm, options.kept)) for arm in ARMS]
             for turn in range(1, turns[-1] + 1):
                 for chat in chats:
                     await chat.take(turn, measure=turn in turns)
+                chats.append(chats.pop(0))  # rules remember what they parsed: whoever is first waits longer
                 progress(turn, turns[-1], "turns")
             for chat in chats:
                 journal.add(chat.arm, await chat.row())
