@@ -5,8 +5,8 @@ intrinsic memory, with the newest turns alone, both within one budget of tokens,
 conversation. The checkpoints are the stock SQLite tables; what stands in them after each turn is counted.
 
 A conversation kept in the graph's state is measured beside it: the very turns of the first discussion, added
-to a channel by a graph of as many steps a turn. A checkpointer keeps the whole of every state, so that its
-bytes grow with the square of the turns.
+to a channel by a graph of as many steps a turn. LangGraph's own checkpointer keeps the whole of every state,
+so that its bytes grow with the square of the turns.
 """
 
 import json
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from matplotlib.axes import Axes
 from pydantic import BaseModel, Field
@@ -166,7 +167,7 @@ async def _kept_in_state(options: Options, arm: Arm, who: str, journal: Journal)
     builder.add_edge("speak", "update")
     builder.add_edge("update", "select")
     builder.add_conditional_edges("select", lambda state: "speak" if len(state["turns"]) < len(said) else END)
-    async with open_checkpointer(str(file)) as saver:
+    async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
         given: Any = {"turns": []}
         config: Any = {"configurable": {"thread_id": "talk"}}
         await builder.compile(checkpointer=saver).ainvoke(given, config)

@@ -16,7 +16,7 @@ from mneme.cli.household import commands as household
 from mneme.cli.learning import commands as learning
 from mneme.cli.pddl.commands import pddl
 from mneme.cli.sharing import commands as share
-from mneme.cli.users.commands import users
+from mneme.cli.users.commands import threads, users
 from mneme.core.errors import MnemeError
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.add_typer(share.app, name="share")
 app.add_typer(embedder.app, name="embedder")
 app.add_typer(evaluations.app, name="eval")
 app.add_typer(users, name="users")
+app.add_typer(threads, name="threads")
 app.add_typer(commands.app)
 
 

@@ -137,7 +137,8 @@ async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
         yield Workflows(remote, found, client)
         return
     try:
-        async with open_checkpointer(settings().checkpoints_location) as checkpointer:
+        given = settings()
+        async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as checkpointer:
             made: Values = {"checkpointer": checkpointer, "store": LedgerStore(found)}
             here = {name: load(name).builder.compile(**made, name=name) for name in names}
             yield Workflows(here, found, None)

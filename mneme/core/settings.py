@@ -31,6 +31,9 @@ class Settings(BaseSettings):
     checkpoints: str = Field(
         "", description="Checkpoints: an SQLite file, or a Postgres URL. Default: HOME/checkpoints.sqlite."
     )
+    checkpoint_turns: int = Field(
+        20, ge=0, description="Turns of a thread whose checkpoints are kept, to go back to; 0 keeps all."
+    )
     embedder: str = Field("bundled", description="`bundled`, or `ollama:<model>`.")
     ollama_url: str = Field("http://127.0.0.1:11434", description="Ollama's address.")
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")

@@ -9,39 +9,41 @@ from pathlib import Path
 from threading import local
 from typing import Any, cast
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
+from mneme.stores.checkpoints.guarding import Guarded
 from mneme.stores.checkpoints.sqlite import open_sqlite
 
 POSTGRES = ("postgres://", "postgresql://")
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
 
 
-def open_checkpointer(location: str) -> AbstractAsyncContextManager[BaseCheckpointSaver[str]]:
+def open_checkpointer(location: str, turns: int = 0) -> AbstractAsyncContextManager[Guarded]:
     """Open the checkpoints at an SQLite file's path or a Postgres URL.
+
+    Of each thread the last `turns` can be gone back to: when one begins, older checkpoints go. 0 keeps all.
 
     Raises `BadInput` for a location that holds something else, `StorageFailure` for one that
     cannot be read and written; each with a hint.
     """
     if location.startswith(POSTGRES):
-        return _open_postgres(location)
+        return _open_postgres(location, turns)
     if "://" in location:
         raise BadInput(
             f"{location.partition('://')[0]}:// cannot hold checkpoints.",
             "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
         )
-    return open_sqlite(Path(location).expanduser().absolute())
+    return open_sqlite(Path(location).expanduser().absolute(), turns)
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def checkpointer() -> AsyncIterator[Guarded]:
     """Open the checkpoints that the settings name: `checkpointer.path` in `langgraph.json`.
 
     The server enters it once on each thread that has an event loop, and keeps it open.
     """
-    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
+    given = await read_settings()
+    async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as saver:
         _here.saver = saver
         try:
             yield saver
@@ -51,20 +53,24 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 async def thread_owner(thread_id: str) -> str | None:
     """Return who owns a thread's checkpoints in this server: "" for nobody, None without checkpoints."""
-    if hasattr(_here, "saver"):
-        return await _owner_in(_here.saver, thread_id)
-    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
-        return await _owner_in(saver, thread_id)  # the server is starting, and has not opened its own yet
-
-
-async def _owner_in(saver: BaseCheckpointSaver[str], thread_id: str) -> str | None:
-    found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
+    async with own_checkpoints() as saver:
+        found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
     return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
 
 
 @asynccontextmanager
-async def _open_postgres(location: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def own_checkpoints() -> AsyncIterator[Guarded]:
+    """Give the checkpoints that this thread of the server has open; where there are none, open them."""
+    if hasattr(_here, "saver"):
+        yield _here.saver
+        return
+    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
+        yield saver
+
+
+@asynccontextmanager
+async def _open_postgres(location: str, turns: int) -> AsyncIterator[Guarded]:
     with needs("A Postgres database for checkpoints", "postgres"):
         from mneme.stores.checkpoints.postgres import open_postgres  # noqa: PLC0415  (an extra)
-    async with open_postgres(location) as saver:
+    async with open_postgres(location, turns) as saver:
         yield saver

@@ -20,6 +20,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
+from mneme.stores.checkpoints.turns import begins_turn
 
 Result = TypeVar("Result")
 KEEP_LATEST = "keep_latest"
@@ -34,10 +35,12 @@ def strict_serializer() -> JsonPlusSerializer:
 class Guarded(BaseCheckpointSaver[str]):
     """Raise a database's failures as `StorageFailure`, and never leave a write half done.
 
-    `failures` are the driver's exceptions; `place` names the database, without a password.
+    `failures` are the driver's exceptions; `place` names the database, without a password; of each thread
+    the last `turns` are kept, or all where it is 0.
     """
 
     place: str
+    turns: int
     failures: tuple[type[Exception], ...]
 
     @contextmanager
@@ -94,7 +97,10 @@ class Guarded(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         with self.storage_failures():
-            return await to_the_end(super().aput(config, checkpoint, metadata, new_versions))
+            saved = await to_the_end(super().aput(config, checkpoint, metadata, new_versions))
+            if self.turns and begins_turn(config, metadata):
+                await to_the_end(self.keep_turns(str(config["configurable"]["thread_id"]), self.turns))
+        return saved
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -122,6 +128,20 @@ class Guarded(BaseCheckpointSaver[str]):
     async def keep_latest(self, thread_ids: Sequence[str]) -> None:
         """Drop every checkpoint that is not its namespace's latest."""
         raise NotImplementedError
+
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
+        """Drop what the last turns of a thread, at least 1, do not need; return how many checkpoints went.
+
+        A thread that keeps state as differences stays as it is.
+        """
+        raise NotImplementedError
+
+    async def thread_ids(self, owner: str | None) -> list[str]:
+        """Return the threads whose checkpoints name an owner; all threads for None."""
+        raise NotImplementedError
+
+    async def give_back(self) -> None:
+        """Give the space of what was deleted back to the disk, where the database does not do so itself."""
 
 
 async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.postgres.base import PRUNE_DELTA_THREADS_SQL
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -21,6 +21,7 @@ from mneme.stores.checkpoints.guarding import (
     strict_serializer,
     to_the_end,
 )
+from mneme.stores.checkpoints.turns import first_kept, is_old
 
 Connection = psycopg.AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
@@ -32,8 +33,21 @@ SETUP_LOCK = 0x6D6E656D65  # "mneme"
 _RUN_INDEX = """CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_run_id_idx
     ON checkpoints ((metadata ->> 'run_id'))"""
 
-_DELETE_CHECKPOINTS = """DELETE FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s)
+_FIRST_KEPT = first_kept(thread="%(thread)s", others="%(others)s", source="metadata ->> 'source'")
+_IS_OLD = is_old(
+    thread="%(thread)s",
+    first="%(first)s",
+    root="(c.metadata -> 'parents' ->> '')",
+    is_call="strpos(c.checkpoint_ns, ':') > 0",
+)
+_THREADS_OF = """SELECT DISTINCT thread_id FROM checkpoints
+    WHERE checkpoint_ns = '' AND (%(owner)s::text IS NULL OR metadata ->> 'owner' = %(owner)s)"""
+_DELETE = """DELETE FROM checkpoints AS c WHERE {which}
     RETURNING thread_id, checkpoint_ns, checkpoint_id, checkpoint -> 'channel_versions' AS versions"""
+_DELETE_RUNS = _DELETE.format(which="metadata ->> 'run_id' = ANY(%(runs)s)")
+_DELETE_OLD = _DELETE.format(which=_IS_OLD)
+_CUT_PARENTS = """UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE thread_id = %(thread)s
+    AND parent_checkpoint_id NOT IN (SELECT checkpoint_id FROM checkpoints WHERE thread_id = %(thread)s)"""
 _DELETE_WRITES = """DELETE FROM checkpoint_writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN
     (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))"""
 # Only what a deleted checkpoint used and no other does: a run saves blobs before their checkpoint.
@@ -71,19 +85,19 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
 
     failures = (psycopg.Error,)
 
-    def __init__(self, pool: Pool, place: str) -> None:
+    def __init__(self, pool: Pool, place: str, turns: int = 0) -> None:
         super().__init__(pool, serde=strict_serializer())
-        self.pool = pool
-        self.place = place
+        self.pool, self.place, self.turns = pool, place, turns
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what the runs saved, in every thread and namespace."""
         with self.storage_failures():
-            await to_the_end(self._delete_runs([str(run_id) for run_id in run_ids]))
+            await to_the_end(self._delete(_DELETE_RUNS, {"runs": [str(run_id) for run_id in run_ids]}))
 
-    async def _delete_runs(self, run_ids: list[str]) -> None:
+    async def _delete(self, checkpoints: str, given: dict[str, Any], *afterwards: str) -> int:
+        """Delete checkpoints with their writes and with the blobs of no other; return how many they were."""
         async with self.pool.connection() as connection, connection.transaction():
-            deleted = await (await connection.execute(_DELETE_CHECKPOINTS, (run_ids,))).fetchall()
+            deleted = await (await connection.execute(checkpoints, given)).fetchall()
             places = [(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]) for row in deleted]
             blobs = [
                 (row["thread_id"], row["checkpoint_ns"], channel, str(version))
@@ -92,6 +106,9 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
             ]
             await connection.execute(_DELETE_WRITES, _columns(places, 3))
             await connection.execute(_DELETE_BLOBS, _columns(blobs, 4))
+            for statement in afterwards:
+                await connection.execute(statement, given)
+        return len(deleted)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole; to copy it again changes nothing."""
@@ -110,13 +127,28 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
         except NotImplementedError as refusal:
             raise deltas_in_the_way(", ".join(thread_ids)) from refusal
 
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
+        given: dict[str, Any] = {"thread": thread_id, "others": turns - 1}
+        async with self.pool.connection() as connection:
+            first = await (await connection.execute(_FIRST_KEPT, given)).fetchone()
+            deltas = await (await connection.execute(PRUNE_DELTA_THREADS_SQL, ([thread_id],) * 2)).fetchone()
+        if not first or deltas:
+            return 0
+        return await self._delete(_DELETE_OLD, given | {"first": first["checkpoint_id"]}, _CUT_PARENTS)
+
+    async def thread_ids(self, owner: str | None) -> list[str]:
+        with self.storage_failures():
+            async with self.pool.connection() as connection:
+                rows = await (await connection.execute(_THREADS_OF, {"owner": owner})).fetchall()
+        return [row["thread_id"] for row in rows]
+
 
 def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
     return [[row[column] for row in rows] for column in range(width)]
 
 
 @asynccontextmanager
-async def open_postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_postgres(url: str, turns: int) -> AsyncIterator[Guarded]:
     """Open the checkpoints at a Postgres URL, making or migrating their tables."""
     place = _place(url)
     try:
@@ -128,7 +160,7 @@ async def open_postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
             "Check that the server runs and that MNEME_CHECKPOINTS has its address, user and password.",
         ) from failure
     async with pool:
-        yield PostgresCheckpoints(pool, place)
+        yield PostgresCheckpoints(pool, place, turns)
 
 
 def _place(url: str) -> str:

@@ -6,74 +6,24 @@ import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
+from mneme.stores.checkpoints import statements
 from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
+from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
 
 BUSY_SECONDS = 30.0
 LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between attempts to empty a write-ahead log that another process still reads."""
 
-# Metadata is JSON in a BLOB; a row whose JSON SQLite finds malformed (it may hold NaN) has no run.
-_RUN = (
-    "CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN json_extract(CAST(metadata AS TEXT), '$.run_id') END"
-)
-_RUN_INDEX = f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({_RUN})"
-_OF_RUNS = f"FROM checkpoints WHERE {_RUN} IN (SELECT value FROM json_each(:runs))"  # noqa: S608 - constants
-_DELETE_RUNS = (
-    f"""DELETE FROM writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN
-        (SELECT thread_id, checkpoint_ns, checkpoint_id {_OF_RUNS})""",  # noqa: S608
-    f"DELETE {_OF_RUNS}",
-)
-
-_COPY_THREAD = (
-    """INSERT OR IGNORE INTO checkpoints
-        (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-        SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
-            CASE WHEN json_valid(CAST(metadata AS TEXT))
-            THEN CAST(json_replace(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB) ELSE metadata END
-        FROM checkpoints WHERE thread_id = :source""",
-    """INSERT OR IGNORE INTO writes
-        (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
-        SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
-        FROM writes WHERE thread_id = :source""",
-)
-
-_USES_DELTAS = """SELECT 1 FROM checkpoints WHERE thread_id = :thread
-    AND json_valid(CAST(metadata AS TEXT))
-    AND json_type(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot') IS NOT NULL LIMIT 1"""
-
-# A subgraph call's namespace ends in its task's id after a colon. Its checkpoints belong to the
-# root's checkpoint that the call started from, and go with that one.
-_ENDED_CALLS = """SELECT h.checkpoint_ns FROM
-        (SELECT checkpoint_ns, max(checkpoint_id) AS checkpoint_id FROM checkpoints
-         WHERE thread_id = :thread AND instr(checkpoint_ns, ':') GROUP BY checkpoint_ns) AS h
-    JOIN checkpoints AS c ON c.thread_id = :thread
-        AND c.checkpoint_ns = h.checkpoint_ns AND c.checkpoint_id = h.checkpoint_id
-    JOIN checkpoints AS r ON r.thread_id = :thread AND r.checkpoint_ns = ''
-        AND r.checkpoint_id = json_extract(CAST(c.metadata AS TEXT), '$.parents.""')
-    WHERE r.checkpoint_id <> (SELECT max(checkpoint_id) FROM checkpoints
-        WHERE thread_id = :thread AND checkpoint_ns = '')"""
-_LATEST = """(SELECT max(h.checkpoint_id) FROM checkpoints AS h
-    WHERE h.thread_id = :thread AND h.checkpoint_ns = {table}.checkpoint_ns)"""
-# Writes may be saved before the checkpoint they belong to: only an older checkpoint's go.
-_KEEP_LATEST = (
-    f"DELETE FROM writes WHERE thread_id = :thread AND checkpoint_ns IN ({_ENDED_CALLS})",  # noqa: S608
-    f"DELETE FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns IN ({_ENDED_CALLS})",  # noqa: S608
-    f"DELETE FROM writes WHERE thread_id = :thread AND checkpoint_id < {_LATEST.format(table='writes')}",  # noqa: S608
-    f"""DELETE FROM checkpoints WHERE thread_id = :thread
-        AND checkpoint_id < {_LATEST.format(table="checkpoints")}""",  # noqa: S608
-    "UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE thread_id = :thread",
-)
-
 _PREPARE = (
     f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}",
+    "PRAGMA foreign_keys = ON",  # A checkpoint's lists are deleted with it.
     "PRAGMA secure_delete = ON",  # Overwrite with zeros what is deleted.
     "PRAGMA journal_mode = WAL",  # Readers and a writer, in several processes, at the same time.
     "BEGIN IMMEDIATE",  # Notice now, and not in the middle of a run, a file that cannot be written.
@@ -81,54 +31,66 @@ _PREPARE = (
 )
 
 
-class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
+class SqliteCheckpoints(Guarded, ListsApart):
     """Checkpoints in an SQLite file that several processes may use at once."""
 
     failures = (sqlite3.Error,)
 
-    def __init__(self, conn: aiosqlite.Connection, place: str) -> None:
+    def __init__(self, conn: aiosqlite.Connection, place: str, turns: int = 0) -> None:
         super().__init__(conn, serde=strict_serializer())
-        self.place = place
+        self.place, self.turns = place, turns
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Erase a thread: its bytes are gone from the file and from its write-ahead log."""
-        await super().adelete_thread(str(thread_id))
+        await self._change(statements.DELETE_THREAD, thread=str(thread_id))
         await self._empty_log()
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what the runs saved, in every thread and namespace."""
-        await self._change(_DELETE_RUNS, runs=json.dumps([str(run_id) for run_id in run_ids]))
+        runs = json.dumps([str(run_id) for run_id in run_ids])
+        threads = [str(row[0]) for row in await self._read(statements.THREADS_OF_RUNS, runs=runs)]
+        await self._change(statements.DELETE_RUNS, runs=runs)
+        for thread_id in threads:
+            await self._change([SWEEP_ITEMS], thread=thread_id)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole; to copy it again changes nothing."""
-        await self._change(_COPY_THREAD, source=str(source_thread_id), target=str(target_thread_id))
+        await self._change(statements.COPY_THREAD, source=str(source_thread_id), target=str(target_thread_id))
 
     async def keep_latest(self, thread_ids: Sequence[str]) -> None:
         for thread_id in thread_ids:
-            await self._refuse_deltas(thread_id)
-            await self._change(_KEEP_LATEST, thread=thread_id)
+            if await self._read(statements.USES_DELTAS, thread=thread_id):
+                raise deltas_in_the_way(thread_id)
+            await self._change(statements.KEEP_LATEST, thread=thread_id)
         await self._empty_log()
 
-    async def _refuse_deltas(self, thread_id: str) -> None:
-        async with self.lock, self.conn.execute(_USES_DELTAS, {"thread": thread_id}) as found:
-            if await found.fetchone():
-                raise deltas_in_the_way(thread_id)
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
+        first = await self._read(statements.FIRST_KEPT, thread=thread_id, others=turns - 1)
+        if not first or await self._read(statements.USES_DELTAS, thread=thread_id):
+            return 0
+        return await self._change(statements.KEEP_FROM, thread=thread_id, first=first[0][0])
 
-    async def _change(self, statements: Sequence[str], **given: str) -> None:
-        """Execute the statements in one transaction."""
+    async def thread_ids(self, owner: str | None) -> list[str]:
+        return [thread_id for (thread_id,) in await self._read(statements.THREADS_OF, owner=owner)]
+
+    async def give_back(self) -> None:
+        await self._read("VACUUM")
+        await self._empty_log()
+
+    async def _read(self, query: str, **given: str | int | None) -> list[Any]:
         with self.storage_failures():
-            await to_the_end(self._transaction(statements, given))
+            async with self.lock:
+                return [*await self.conn.execute_fetchall(query, given)]
 
-    async def _transaction(self, statements: Sequence[str], given: dict[str, str]) -> None:
-        async with self.lock:
-            await self.conn.execute("BEGIN IMMEDIATE")
-            try:
-                for statement in statements:
-                    await self.conn.execute(statement, given)
-                await self.conn.commit()
-            except sqlite3.Error:
-                await self.conn.rollback()
-                raise
+    async def _change(self, changes: Sequence[str], **given: str) -> int:
+        """Execute the statements in one transaction; return how many rows the first one changed."""
+        with self.storage_failures():
+            return await to_the_end(self._execute(changes, given))
+
+    async def _execute(self, changes: Sequence[str], given: dict[str, str]) -> int:
+        async with self.transaction():
+            first, *_ = [(await self.conn.execute(each, given)).rowcount for each in changes]
+            return first
 
     async def _empty_log(self) -> None:
         """Move the write-ahead log into the file and empty it.
@@ -156,11 +118,11 @@ class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
 
 
 @asynccontextmanager
-async def open_sqlite(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_sqlite(path: Path, turns: int) -> AsyncIterator[Guarded]:
     await asyncio.to_thread(_make_folder, path)
     connection = await _connect(path)
     try:
-        saver = SqliteCheckpoints(connection, str(path))
+        saver = SqliteCheckpoints(connection, str(path), turns)
         await _prepare(saver, path)
         yield saver
     finally:
@@ -239,7 +201,8 @@ async def _set_up(saver: SqliteCheckpoints) -> None:
         # Read to its end: an open `PRAGMA journal_mode` is undone by the ROLLBACK that follows.
         await saver.conn.execute_fetchall(statement)
     await saver.setup()
-    await saver.conn.execute(_RUN_INDEX)
+    for statement in (statements.RUN_INDEX, *LIST_TABLES):
+        await saver.conn.execute(statement)
     await saver.conn.commit()
 
 

@@ -43,6 +43,14 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
         connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give an empty place for checkpoints of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "checkpoints.sqlite")
+    return str(request.getfixturevalue("postgres_url"))
+
+
 def _newest_binaries() -> Path | None:
     found = [folder for folder in BINARIES.glob("*/bin") if (folder / "initdb").exists()]
     return max(found, key=lambda folder: float(folder.parent.name), default=None)

@@ -130,6 +130,26 @@ class TestAlone:
         doctor = server.mneme("doctor").stdout.replace("\n", " ")
         assert "served by" in doctor and "8 runs at once" in doctor
 
+    async def test_a_pruned_thread_shows_all_that_was_said(
+        self, server: Server, client: LangGraphClient
+    ) -> None:
+        context = {**RULES, "user": uuid4().hex}
+        thread = (await client.threads.create())["thread_id"]
+        for number in range(4):
+            given = {"messages": said(f"I have {number} cats.")}
+            await client.runs.wait(thread, "chatbot", input=given, context=context)
+        before = await client.threads.get_state(thread)
+        pruned = server.mneme("threads", "prune", thread, "--keep", "2", "--json")
+        assert json.loads(pruned.stdout)["checkpoints"] > 5, pruned.stderr
+        history = await client.threads.get_history(thread, limit=100)
+        assert [each["metadata"]["source"] for each in history].count("input") == 2
+        assert len(before["values"]["messages"]) == 8
+        assert (await client.threads.get_state(thread))["values"] == before["values"]
+        told: Any = await client.runs.wait(
+            thread, "chatbot", input={"messages": said("I have a dog.")}, context=context
+        )
+        assert [each["type"] for each in told["messages"]] == ["human", "ai"] * 5
+
     async def test_a_file_is_remembered_through_the_server(
         self, server: Server, client: LangGraphClient, tmp_path: Path
     ) -> None:

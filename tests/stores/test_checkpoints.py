@@ -39,14 +39,6 @@ NOBODY = 65534
 Saver = BaseCheckpointSaver[str]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give an empty place for checkpoints of each kind."""
-    if request.param == "sqlite":
-        return str(tmp_path / "checkpoints.sqlite")
-    return str(request.getfixturevalue("postgres_url"))
-
-
 @pytest.fixture
 async def saver(location: str) -> AsyncIterator[Saver]:
     async with open_checkpointer(location) as opened:

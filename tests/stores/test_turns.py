@@ -1,0 +1,232 @@
+"""What checkpoints keep: of each thread the last turns, in SQLite each message once; older files go on."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import chain
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from mneme.core.errors import Damaged
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.checkpoints.guarding import strict_serializer
+
+pytest_plugins = ["tests.doubles.postgres"]
+
+THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
+
+
+class Talk(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], add_messages]
+    recalled: list[dict[str, str]]
+
+
+def chat(saver: BaseCheckpointSaver[Any]) -> Any:
+    """Compile a chat of two steps a turn, with a responder that numbers its replies."""
+
+    async def recall(state: Talk) -> Talk:
+        return {"recalled": [{"content": state["messages"][-1].text}]}
+
+    async def respond(state: Talk) -> Talk:
+        return {"messages": [AIMessage(f"reply {len(state['messages']) // 2}")]}
+
+    builder = StateGraph(Talk).add_node(recall).add_node(respond)
+    return builder.add_edge(START, "recall").add_edge("recall", "respond").compile(checkpointer=saver)
+
+
+async def say(graph: Any, *turns: int, config: RunnableConfig = THREAD) -> None:
+    for turn in turns:
+        await graph.ainvoke({"messages": [HumanMessage(f"message {turn}", id=f"m{turn}")]}, config)
+
+
+async def texts(graph: Any, config: RunnableConfig = THREAD) -> list[str]:
+    return [each.text for each in (await graph.aget_state(config)).values.get("messages", [])]
+
+
+def talk_of(*turns: int) -> list[str]:
+    return [text for turn in turns for text in (f"message {turn}", f"reply {turn}")]
+
+
+async def test_the_last_turns_can_be_gone_back_to(location: str) -> None:
+    async with open_checkpointer(location, turns=3) as saver:
+        graph = chat(saver)
+        await say(graph, *range(8))
+        assert await texts(graph) == talk_of(*range(8))
+        history = [each async for each in graph.aget_state_history(THREAD)]
+        assert [each.metadata["source"] for each in history].count("input") == 3
+        seen = [[each.text for each in state.values["messages"]] for state in history]
+        assert seen[-1] == talk_of(*range(5)), "what the oldest of the three began from"
+        assert seen == sorted(seen, key=len, reverse=True)
+        assert history[-1].parent_config is None
+
+        await say(graph, 9, config=history[-1].config)
+        assert await texts(graph) == [*talk_of(*range(5)), "message 9", "reply 5"]
+
+
+async def test_without_a_bound_all_turns_are_kept(location: str) -> None:
+    async with open_checkpointer(location) as saver:
+        graph = chat(saver)
+        await say(graph, *range(5))
+        first = [each async for each in graph.aget_state_history(THREAD)][-2]
+        assert [each.text for each in first.values["messages"]] == ["message 0"]
+
+
+class Notes(TypedDict, total=False):
+    notes: Annotated[list[str], add]
+
+
+async def test_a_waiting_question_and_its_subgraph_stay(location: str) -> None:
+    async def work(state: Notes) -> Notes:
+        return {"notes": ["worked"]}
+
+    async def ask(state: Notes) -> Notes:
+        return {"notes": [str(interrupt("which note?"))]}
+
+    inner = StateGraph(Notes).add_node(work).add_node(ask)
+    inner.add_edge(START, "work").add_edge("work", "ask")
+    async with open_checkpointer(location, turns=1) as saver:
+        outer = StateGraph(Notes).add_node("inner", inner.compile())
+        graph: Any = outer.add_edge(START, "inner").compile(checkpointer=saver)
+        for turn in range(4):
+            await graph.ainvoke({"notes": [f"turn {turn}"]}, THREAD)
+            before = [each.checkpoint["id"] async for each in saver.alist(THREAD)]
+            await graph.ainvoke(Command(resume=f"answer {turn}"), THREAD)
+            assert set(before) < {each.checkpoint["id"] async for each in saver.alist(THREAD)}
+        assert (await graph.aget_state(THREAD)).values["notes"][-1] == "answer 3"
+        calls = {each.config["configurable"]["checkpoint_ns"] async for each in saver.alist(THREAD)} - {""}
+        assert len(calls) == 1, "the calls of earlier turns are gone"
+
+
+async def test_a_thread_kept_as_differences_is_left_whole(location: str) -> None:
+    def joined(state: list[str], writes: Sequence[list[str]]) -> list[str]:
+        return [*state, *chain.from_iterable(writes)]
+
+    class Deltas(TypedDict):
+        notes: Annotated[list[str], DeltaChannel(joined, list)]
+
+    async def note(state: Deltas) -> Deltas:
+        return {"notes": ["noted"]}
+
+    async with open_checkpointer(location, turns=1) as saver:
+        builder = StateGraph(Deltas).add_node(note).add_edge(START, "note")
+        graph: Any = builder.compile(checkpointer=saver)
+        for turn in range(3):
+            await graph.ainvoke({"notes": [f"turn {turn}"]}, THREAD)
+        noted = (await graph.aget_state(THREAD)).values["notes"]
+    assert noted == [text for turn in range(3) for text in (f"turn {turn}", "noted")]
+
+
+# SQLite only
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoints.sqlite"
+
+
+def rows(file: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def test_each_message_is_stored_once(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        await say(chat(saver), *range(30))
+        sizes = [size for (size,) in rows(file, "SELECT length(checkpoint) FROM checkpoints ORDER BY rowid")]
+        assert sum(sizes[-10:]) < 1.1 * sum(sizes[10:20]), "a checkpoint does not grow with the conversation"
+        stored = [value for (value,) in rows(file, "SELECT value FROM items WHERE channel = 'messages'")]
+        for said in talk_of(17):
+            assert sum(said.encode() in value for value in stored) == 1
+        assert rows(file, "SELECT max(place) FROM spans WHERE channel = 'messages'") == [(0,)]
+
+
+async def test_a_list_that_changes_in_the_middle_is_restored(file: Path) -> None:
+    async with open_checkpointer(str(file), turns=2) as saver:
+        graph = chat(saver)
+        await say(graph, 0, 1, 2)
+        await graph.aupdate_state(THREAD, {"messages": [RemoveMessage("m1"), HumanMessage("new", id="m0")]})
+        expected = ["new", "reply 0", "reply 1", *talk_of(2)]
+        assert await texts(graph) == expected
+        before = (await graph.aget_state(THREAD)).parent_config
+        assert await texts(graph, before) == talk_of(0, 1, 2)
+        await say(graph, 3, 4, 5)
+        assert (await texts(graph))[: len(expected)] == expected
+    assert not rows(file, "SELECT 1 FROM items WHERE instr(value, CAST('message 1' AS BLOB))")
+
+
+async def test_a_file_of_an_earlier_version_goes_on(file: Path) -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(file)) as earlier:
+        earlier.serde = strict_serializer()
+        await say(chat(earlier), *range(4))
+    async with open_checkpointer(str(file), turns=2) as saver:
+        graph = chat(saver)
+        old = [each async for each in graph.aget_state_history(THREAD)]
+        assert await texts(graph) == talk_of(*range(4))
+        assert await texts(graph, old[-2].config) == ["message 0"]
+        await say(graph, 4)
+        assert await texts(graph) == talk_of(*range(5))
+        assert await texts(graph, old[-2].config) == [], "its turn is not one of the last two"
+        await say(graph, 5, 6)
+        assert await texts(graph) == talk_of(*range(7))
+
+
+async def test_a_checkpoint_that_is_put_again_has_its_new_list(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        await say(chat(saver), 0, 1)
+        found = await saver.aget_tuple(THREAD)
+        assert found and found.parent_config
+        messages = found.checkpoint["channel_values"]["messages"]
+        again: Any = {**found.checkpoint, "channel_values": {"messages": messages[1:2]}}
+        await saver.aput(found.parent_config, again, found.metadata, {"messages": "9"})
+        assert await texts(chat(saver)) == ["reply 0"]
+
+
+async def test_lost_items_are_said(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        graph = chat(saver)
+        await say(graph, 0, 1)
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("DELETE FROM items WHERE channel = 'messages' AND number = 1")
+        with pytest.raises(Damaged, match="lost items of messages"):
+            await texts(graph)
+        with pytest.raises(Damaged):
+            _ = [each async for each in saver.alist(THREAD)]
+
+
+async def test_a_deleted_thread_and_a_deleted_run_leave_no_message(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        graph = chat(saver)
+        await say(graph, 0)
+        await say(graph, 1, config=THREAD | {"metadata": {"run_id": "gone"}})
+        await saver.adelete_for_runs(["gone"])
+        assert await texts(graph) == talk_of(0)
+        assert not rows(file, "SELECT 1 FROM items WHERE instr(value, CAST('message 1' AS BLOB))")
+        await saver.adelete_thread("t")
+        for table in ("checkpoints", "writes", "items", "spans"):
+            assert rows(file, f"SELECT * FROM {table}") == []
+        assert b"message 0" not in b"".join(each.read_bytes() for each in file.parent.iterdir())
+
+
+async def test_a_copy_keeps_its_own_messages(file: Path) -> None:
+    other: RunnableConfig = {"configurable": {"thread_id": "copy"}}
+    async with open_checkpointer(str(file)) as saver:
+        graph = chat(saver)
+        await say(graph, 0)
+        await saver.acopy_thread("t", "copy")
+        await say(graph, 1)
+        await say(graph, 2, config=other)
+        await saver.acopy_thread("t", "copy")
+        assert await texts(graph) == talk_of(0, 1)
+        assert await texts(graph, other) == ["message 0", "reply 0", "message 2", "reply 1"]
