@@ -181,6 +181,7 @@ async def _remember(arm: Arm, message: Message, user: str, setup: Setup) -> Row:
         responder=outcome.get("model", ""),
         asked=outcome.get("asked", NOTHING),
         run_id=str(run_id),
+        trace=outcome.get("trace", ""),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import httpx
 from langchain_core.runnables import RunnableConfig
+from langchain_core.utils.uuid import uuid7
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph.types import Durability, StreamMode
@@ -88,6 +89,8 @@ class Workflows:
 
     async def invoke(self, graph: str, given: Any, config: RunnableConfig, context: Values) -> Values:
         """Run a graph on a thread to its end, or to its next interrupt."""
+        if self.server is None:  # a server gives its runs ids of its own
+            config = _as_run(config)
         with server_errors():
             return cast(Values, await self.graphs[graph].ainvoke(given, config, context=context))
 
@@ -108,6 +111,13 @@ class Workflows:
         with server_errors():
             async for each in self.graphs[graph].astream(given, config, context=context, **how):
                 yield each
+
+
+def _as_run(config: RunnableConfig) -> RunnableConfig:
+    """Give a run its id, where its subgraphs find it too."""
+    run_id = uuid7()
+    known = {**config["configurable"], "run_id": str(run_id)}
+    return config | RunnableConfig(run_id=run_id, configurable=known)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched, retire_memory
 from mneme.nodes.context import user_of
 from mneme.nodes.counted import counted
+from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent import Forgetting, choose_forgotten
 from mneme.stores.users.inbox import Message, MessageOutcome, OperationNote, complete
 from mneme.stores.users.memories import MemoryRecord
@@ -25,13 +26,15 @@ Given = Message
 
 
 class Result(TypedDict, total=False):
-    """What became of a message: its route, why, who decided, and every operation on the memory."""
+    """What became of a message: its route, why, who decided, every operation, and the run with its trace."""
 
     route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
     operations: Annotated[list[Operation], add]
     asked: Annotated[Asked, added]
+    run_id: str
+    trace: str
 
 
 class Judged(TypedDict):
@@ -65,15 +68,17 @@ class State(Message, Result, total=False):
 Update = dict[str, Any]
 
 
+UNKNOWN = {"route": None, "rationale": "", "model": "", "run_id": "", "trace": ""}
+"""What of an outcome is not yet known of a message that just came."""
+
+
 async def receive(state: State, runtime: MemoryRuntime) -> Update:
     """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
     message = complete(state)
     known = await inbox_of(runtime).add(user_of(runtime), message)
     return {
         **message,
-        "route": known and known["route"],
-        "rationale": known["rationale"] if known else "",
-        "model": known["model"] if known else "",
+        **{name: dict(known or {}).get(name, unknown) for name, unknown in UNKNOWN.items()},
         "candidates": [],
         "decisions": [],
         "verdicts": Overwrite([]),
@@ -170,8 +175,9 @@ async def settle(state: State, runtime: MemoryRuntime) -> Update:
         )
         for each in state.get("operations", [])
     ]
+    run = await traced(runtime)
     outcome = MessageOutcome(
-        route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes
+        route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes, **run
     )
     await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)
-    return {"message_id": "", "preceding": [], "time": "", "thread": ""}
+    return {**run, "message_id": "", "preceding": [], "time": "", "thread": ""}

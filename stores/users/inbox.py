@@ -43,17 +43,25 @@ class OperationNote(TypedDict):
 
 
 class MessageOutcome(TypedDict):
-    """What became of a message: whether it was stored, why, who decided, and what was done."""
+    """What became of a message: whether it was stored, why, who decided, what was done, and in which run.
+
+    `trace` is the run's page in LangSmith; empty where tracing was off.
+    """
 
     route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
     operations: list[OperationNote]
+    run_id: str
+    trace: str
 
 
-FORGOTTEN = MessageOutcome(
-    route="discard", rationale="It was forgotten, and stays so.", model="", operations=[]
-)
+def _discarded(rationale: str) -> MessageOutcome:
+    """Return what became of a message that no run decided on."""
+    return MessageOutcome(route="discard", rationale=rationale, model="", operations=[], run_id="", trace="")
+
+
+FORGOTTEN = _discarded("It was forgotten, and stays so.")
 
 
 MOST_TRIES = 5
@@ -161,8 +169,7 @@ class Inbox:
     async def drop(self, user: str, message_id: str) -> Letter:
         """Close a message without remembering it. Raises NotFound."""
         head = await self._find(user, message_id)
-        dropped = MessageOutcome(route="discard", rationale="Dropped by the user.", model="", operations=[])
-        await self.close(user, head.key, dropped)
+        await self.close(user, head.key, _discarded("Dropped by the user."))
         return _letter(head)
 
     async def _open(self, user: str) -> list[Version]:
@@ -254,7 +261,10 @@ def _fits(messages: Sequence[Message], limits: Settings) -> bool:
 
 
 def _outcome(head: Version) -> MessageOutcome | None:
-    return None if head.live else cast(MessageOutcome, head.value["outcome"])
+    if head.live:
+        return None
+    earlier = {"run_id": "", "trace": ""}  # earlier versions did not keep them
+    return cast(MessageOutcome, earlier | cast(Value, head.value["outcome"]))
 
 
 def _without(value: Value, texts: Set[str]) -> Value:

@@ -16,7 +16,9 @@ from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, OperationNo
 from mneme.stores.users.memories import Memory, UserMemories
 
 SAID = Change(reason="said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
-STORED = MessageOutcome(route="store", rationale="a fact about the user", model="", operations=[])
+STORED = MessageOutcome(
+    route="store", rationale="a fact about the user", model="", operations=[], run_id="r", trace=""
+)
 TRICKY = [
     "a.b",
     "a%2Eb",

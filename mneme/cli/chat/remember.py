@@ -1,5 +1,6 @@
 """`mneme remember FILE`: remember a whole conversation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,13 @@ async def _remember(
     """Remember the messages in batches; messages that were remembered before cost nothing."""
     messages = messages_of(conversation, thread)
     config, left_over = await session.background(), await session.memories.waiting()
-    report: dict[str, Any] = {"messages": len(messages), "remembered": 0, "failed": [], "asked": NOTHING}
+    report: dict[str, Any] = {
+        "messages": len(messages),
+        "remembered": 0,
+        "failed": [],
+        "asked": NOTHING,
+        "outcomes": [],
+    }
     with _progress() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
@@ -44,9 +51,16 @@ async def _remember(
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]
             report["asked"] = added(report["asked"], done["asked"])
+            report["outcomes"] += await _outcomes(session, [str(each["message_id"]) for each in batch])
             progress.update(bar, advance=len(batch))
     report["remembered"] = max(0, report["remembered"] - left_over)
     return report
+
+
+async def _outcomes(session: Session, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what became of messages, as far as it is known."""
+    found = [(each, await session.memories.outcome(each)) for each in ids]
+    return [{"message_id": each, **outcome} for each, outcome in found if outcome]
 
 
 def _progress() -> Progress:
@@ -67,3 +81,5 @@ def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
         f"{len(report['failed'])} to be tried again, {broken} broken lines. {in_words(report['asked'])}",
         soft_wrap=True,
     )
+    if traces := dict.fromkeys(each["trace"] for each in report["outcomes"] if each["trace"]):
+        errors.print(f"Traces: {' '.join(traces)}", soft_wrap=True)
