@@ -126,6 +126,8 @@ def _session(cache: Path) -> Session:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = min(THREADS, os.cpu_count() or 1)
     options.inter_op_num_threads = 1
+    # Threads that spin between two operations take the cores from whoever else works, and one another's.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     path = str(onnx_file(cache))
     session: Session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

@@ -65,8 +65,8 @@ class Projection:
         given = (examples.questions, examples.memories, examples.labels)
         batch = [torch.tensor(each, dtype=torch.float32, device=where) for each in given]
         head = _Head(self, seed, where)
-        optimiser = torch.optim.Adam(head.learned, lr=LEARNING_RATE)
-        losses = [_step(head, optimiser, batch) for _ in range(EPOCHS)]
+        adam = _Adam(head.learned)
+        losses = [_step(head, adam, batch) for _ in range(EPOCHS)]
         self.up, self.down = (each.detach().cpu().numpy().copy() for each in (head.up, head.down))
         self.scale, self.bias = float(head.scale.detach()), float(head.bias.detach())
         return losses
@@ -88,15 +88,37 @@ class _Head:
         self.learned = [self.up, self.down, self.scale, self.bias]
 
 
-def _step(head: _Head, optimiser: "torch.optim.Optimizer", batch: "list[torch.Tensor]") -> float:
+class _Adam:
+    """Adam as PyTorch computes it; `torch.optim.Adam` would load PyTorch's compiler, which takes seconds."""
+
+    def __init__(self, learned: "list[torch.Tensor]") -> None:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        self._learned = learned
+        self._means, self._squares = ([torch.zeros_like(each) for each in learned] for _ in range(2))
+        self._steps = [torch.tensor(0.0) for _ in learned]
+
+    def step(self, loss: "torch.Tensor") -> None:
+        """Take one step down this loss."""
+        import torch  # noqa: PLC0415  (an extra, and slow)
+        from torch.optim.adam import adam  # noqa: PLC0415
+
+        gradients = list(torch.autograd.grad(loss, self._learned))
+        with torch.no_grad():
+            adam(
+                self._learned, gradients, self._means, self._squares, [], self._steps,
+                lr=LEARNING_RATE, beta1=0.9, beta2=0.999, eps=1e-8,
+                weight_decay=0.0, amsgrad=False, maximize=False,
+            )  # fmt: skip
+
+
+def _step(head: _Head, adam: _Adam, batch: "list[torch.Tensor]") -> float:
     import torch  # noqa: PLC0415  (an extra, and slow)
 
     questions, memories, labels = batch
     vectors = torch.nn.functional.normalize(questions + (questions @ head.up) @ head.down.T, dim=1)
     logits = head.scale * (vectors * memories).sum(dim=1) + head.bias
     loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
-    optimiser.zero_grad()
     size = head.up.square().sum() + head.down.square().sum()
-    (loss + TOWARDS_EMBEDDER * size).backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
+    adam.step(loss + TOWARDS_EMBEDDER * size)
     return float(loss.detach())

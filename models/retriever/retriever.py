@@ -69,9 +69,7 @@ def load() -> None:
     import torch  # noqa: PLC0415  (an extra, and slow)
 
     weight = torch.zeros(1, device=where, requires_grad=True)
-    optimiser = torch.optim.Adam([weight])
     weight.square().sum().backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
 
 
 def device() -> str:

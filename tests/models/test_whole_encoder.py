@@ -4,8 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from transformers import BertConfig, BertModel, BertTokenizer
 
 from mneme.models.retriever.retriever import Examples
 from mneme.models.retriever.whole_encoder import WholeEncoder
@@ -19,6 +17,9 @@ WIDE = 16
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a BERT of two small layers, with a vocabulary of a few words."""
+    import torch  # noqa: PLC0415  (slow, and every process that runs any tests reads this file)
+    from transformers import BertConfig, BertModel, BertTokenizer  # noqa: PLC0415
+
     folder = tmp_path_factory.mktemp("tiny")
     marks = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     (folder / "vocab.txt").write_text("\n".join((*marks, *WORDS)))
