@@ -19,6 +19,7 @@ from tests.doubles.waiting import wait_until
 
 URL = os.environ.get("MNEME_TEST_QDRANT", "")
 BINARY = os.environ.get("MNEME_TEST_QDRANT_BINARY", "")
+KEY = "right"
 NO_SERVER = "MNEME_TEST_QDRANT names no Qdrant server"
 
 
@@ -64,13 +65,13 @@ def drop(location: str) -> None:
 
 
 class QdrantServer:
-    """A server that a test starts, kills and starts again, with its files in `folder`."""
+    """A server whose key is KEY, with its files in `folder`; a test kills it and starts it again."""
 
-    def __init__(self, folder: Path, api_key: str = "") -> None:
+    def __init__(self, folder: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.url, self.folder = f"http://127.0.0.1:{port}", folder
-        service = {"host": "127.0.0.1", "http_port": port, "grpc_port": None, "api_key": api_key or None}
+        service = {"host": "127.0.0.1", "http_port": port, "grpc_port": None, "api_key": KEY}
         storage = {"storage_path": str(folder / "storage"), "snapshots_path": str(folder / "snapshots")}
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps({"service": service, "storage": storage}))
@@ -100,10 +101,10 @@ class QdrantServer:
 
 @pytest.fixture
 def own_qdrant(tmp_path: Path) -> Iterator[QdrantServer]:
-    """Start a server of MNEME_TEST_QDRANT_BINARY whose key is `right`; skip where there is none."""
+    """Start a server of the test's own; skip, saying why, where there is no program."""
     if not BINARY:
         pytest.skip("MNEME_TEST_QDRANT_BINARY names no Qdrant server's program")
-    server = QdrantServer(tmp_path / "qdrant", "right")
+    server = QdrantServer(tmp_path / "qdrant")
     server.start()
     yield server
     server.kill()
