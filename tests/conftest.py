@@ -10,6 +10,8 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Server, serving
 
+pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server"]
+
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -25,21 +27,31 @@ def embedder() -> WordEmbedder:
     return WordEmbedder()
 
 
-@pytest.fixture(params=["edge", "server"])
-async def ledger(
-    request: pytest.FixtureRequest, tmp_path: Path, embedder: WordEmbedder
-) -> AsyncIterator[Ledger]:
-    """Give an empty ledger on each engine: a real folder, and the server adapter over the client's own."""
-    location = ":memory:" if request.param == "server" else str(tmp_path / "ledger")
-    opened = await open_ledger(location, embedder)
+@pytest.fixture
+def edge_location(tmp_path: Path) -> str:
+    """Name a new folder for an embedded ledger."""
+    return str(tmp_path / "ledger")
+
+
+@pytest.fixture(params=["edge", "double", "qdrant"])
+def location(request: pytest.FixtureRequest) -> str:
+    """Name a place on each engine where a ledger can be opened again."""
+    return str(request.getfixturevalue(f"{request.param}_location"))
+
+
+@pytest.fixture(params=["edge", "server", "qdrant"])
+async def ledger(request: pytest.FixtureRequest, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
+    """Give an empty ledger: a real folder, the server adapter over the client's own engine, a real server."""
+    new = ":memory:" if request.param == "server" else request.getfixturevalue(f"{request.param}_location")
+    opened = await open_ledger(new, embedder)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-async def edge_ledger(tmp_path: Path, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
+async def edge_ledger(edge_location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
     """Give an empty embedded ledger, for what concerns only files and processes."""
-    opened = await open_ledger(str(tmp_path / "ledger"), embedder)
+    opened = await open_ledger(edge_location, embedder)
     yield opened
     await opened.close()
 

@@ -50,7 +50,7 @@ class Guarded(BaseCheckpointSaver[str]):
             yield
         except self.failures as failure:
             raise StorageFailure(
-                f"The checkpoints at {self.place} cannot be used: {failure}",
+                f"The checkpoints at {self.place} cannot be used: {first_line(failure)}",
                 "`mneme doctor` checks the disk and the database.",
             ) from failure
 
@@ -142,6 +142,11 @@ class Guarded(BaseCheckpointSaver[str]):
 
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
+
+
+def first_line(failure: Exception) -> str:
+    """Return the first line of what a driver says, which may be several."""
+    return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
 
 
 async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -18,6 +18,7 @@ from mneme.stores.checkpoints.guarding import (
     KEEP_LATEST,
     Guarded,
     deltas_in_the_way,
+    first_line,
     strict_serializer,
     to_the_end,
 )
@@ -156,7 +157,7 @@ async def open_postgres(url: str, turns: int) -> AsyncIterator[Guarded]:
         pool = await _open_pool(url)
     except psycopg.Error as failure:
         raise StorageFailure(
-            f"Postgres at {place} cannot be used: {_first_line(failure)}",
+            f"Postgres at {place} cannot be used: {first_line(failure)}",
             "Check that the server runs and that MNEME_CHECKPOINTS has its address, user and password.",
         ) from failure
     async with pool:
@@ -174,10 +175,6 @@ def _place(url: str) -> str:
             "It looks like postgresql://user:password@host:5432/database.",
         ) from None
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
-
-
-def _first_line(failure: Exception) -> str:
-    return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
 
 
 async def _make_tables(url: str) -> None:
@@ -200,12 +197,18 @@ async def _lock(connection: Connection) -> bool:
 
 
 async def _open_pool(url: str) -> Pool:
+    """Open a pool of connections.
+
+    `reconnect_timeout` is short, since the pool waits twice as long after each attempt that fails: after
+    some minutes without a server it would not notice for minutes that the server is back.
+    """
     pool: Pool = AsyncConnectionPool(
         url,
         kwargs=_settings(),
         min_size=1,
         max_size=POOL_SIZE,
         timeout=CONNECT_SECONDS,
+        reconnect_timeout=CONNECT_SECONDS,
         check=AsyncConnectionPool.check_connection,
         open=False,
     )

@@ -61,7 +61,7 @@ from mneme.stores.ledger.words import Words
 
 T = TypeVar("T")
 MEMORY = ":memory:"
-OLDEST = (1, 20)  # conditional upserts and IDF over a part of the collection
+OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
 TIMEOUT = 30
 MOST_SCOPES = 1_000_000
 SETTLED_AT_ONCE = 256
@@ -89,28 +89,20 @@ class Address(NamedTuple):
 class ServerEngine:
     """A server's ledger; make one with `open`."""
 
-    def __init__(self, address: Address, api_key: str, client: AsyncQdrantClient | None = None) -> None:
+    def __init__(self, address: Address, api_key: str) -> None:
         self._address, self._api_key = address, api_key
         self._clients: weakref.WeakKeyDictionary[Any, AsyncQdrantClient] = weakref.WeakKeyDictionary()
-        self._memory = client or (AsyncQdrantClient(MEMORY) if address.url == MEMORY else None)
+        self._memory = AsyncQdrantClient(MEMORY) if address.url == MEMORY else None
         self._manifest = Manifest(format=FORMAT, embedder="", dimension=0, generation=0)
         self._indexed: set[str] = set()
 
     @classmethod
-    async def open(
-        cls,
-        location: str,
-        embedder: str,
-        dimension: int,
-        *,
-        api_key: str = "",
-        client: AsyncQdrantClient | None = None,
-    ) -> "ServerEngine":
+    async def open(cls, location: str, embedder: str, dimension: int, *, api_key: str = "") -> "ServerEngine":
         """Open the server's ledger, or make one, and settle what killed writers left.
 
-        Raises LedgerMismatch or StorageFailure. `client` shares an in-memory engine among openers.
+        Raises LedgerMismatch or StorageFailure.
         """
-        engine = cls(address_of(location), api_key, client)
+        engine = cls(address_of(location), api_key)
         await engine._check_version()
         wanted = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
         if await engine.resolve() is None:
@@ -519,16 +511,10 @@ class ServerRebuild:
 
     @classmethod
     async def begin(
-        cls,
-        location: str,
-        embedder: str,
-        dimension: int,
-        *,
-        api_key: str = "",
-        client: AsyncQdrantClient | None = None,
+        cls, location: str, embedder: str, dimension: int, *, api_key: str = ""
     ) -> "ServerRebuild":
         """Find the ledger, whatever its embedder. Raises LedgerMismatch, StorageFailure."""
-        engine = ServerEngine(address_of(location), api_key, client)
+        engine = ServerEngine(address_of(location), api_key)
         old = await engine.resolve()
         if old is None:
             raise LedgerMismatch(f"There is no ledger at {location}.")

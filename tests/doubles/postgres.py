@@ -20,17 +20,47 @@ import pytest
 BINARIES = Path("/usr/lib/postgresql")
 
 
+class PostgresServer:
+    """A throw-away server that a test starts, kills and starts again."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._binaries, self._folder = binaries, folder
+        self.url = f"postgresql:///postgres?host={folder}&user=mneme"
+
+    def make(self) -> None:
+        _run(self._binaries / "initdb", "-D", self._data, "-A", "trust", "-U", "mneme", "-N", "-E", "UTF8")
+
+    def start(self) -> None:
+        options = f"-c listen_addresses='' -c unix_socket_directories={self._folder} -c fsync=off"
+        self._control("-l", self._folder / "log", "-o", options, "-w", "-t", "60", "start")
+
+    def kill(self) -> None:
+        """End all its processes at once, as a crash does."""
+        self._control("-m", "immediate", "-w", "stop")
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _control(self, *arguments: str | Path) -> None:
+        _run(self._binaries / "pg_ctl", "-D", self._data, *arguments)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """Give the URL of a server's maintenance database; skip, saying why, where there is none."""
     if given := os.environ.get("MNEME_TEST_POSTGRES"):
         yield given
         return
-    binaries = _newest_binaries()
-    if binaries is None:
-        pytest.skip(f"no Postgres: MNEME_TEST_POSTGRES is unset and {BINARIES} has no server")
-    with _throw_away_server(binaries) as url:
-        yield url
+    with _throw_away_server(_newest_binaries("MNEME_TEST_POSTGRES is unset and ")) as server:
+        yield server.url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """Start a server of the test's own, which it may kill; skip, saying why, where there is none."""
+    with _throw_away_server(_newest_binaries()) as server:
+        yield server
 
 
 @pytest.fixture
@@ -51,9 +81,11 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgres_url"))
 
 
-def _newest_binaries() -> Path | None:
+def _newest_binaries(besides: str = "") -> Path:
     found = [folder for folder in BINARIES.glob("*/bin") if (folder / "initdb").exists()]
-    return max(found, key=lambda folder: float(folder.parent.name), default=None)
+    if not found:
+        pytest.skip(f"no Postgres: {besides}{BINARIES} has no server")
+    return max(found, key=lambda folder: float(folder.parent.name))
 
 
 def _with_database(server: str, name: str) -> str:
@@ -61,26 +93,21 @@ def _with_database(server: str, name: str) -> str:
 
 
 @contextmanager
-def _throw_away_server(binaries: Path) -> Iterator[str]:
+def _throw_away_server(binaries: Path) -> Iterator[PostgresServer]:
     # A short path: a Unix socket's name has 107 characters at most.
     folder = Path(tempfile.mkdtemp(prefix="mneme-pg-", dir="/tmp"))
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")
-        _run(binaries / "initdb", "-D", folder / "data", "-A", "trust", "-U", "mneme", "-N", "-E", "UTF8")
-        _start(binaries, folder)
+        server = PostgresServer(binaries, folder)
+        server.make()
+        server.start()
         try:
-            yield f"postgresql:///postgres?host={folder}&user=mneme"
+            yield server
         finally:
-            _run(binaries / "pg_ctl", "-D", folder / "data", "-m", "immediate", "-w", "stop")
+            server.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(binaries: Path, folder: Path) -> None:
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
-    log = folder / "log"
-    _run(binaries / "pg_ctl", "-D", folder / "data", "-l", log, "-o", options, "-w", "-t", "60", "start")
 
 
 def _run(program: Path, *arguments: str | Path) -> None:

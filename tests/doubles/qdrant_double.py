@@ -113,6 +113,11 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
         await self._engine.delete(name, TypeAdapter(PointsSelector).validate_python(body))
         return _DONE
 
+    async def set_payload(self, body: Any, name: str) -> Reply:
+        wanted = models.SetPayload.model_validate(body)
+        await self._engine.set_payload(name, wanted.payload, wanted.points or wanted.filter)
+        return _DONE
+
     async def batch(self, body: Any, name: str) -> Reply:
         operations = models.UpdateOperations.model_validate(body).operations
         await self._engine.batch_update_points(name, operations)
@@ -152,6 +157,7 @@ ROUTES: dict[str, Callable[..., Any]] = {
     "PUT /collections/([^/]+)/points": QdrantDouble.upsert,
     "POST /collections/([^/]+)/points": QdrantDouble.retrieve,
     "POST /collections/([^/]+)/points/delete": QdrantDouble.delete,
+    "POST /collections/([^/]+)/points/payload": QdrantDouble.set_payload,
     "POST /collections/([^/]+)/points/batch": QdrantDouble.batch,
     "POST /collections/([^/]+)/points/scroll": QdrantDouble.scroll,
     "POST /collections/([^/]+)/points/count": QdrantDouble.count,

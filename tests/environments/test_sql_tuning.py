@@ -29,8 +29,6 @@ from mneme.environments.sql_tuning import (
 )
 from mneme.environments.sql_tuning.generating import draw
 
-pytest_plugins = ["tests.doubles.postgres"]
-
 FEW = 2_000
 QUERY = "SELECT user_id, COUNT(*) AS total FROM user_events WHERE duration_ms > 9000 GROUP BY user_id"
 

@@ -33,8 +33,6 @@ from mneme.core.settings import settings
 from mneme.stores.checkpoints import postgres as postgres_checkpoints
 from mneme.stores.checkpoints.checkpointer import checkpointer, open_checkpointer
 
-pytest_plugins = ["tests.doubles.postgres"]
-
 NOBODY = 65534
 Saver = BaseCheckpointSaver[str]
 

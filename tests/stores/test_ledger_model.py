@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -14,6 +15,7 @@ from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.qdrant_server import NO_SERVER, URL, drop, new_location
 
 SAID = Change(reason="said so", actor="agent")
 NAMESPACES = [("users", "a"), ("users", "a", "x"), ("users", "ab")]
@@ -100,7 +102,7 @@ class AgainstADictionary(RuleBasedStateMachine):
         else:
             del self.known[namespace, key]
 
-    @precondition(lambda self: not self.location)
+    @precondition(lambda self: self.location != OnAServer.location)
     @rule()
     def close_and_open(self) -> None:
         self.run(self.ledger.close())
@@ -147,6 +149,18 @@ class OnAServer(AgainstADictionary):
     location = ":memory:"
 
 
+class OnQdrant(AgainstADictionary):
+    """The same, on a real server."""
+
+    def __init__(self) -> None:
+        self.location = new_location()
+        super().__init__()
+
+    def teardown(self) -> None:
+        super().teardown()
+        drop(self.location)
+
+
 QUICK = settings(
     max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
@@ -154,3 +168,5 @@ TestEdge = AgainstADictionary.TestCase
 TestEdge.settings = QUICK
 TestServer = OnAServer.TestCase
 TestServer.settings = QUICK
+TestQdrant = pytest.mark.skipif(not URL, reason=NO_SERVER)(OnQdrant.TestCase)
+TestQdrant.settings = QUICK

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,9 +13,10 @@ from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, Stor
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.reembedding import reembed
-from mneme.stores.ledger.server import ServerEngine, address_of
+from mneme.stores.ledger.server import address_of
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_double import QdrantDouble
+from tests.doubles.qdrant_server import at
 
 ALICE = ("users", "alice", "memories")
 SAID = Change(reason="said so", actor="agent")
@@ -25,37 +26,48 @@ async def put(ledger: Ledger, text: str, **more: Any) -> Version:
     return await ledger.insert(ALICE, {"content": text}, text=text, change=SAID, **more)
 
 
-class Dying(AsyncQdrantClient):
-    """A client whose process dies between claiming a version and settling it, once told to."""
-
-    dying = False
-
-    async def batch_update_points(self, *given: Any, **named: Any) -> Any:
-        if self.dying:
-            raise ConnectionError("killed")
-        return await super().batch_update_points(*given, **named)
+@pytest.fixture(params=["double", "qdrant"])
+def location(request: pytest.FixtureRequest) -> str:
+    """Name a new ledger on the double, and on a real server."""
+    return str(request.getfixturevalue(f"{request.param}_location"))
 
 
 @pytest.fixture
-def client() -> Dying:
-    return Dying(":memory:")
+async def ledger(location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
+    made = await open_ledger(location, embedder)
+    yield made
+    await made.close()
 
 
-async def opened(client: AsyncQdrantClient, embedder: WordEmbedder) -> Ledger:
-    engine = await ServerEngine.open(":memory:", embedder.name, embedder.dimension, client=client)
-    return Ledger(engine, embedder)
+class Death:
+    """While it is near, a writer dies between claiming a version and settling it."""
+
+    near = False
+
+
+@pytest.fixture
+def death(monkeypatch: pytest.MonkeyPatch) -> Death:
+    death, settle = Death(), AsyncQdrantClient.batch_update_points
+
+    async def settle_or_die(*given: Any, **named: Any) -> Any:
+        if death.near:
+            raise ConnectionError("killed")
+        return await settle(*given, **named)
+
+    monkeypatch.setattr(AsyncQdrantClient, "batch_update_points", settle_or_die)
+    return death
 
 
 class TestHalfWayDeaths:
-    async def half_written(self, client: Dying, ledger: Ledger) -> None:
+    async def half_written(self, death: Death, ledger: Ledger) -> None:
         """Leave a claimed update of `k`, and a claimed insert of `new`, unsettled."""
         await put(ledger, "Max is four", key="k")
-        client.dying = True
+        death.near = True
         with pytest.raises(StorageFailure):
             await ledger.update(ALICE, "k", {}, text="Max is five", change=SAID, expected_version=1)
         with pytest.raises(StorageFailure):
             await put(ledger, "tea", key="new", idempotency_key="task")
-        client.dying = False
+        death.near = False
 
     async def whole(self, ledger: Ledger) -> None:
         assert [version.text for version in await ledger.records(ALICE)] == ["Max is five", "tea"]
@@ -67,43 +79,40 @@ class TestHalfWayDeaths:
             assert await ledger.get(ALICE, key) == history[-1]
 
     async def test_the_next_process_settles_what_was_claimed(
-        self, client: Dying, embedder: WordEmbedder
+        self, death: Death, ledger: Ledger, location: str, embedder: WordEmbedder
     ) -> None:
-        await self.half_written(client, await opened(client, embedder))
-        await self.whole(await opened(client, embedder))
+        await self.half_written(death, ledger)
+        again = await open_ledger(location, embedder)
+        await self.whole(again)
+        await again.close()
 
-    async def test_reading_by_key_settles(self, client: Dying, embedder: WordEmbedder) -> None:
-        ledger = await opened(client, embedder)
-        await self.half_written(client, ledger)
+    async def test_reading_by_key_settles(self, death: Death, ledger: Ledger) -> None:
+        await self.half_written(death, ledger)
         read = [await ledger.get(ALICE, key) for key in ("k", "new")]
         assert [version.text for version in read if version] == ["Max is five", "tea"]
         await self.whole(ledger)
 
-    async def test_the_next_writer_settles_and_gets_a_conflict(
-        self, client: Dying, embedder: WordEmbedder
-    ) -> None:
-        ledger = await opened(client, embedder)
-        await self.half_written(client, ledger)
+    async def test_the_next_writer_settles_and_gets_a_conflict(self, death: Death, ledger: Ledger) -> None:
+        await self.half_written(death, ledger)
         with pytest.raises(Conflict, match="at version 2"):
             await ledger.update(ALICE, "k", {}, text="Max is six", change=SAID, expected_version=1)
         assert (await put(ledger, "tea", key="new", idempotency_key="task")).version == 1
         await self.whole(ledger)
 
     async def test_forgetting_takes_unsettled_versions_too(
-        self, client: Dying, embedder: WordEmbedder
+        self, death: Death, ledger: Ledger, location: str
     ) -> None:
-        ledger = await opened(client, embedder)
-        await self.half_written(client, ledger)
+        await self.half_written(death, ledger)
         await ledger.forget(ALICE, "k", reason="", actor="")
         await ledger.forget(ALICE, "new", reason="", actor="")
         assert await ledger.count(include_retired=True) == 0
         with pytest.raises(NotFound):
             await put(ledger, "tea", key="new", idempotency_key="task")
-        records, _ = await client.scroll("mneme", limit=100)
+        async with at(location) as (client, name):
+            records, _ = await client.scroll(name, limit=100)
         assert not any("event" in (record.payload or {}) for record in records)
 
-    async def test_a_batch_stores_what_does_not_refuse(self, client: Dying, embedder: WordEmbedder) -> None:
-        ledger = await opened(client, embedder)
+    async def test_a_batch_stores_what_does_not_refuse(self, ledger: Ledger) -> None:
         await put(ledger, "taken", key="k")
         fresh = Write(event="insert", namespace=ALICE, value={}, text="fresh", change=SAID)
         with pytest.raises(Conflict):
@@ -112,35 +121,37 @@ class TestHalfWayDeaths:
 
 
 class TestRefusals:
-    async def test_another_embedder_is_refused_and_reembedding_mends_it(self, embedder: WordEmbedder) -> None:
-        with QdrantDouble() as double:
-            ledger = await open_ledger(double.url, embedder)
-            made = await put(ledger, "tea", idempotency_key="1")
-            retired = await put(ledger, "coffee")
-            await ledger.retire(ALICE, retired.key, change=SAID, expected_version=1)
-            lines = [line async for line in ledger.export()]
-            await ledger.close()
-            other = WordEmbedder("test:other", 32)
-            with pytest.raises(LedgerMismatch, match="test:words") as refused:
-                await open_ledger(double.url, other)
-            assert "mneme memories reembed" in refused.value.hint
-            assert await reembed(double.url, other, progress=lambda copied: None) == 1
-            again = await open_ledger(double.url, other)
-            assert [line async for line in again.export()] == lines
-            assert [hit.version for hit in await again.search(ALICE, "tea")] == [made]
-            await again.close()
-            with pytest.raises(LedgerMismatch):
-                await open_ledger(double.url, embedder)
-            with pytest.raises(LedgerMismatch):
-                await reembed(f"{double.url}?collection=none", embedder, progress=print)
+    async def test_another_embedder_is_refused_and_reembedding_mends_it(
+        self, ledger: Ledger, location: str, embedder: WordEmbedder
+    ) -> None:
+        made = await put(ledger, "tea", idempotency_key="1")
+        retired = await put(ledger, "coffee")
+        await ledger.retire(ALICE, retired.key, change=SAID, expected_version=1)
+        lines = [line async for line in ledger.export()]
+        other = WordEmbedder("test:other", 32)
+        with pytest.raises(LedgerMismatch, match="test:words") as refused:
+            await open_ledger(location, other)
+        assert "mneme memories reembed" in refused.value.hint
+        assert await reembed(location, other, progress=lambda copied: None) == 1
+        again = await open_ledger(location, other)
+        assert [line async for line in again.export()] == lines
+        assert [hit.version for hit in await again.search(ALICE, "tea")] == [made]
+        await again.close()
+        with pytest.raises(LedgerMismatch):
+            await open_ledger(location, embedder)
+
+    async def test_there_must_be_a_ledger_to_reembed(self, location: str, embedder: WordEmbedder) -> None:
+        with pytest.raises(LedgerMismatch):
+            await reembed(location, embedder, progress=print)
 
     async def test_a_collection_of_something_else_is_left_alone(
-        self, client: Dying, embedder: WordEmbedder
+        self, location: str, embedder: WordEmbedder
     ) -> None:
-        size = models.VectorParams(size=2, distance=models.Distance.DOT)
-        await client.create_collection("mneme", vectors_config=size)
+        async with at(location) as (client, name):
+            size = models.VectorParams(size=2, distance=models.Distance.DOT)
+            await client.create_collection(name, vectors_config=size)
         with pytest.raises(LedgerMismatch, match="nothing was touched"):
-            await opened(client, embedder)
+            await open_ledger(location, embedder)
 
     async def test_a_server_that_is_too_old_is_refused(self, embedder: WordEmbedder) -> None:
         with QdrantDouble(version="1.15.4") as double, pytest.raises(StorageFailure, match=r"1\.15\.4"):
@@ -176,19 +187,14 @@ class TestAddresses:
             address_of(f"http://host:6333?{options}")
 
 
-@pytest.fixture
-def double() -> Iterator[QdrantDouble]:
-    with QdrantDouble() as running:
-        yield running
-
-
 class TestTheWire:
-    async def test_every_operation_goes_over_http(self, double: QdrantDouble, embedder: WordEmbedder) -> None:
-        ledger = await open_ledger(double.url, embedder)
+    async def test_every_operation_goes_over_http(
+        self, ledger: Ledger, location: str, embedder: WordEmbedder
+    ) -> None:
         made = await put(ledger, "Max is a Labrador mix", idempotency_key="1")
         await ledger.update(ALICE, made.key, {"n": 1}, text="Max is five", change=SAID, expected_version=1)
         await put(ledger, "The user drinks tea")
-        for mode in ("dense", "bm25", "hybrid"):
+        for mode in ("dense", "bm25", "hybrid", "blend"):
             hits = await ledger.search(ALICE, "Max", mode=mode, filter={"n": {"$gte": 1}})
             assert [hit.version.text for hit in hits] == ["Max is five"]
         assert [len(await ledger.history(ALICE, made.key)), await ledger.count()] == [2, 2]
@@ -197,29 +203,33 @@ class TestTheWire:
         await ledger.forget(ALICE, made.key, reason="", actor="")
         assert len(await ledger.records(ALICE, include_retired=True)) == 1
         assert (await ledger.info()).kind == "server"
-        await ledger.close()
-        again = await open_ledger(double.url, embedder)
+        again = await open_ledger(location, embedder)
         assert await again.count() == 1
         await again.close()
-        assert "PUT /collections/mneme-000001/index" in double.requests
 
-    def test_it_serves_several_event_loops(self, double: QdrantDouble, embedder: WordEmbedder) -> None:
-        ledger = asyncio.run(open_ledger(double.url, embedder))
+    async def test_a_new_collection_gets_its_indexes(self, embedder: WordEmbedder) -> None:
+        with QdrantDouble() as double:
+            await (await open_ledger(double.url, embedder)).close()
+            assert double.requests.count("PUT /collections/mneme-000001/index") == 3
+
+    def test_it_serves_several_event_loops(self, location: str, embedder: WordEmbedder) -> None:
+        ledger = asyncio.run(open_ledger(location, embedder))
         made = [asyncio.run(put(ledger, f"tea {n}")) for n in range(3)]
         assert asyncio.run(ledger.records(ALICE)) == made
 
-    async def test_two_processes_share_one_ledger(self, double: QdrantDouble, embedder: WordEmbedder) -> None:
-        first, second = [await open_ledger(double.url, embedder) for _ in range(2)]
-        made = await put(first, "start")
+    async def test_two_processes_share_one_ledger(
+        self, ledger: Ledger, location: str, embedder: WordEmbedder
+    ) -> None:
+        second = await open_ledger(location, embedder)
+        made = await put(ledger, "start")
         tried = await asyncio.gather(
             *(
-                ledger.update(ALICE, made.key, {}, text="changed", change=SAID, expected_version=1)
-                for ledger in (first, second) * 4
+                each.update(ALICE, made.key, {}, text="changed", change=SAID, expected_version=1)
+                for each in (ledger, second) * 4
             ),
             return_exceptions=True,
         )
         assert sum(isinstance(outcome, Version) for outcome in tried) == 1
         assert sum(isinstance(outcome, Conflict) for outcome in tried) == 7
         assert len(await second.history(ALICE, made.key)) == 2
-        await first.close()
         await second.close()

@@ -34,10 +34,10 @@ from mneme.stores.ledger.manifest import Manifest
 from mneme.stores.ledger.namespaces import escaped, is_escaped, team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
 from mneme.stores.ledger.server import MANIFEST_ID, ServerEngine
-from mneme.stores.ledger.upgrading import upgrade
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.qdrant_server import at
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent / "data" / "home_of_format_1.tar.xz"
@@ -231,38 +231,29 @@ def reopen_edge(home: Path) -> Opening:
     return reopen
 
 
-class Lasting(AsyncQdrantClient):
-    """A client's in-memory server that goes on when one of its ledgers is closed."""
-
-    async def close(self, *_: Any, **__: Any) -> None:
-        return
-
-
-def reopen_server() -> Opening:
-    client = Lasting(":memory:")
-
+def reopen_server(location: str) -> Opening:
     async def reopen() -> Ledger:
-        if await client.collection_exists("mneme-000001"):
-            await set_format_1(client)
-        double = embedder()
-        engine = await ServerEngine.open(":memory:", double.name, double.dimension, client=client)
-        await upgrade(engine)
-        return Ledger(engine, double)
+        async with at(location) as (client, name):
+            if await client.collection_exists(f"{name}-000001"):
+                await set_format_1(client, name)
+        return await open_ledger(location, embedder())
 
     return reopen
 
 
-async def set_format_1(client: AsyncQdrantClient) -> None:
-    [point] = await client.retrieve("mneme", [MANIFEST_ID])
+async def set_format_1(client: AsyncQdrantClient, name: str) -> None:
+    [point] = await client.retrieve(name, [MANIFEST_ID])
     assert point.payload
     older = json.loads(point.payload["manifest"]) | {"format": 1}
-    await client.set_payload("mneme", {"manifest": json.dumps(older)}, [MANIFEST_ID])
+    await client.set_payload(name, {"manifest": json.dumps(older)}, [MANIFEST_ID])
 
 
-@pytest.fixture(params=["edge", "server"])
+@pytest.fixture(params=["edge", "double", "qdrant"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
     """Open a ledger that then counts as one of format 1 each time that it is opened again."""
-    return reopen_server() if request.param == "server" else reopen_edge(tmp_path)
+    if request.param == "edge":
+        return reopen_edge(tmp_path)
+    return reopen_server(request.getfixturevalue(f"{request.param}_location"))
 
 
 class TestBothEngines:

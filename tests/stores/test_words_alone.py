@@ -23,23 +23,12 @@ from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.users.memories import Memory, UserMemories
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.qdrant_double import QdrantDouble
 
 ALICE = ("users", "alice", "memories")
 SAID = Change(reason="said so", actor="agent")
 EMBEDDER = WordEmbedder()
 ABSENT = Absent(EMBEDDER.name, EMBEDDER.dimension)
 DOG, ANN, JAZZ = "The dog Max fetches sticks.", "Ann grows tomatoes.", "Jazz records are kept upstairs."
-
-
-@pytest.fixture(params=["edge", "server"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Name a place on each engine where a ledger can be opened again."""
-    if request.param == "edge":
-        yield str(tmp_path / "ledger")
-        return
-    with QdrantDouble() as double:
-        yield double.url
 
 
 async def opened(location: str, embedder: Embedder, *texts: str) -> Ledger:

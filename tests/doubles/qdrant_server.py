@@ -1,0 +1,110 @@
+"""Qdrant servers for tests: the double, the one at MNEME_TEST_QDRANT, our own of MNEME_TEST_QDRANT_BINARY."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+from qdrant_client import AsyncQdrantClient, QdrantClient
+
+from mneme.stores.ledger.server import address_of
+from tests.doubles.qdrant_double import QdrantDouble
+from tests.doubles.waiting import wait_until
+
+URL = os.environ.get("MNEME_TEST_QDRANT", "")
+BINARY = os.environ.get("MNEME_TEST_QDRANT_BINARY", "")
+KEY = "right"
+NO_SERVER = "MNEME_TEST_QDRANT names no Qdrant server"
+
+
+@pytest.fixture
+def qdrant_location() -> Iterator[str]:
+    """Name a new ledger on the server at MNEME_TEST_QDRANT; skip, saying why, where there is none."""
+    if not URL:
+        pytest.skip(NO_SERVER)
+    location = new_location()
+    yield location
+    drop(location)
+
+
+@pytest.fixture
+def double_location() -> Iterator[str]:
+    """Name a new ledger on the double."""
+    with QdrantDouble() as double:
+        yield double.url
+
+
+@asynccontextmanager
+async def at(location: str) -> AsyncIterator[tuple[AsyncQdrantClient, str]]:
+    """Give a client of the server that a ledger is on, and the name of the ledger's collection."""
+    address = address_of(location)
+    client = AsyncQdrantClient(url=address.url, check_compatibility=False)
+    yield client, address.collection
+    await client.close()
+
+
+def new_location() -> str:
+    """Name a ledger on the server at MNEME_TEST_QDRANT that nobody has."""
+    return f"{URL}?collection=mneme-test-{uuid4().hex}"
+
+
+def drop(location: str) -> None:
+    """Delete what a ledger left on the server at MNEME_TEST_QDRANT."""
+    name = address_of(location).collection
+    client = QdrantClient(url=URL, timeout=60)
+    for collection in client.get_collections().collections:
+        if collection.name.startswith(name):
+            client.delete_collection(collection.name)
+    client.close()
+
+
+class QdrantServer:
+    """A server whose key is KEY, with its files in `folder`; a test kills it and starts it again."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url, self.folder = f"http://127.0.0.1:{port}", folder
+        service = {"host": "127.0.0.1", "http_port": port, "grpc_port": None, "api_key": KEY}
+        storage = {"storage_path": str(folder / "storage"), "snapshots_path": str(folder / "snapshots")}
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"service": service, "storage": storage}))
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._process = subprocess.Popen(
+            [BINARY, "--disable-telemetry", "--config-path", "config.json"],
+            cwd=self.folder,
+            stdout=(self.folder / "log").open("ab"),
+            stderr=subprocess.STDOUT,
+        )
+        wait_until(self._answers)
+
+    def kill(self) -> None:
+        """End it as `kill -9` does."""
+        self._process.kill()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, (self.folder / "log").read_text()
+        try:
+            return httpx.get(f"{self.url}/readyz").is_success
+        except httpx.HTTPError:
+            return False
+
+
+@pytest.fixture
+def own_qdrant(tmp_path: Path) -> Iterator[QdrantServer]:
+    """Start a server of the test's own; skip, saying why, where there is no program."""
+    if not BINARY:
+        pytest.skip("MNEME_TEST_QDRANT_BINARY names no Qdrant server's program")
+    server = QdrantServer(tmp_path / "qdrant")
+    server.start()
+    yield server
+    server.kill()

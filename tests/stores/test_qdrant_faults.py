@@ -1,0 +1,119 @@
+"""A real Qdrant server that is killed, asked with a wrong key, and searched for what was forgotten."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from mneme.core.errors import Conflict, StorageFailure
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.reembedding import reembed
+from tests.doubles.embedding import WordEmbedder
+from tests.doubles.qdrant_server import KEY, QdrantServer
+from tests.doubles.waiting import until
+
+ALICE = ("users", "alice", "memories")
+SAID = Change(reason="said so", actor="agent")
+KEYS = ["a", "b", "c"]
+
+
+async def opened(server: QdrantServer, embedder: WordEmbedder) -> Ledger:
+    return await open_ledger(server.url, embedder, api_key=KEY)
+
+
+class Writer:
+    """One of several that change the same records, and go on after a failure."""
+
+    def __init__(self, ledger: Ledger, name: int) -> None:
+        self.ledger, self.chance = ledger, random.Random(name)
+        self.acknowledged: list[Version] = []
+        self.failures: list[StorageFailure] = []
+
+    async def go_on(self) -> None:
+        while True:
+            try:
+                await self.change(self.chance.choice(KEYS))
+            except Conflict:
+                continue
+            except StorageFailure as failure:
+                self.failures.append(failure)
+
+    async def change(self, key: str) -> None:
+        head = await self.ledger.get(ALICE, key)
+        assert head is not None
+        text = f"word{self.chance.randbytes(8).hex()}"
+        done = await self.ledger.update(
+            ALICE, key, {"said": text}, text=text, change=SAID, expected_version=head.version
+        )
+        self.acknowledged.append(done)
+
+
+async def all_wrote(writers: list[Writer]) -> None:
+    before = [len(writer.acknowledged) for writer in writers]
+    await until(lambda: all(len(w.acknowledged) > n for w, n in zip(writers, before, strict=True)))
+
+
+async def test_kills_lose_nothing_that_eight_writers_were_told_is_kept(
+    own_qdrant: QdrantServer, embedder: WordEmbedder
+) -> None:
+    writers = [Writer(await opened(own_qdrant, embedder), name) for name in range(8)]
+    for key in KEYS:
+        await writers[0].ledger.insert(ALICE, {}, text="start", change=SAID, key=key)
+    async with asyncio.TaskGroup() as running:
+        tasks = [running.create_task(writer.go_on()) for writer in writers]
+        for kills in range(1, 4):
+            await all_wrote(writers)
+            own_qdrant.kill()
+            await until(lambda: all(len(writer.failures) >= kills for writer in writers))  # noqa: B023
+            await asyncio.to_thread(own_qdrant.start)
+        await all_wrote(writers)
+        for task in tasks:
+            task.cancel()
+    assert all(failure.hint for writer in writers for failure in writer.failures)
+    own_qdrant.kill()
+    own_qdrant.start()
+    await everything_is_there(await opened(own_qdrant, embedder), writers)
+
+
+async def everything_is_there(ledger: Ledger, writers: list[Writer]) -> None:
+    """Hold each acknowledged version against the history, and each head against the search."""
+    histories = {key: await ledger.history(ALICE, key) for key in KEYS}
+    for done in (done for writer in writers for done in writer.acknowledged):
+        assert histories[done.key][done.version - 1] == done
+    for versions in histories.values():
+        assert [version.version for version in versions] == [*range(1, len(versions) + 1)]
+        for mode in ("dense", "bm25", "hybrid", "blend"):
+            hits = await ledger.search(ALICE, versions[-1].text, mode=mode, limit=1)
+            assert [hit.version for hit in hits] == [versions[-1]]
+
+
+async def test_a_wrong_key_is_said(own_qdrant: QdrantServer, embedder: WordEmbedder) -> None:
+    for key in ("", "wrong"):
+        with pytest.raises(StorageFailure, match=r"40[13]") as refused:
+            await open_ledger(own_qdrant.url, embedder, api_key=key)
+        assert "MNEME_LEDGER_API_KEY" in refused.value.hint
+
+
+def files_with(folder: Path, token: str) -> set[str]:
+    """Name the kinds of files that hold the token, from the shard's folder on."""
+    found = [path for path in folder.rglob("*") if path.is_file() and token.encode() in path.read_bytes()]
+    return {str(path.relative_to(folder)) for path in found}
+
+
+async def test_what_is_forgotten_is_in_no_file_after_the_ledger_was_rebuilt(
+    own_qdrant: QdrantServer, embedder: WordEmbedder
+) -> None:
+    forgotten, kept = (random.Random(n).randbytes(12).hex() for n in range(2))
+    ledger = await opened(own_qdrant, embedder)
+    for token in (forgotten, kept):
+        await ledger.insert(ALICE, {"said": token}, text=f"the word is {token}", change=SAID, key=token)
+    await ledger.forget(ALICE, forgotten, reason="asked", actor="alice")
+    print(files_with(own_qdrant.folder, forgotten))
+    await ledger.close()
+    await reembed(own_qdrant.url, embedder, api_key=KEY, progress=lambda copied: None)
+    print(files_with(own_qdrant.folder, forgotten))
+    own_qdrant.kill()
+    assert not files_with(own_qdrant.folder, forgotten)
+    assert files_with(own_qdrant.folder, kept)
