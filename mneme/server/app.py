@@ -25,7 +25,7 @@ from mneme.api.discussions import DiscussionOperations
 from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
 from mneme.api.threads import ThreadOperations
-from mneme.client.home import announced
+from mneme.client.announcement import announced
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import start_remembering
