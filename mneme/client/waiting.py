@@ -40,7 +40,7 @@ async def in_turn(work: Callable[[], Awaitable[T]]) -> T | str:
 
 
 async def alone(work: Callable[[], Awaitable[T]]) -> T:
-    """Do, once the ledger is free, what no server does for a command. Raises LedgerInUse, also for a server."""
+    """Do what no server does for a command, once the ledger is free. Raises LedgerInUse."""
     found = await in_turn(work)
     if isinstance(found, str):
         raise LedgerInUse(f"The server at {found} has the ledger open.", "Stop it first.")

@@ -1,9 +1,9 @@
 """The line of processes that wait for an embedded ledger: first come, first served.
 
 The lock of the ledger knows no order, so whoever waits has a ticket: an empty file in the ledger's folder,
-named by the time of arrival, and touched as long as its owner waits. A ticket that nobody touches belongs to a
-process that was killed or stopped, and is passed by. The line is a courtesy: the lock alone decides who has
-the ledger, so where no ticket can be written there is no order, and nothing else is different.
+named by the time of arrival, and touched as long as its owner waits. A ticket that nobody touches belongs to
+a process that was killed or stopped, and is passed by. The line is a courtesy: the lock alone decides who
+has the ledger. Where no ticket can be written there is no order, and nothing else is different.
 """
 
 import os

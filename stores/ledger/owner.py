@@ -29,8 +29,9 @@ def in_use(folder: Path) -> LedgerInUse:
     """Return the refusal of a ledger that another process has open."""
     return LedgerInUse(
         f"Another process{named(owner_of(folder))} has the ledger at {folder} open.",
-        "Wait longer (`mneme --wait 120 …`, or MNEME_WAIT=120), or end that process; or start `langgraph dev`, "
-        "which the command line can share; or let all use a Qdrant server: set MNEME_LEDGER to its URL.",
+        "Wait longer (`mneme --wait 120 …`, or MNEME_WAIT=120), or end that process; or start "
+        "`langgraph dev`, which the command line can share; or let all use a Qdrant server: set "
+        "MNEME_LEDGER to its URL.",
     )
 
 
