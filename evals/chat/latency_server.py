@@ -79,9 +79,11 @@ async def _case(case: Case, seconds: float, pending: int, trials: int) -> Row:
         with langgraph_dev(Path(folder), environment, str(case.workers)) as server:
             async with get_client(url=server.url) as client:
                 await _fill(client, pending, "rules" if case.parallel == 1 else WHO)
-                firsts = [await _first_token(client) for _ in range(trials if case.workers > 1 else 1)]
+                replies = [
+                    await _first_token(client, double) for _ in range(trials if case.workers > 1 else 1)
+                ]
                 waiting = await _waiting(server.url, pending)
-    return {**case._asdict(), "single": single, "firsts": firsts, "waiting": waiting}
+    return {**case._asdict(), "single": single, "replies": replies, "waiting": waiting}
 
 
 def _answer(body: Json) -> Answer:
@@ -127,11 +129,11 @@ async def _until_replied(client: LangGraphClient, left: int) -> None:
             await asyncio.sleep(0.2)
 
 
-async def _first_token(client: LangGraphClient) -> float | None:
-    """Say something on a thread of its own; return the time to the first token, None where it takes too long."""
+async def _first_token(client: LangGraphClient, double: OllamaDouble) -> Row:
+    """Say something on a new thread; time its first token and its arrival at the model, None where none came."""
     thread = (await client.threads.create(graph_id="chatbot"))["thread_id"]
     context = {"user": "chatting", "chatbot": WHO, "memory_agent": WHO}
-    first, started = None, monotonic()
+    first, before, started = None, len(double.chats), monotonic()
     with suppress(TimeoutError):
         async with asyncio.timeout(GIVE_UP):
             said = _said(scripted_answers.MESSAGE)
@@ -140,7 +142,8 @@ async def _first_token(client: LangGraphClient) -> float | None:
             ):
                 if first is None and part.event == "messages" and part.data[0]["content"]:
                     first = monotonic() - started
-    return first
+    asked = [each.arrived for each in double.chats[before:] if scripted_answers.is_chat(each.body)]
+    return {"first": first, "before_model": asked[-1] - started if asked else None}
 
 
 def _said(text: str) -> Any:
