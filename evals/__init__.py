@@ -40,5 +40,6 @@ EVALUATIONS = {
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
     "growth": Evaluation("reliability.growth", "Measure how the checkpoints of a chat grow with its turns."),
+    "queueing": Evaluation("reliability.queueing", "Run many commands beside one another without a server."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

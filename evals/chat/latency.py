@@ -30,7 +30,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
-from mneme.evals.chat import scripted_answers
+from mneme.evals.chat import latency_server, scripted_answers
 from mneme.evals.chat.hot_path import hot_path_chat
 from mneme.evals.chat.latency_tables import report
 from mneme.evals.chat.sequential_checks import sequential_memory_agent
@@ -84,6 +84,9 @@ class Options(BaseModel):
     out: Out = RUNS
     embedder: EmbedderName = ""
     fresh: Fresh = False
+    server: bool = Field(
+        False, description="Measure replies of `langgraph dev` instead, at the highest number pending."
+    )
     quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
 
     @property
@@ -116,6 +119,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "model": f"double of {WHO}",
     }
     journal = open_journal(options.out, "latency", configuration, fresh=options.fresh)
+    if options.server:
+        return await latency_server.measure(
+            journal, options.seconds, max(options.pending), options.trials, progress
+        )
     cases = [case for case in _cases(options) if case.name not in journal]
     async with temporary_ledger(embedder) as ledger:
         await _seed(ledger, [f"pending-{number}" for number in range(max(options.pending))])

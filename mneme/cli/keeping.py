@@ -8,6 +8,7 @@ from rich.markup import escape
 from mneme.cli.show import console, print_json
 from mneme.client import backups
 from mneme.client.backups import Backup
+from mneme.client.waiting import alone
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -19,7 +20,7 @@ from mneme.stores.ledger.verifying import Verified
 
 async def verify(as_json: bool) -> int:
     """Read all files and compare them; return 1 if something is wrong."""
-    found = await verifying.verify(_folder())
+    found = await alone(lambda: verifying.verify(_folder()))
     checkpoints = Path(settings().checkpoints_location).expanduser()
     if checkpoints.is_file():
         found = found.model_copy(
@@ -44,7 +45,8 @@ def _print_verified(found: Verified) -> None:
 
 async def repair(as_json: bool) -> int:
     """Build the ledger anew from what is whole; return 1 if something is lost."""
-    done = await verifying.repair(_folder(), await open_embedder(settings().embedder))
+    embedder = await open_embedder(settings().embedder)
+    done = await alone(lambda: verifying.repair(_folder(), embedder))
     if as_json:
         print_json(done)
         return 1 if done.lost else 0
@@ -66,7 +68,7 @@ async def backup(file: Path, as_json: bool) -> None:
 async def restore(file: Path, as_json: bool) -> None:
     """Restore a backup into an empty place."""
     embedder = await open_embedder(settings().embedder)
-    _print_backup("Restored", await backups.restore(file, embedder), as_json)
+    _print_backup("Restored", await alone(lambda: backups.restore(file, embedder)), as_json)
 
 
 def _print_backup(what: str, done: Backup, as_json: bool) -> None:

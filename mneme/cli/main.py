@@ -3,8 +3,10 @@
 Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
 """
 
+import logging
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -38,6 +40,25 @@ app.add_typer(evaluations.app, name="eval")
 app.add_typer(users, name="users")
 app.add_typer(threads, name="threads")
 app.add_typer(commands.app)
+
+
+@app.callback()
+def options(
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long to wait for another process that has the memories open; 0: not at all. "
+            "Default: MNEME_WAIT, or 30.",
+        ),
+    ] = None,
+) -> None:
+    """Take the options of all commands."""
+    if wait is not None:
+        os.environ["MNEME_WAIT"] = str(wait)
+    if "--json" in sys.argv:  # whoever reads JSON Lines wants nothing else, and finds an error at the end
+        logging.getLogger("mneme.client.waiting").setLevel(logging.ERROR)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ Where a `langgraph dev` on this machine has the embedded ledger open, its graphs
 the ledger is opened here. Callers use both in the same way.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.memories import Kind
 from mneme.api.threads import ThreadOperations
+from mneme.client.announcement import running_server
 from mneme.client.home import open_or_find_server, operations_at
 from mneme.client.remote import api_key
 from mneme.core import errors
@@ -140,6 +142,9 @@ def server_errors() -> Iterator[None]:
 @asynccontextmanager
 async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
     """Open graphs by name in this process, or on the server that has the ledger open."""
+    if await asyncio.to_thread(running_server) is None:
+        for name in names:  # imported before the ledger is open: others would wait for it
+            load(name)
     found = await open_or_find_server()
     if isinstance(found, str):
         client = get_client(url=found, api_key=api_key())

@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     )
     retries: int = Field(4, ge=0, description="Retries of a call whose connection failed.")
     retry_seconds: float = Field(0.5, ge=0, description="Seconds before the first retry; doubled each time.")
+    wait: float = Field(
+        30, ge=0, description="Seconds to wait for another process that has the ledger open; 0: none."
+    )
     waiting_messages: int = Field(
         5000, ge=1, description="Messages of one user that may wait to be remembered."
     )

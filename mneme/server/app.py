@@ -6,13 +6,11 @@ for the user that the request names.
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from langgraph_sdk.errors import APIError
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -25,17 +23,14 @@ from mneme.api.discussions import DiscussionOperations
 from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
 from mneme.api.threads import ThreadOperations
-from mneme.client.home import announced
+from mneme.client.announcement import announced
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
 from mneme.core.settings import settings
-from mneme.nodes.chat.waking import start_remembering
+from mneme.nodes.chat.waking import agenda
 from mneme.nodes.context import LOCAL, own_team
 from mneme.server.entrance import Entrance
 from mneme.server.opened import store
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.users.inbox import Inbox
-
-log = logging.getLogger(__name__)
 
 STATUS: dict[type[MnemeError], int] = {
     BadInput: 400,
@@ -109,25 +104,16 @@ async def not_supported(_: Request, error: NotImplementedError) -> Response:
 
 @asynccontextmanager
 async def lifespan(_: Starlette) -> AsyncIterator[None]:
-    """Announce the server, remember messages that the last server left, and close the ledger at the end."""
+    """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
-    left_over = asyncio.create_task(remember_left_over(ledger))
+    remembering = asyncio.create_task(agenda.serve(ledger))
     try:
         async with announced(os.environ["LANGGRAPH_API_URL"]):
             yield
     finally:
-        left_over.cancel()
-        await asyncio.gather(left_over, return_exceptions=True)
+        remembering.cancel()
+        await asyncio.gather(remembering, return_exceptions=True)
         await ledger.close()
-
-
-async def remember_left_over(ledger: Ledger) -> None:
-    """Start to remember the messages that were waiting when this process started, user by user."""
-    for user in await Inbox(ledger).users():
-        try:
-            await start_remembering(ledger, {"user": user})
-        except APIError as error:
-            log.warning("Earlier messages of %s are not remembered yet: %s", user, error)
 
 
 ROUTES = [

@@ -11,10 +11,11 @@ the one a person waits for. One gate per endpoint therefore holds them back on o
   preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
   its turn and runs again from the start when nobody waits. Model calls have no side effects, so
   only time is lost.
-- A background call that began `PATIENCE` seconds ago and has not been let finish is no longer
-  preempted. So under any load background calls are delayed by preemption for a bounded time each,
-  and at most one user call in every `PATIENCE` seconds waits for one background call. They are not
-  guaranteed a start: while user calls alone fill the endpoint, the background waits.
+- A background call that began `PATIENCE` seconds ago and has not been let finish is spared for as long
+  again. So under any load a background call that ends within that time is delayed by preemption for a
+  bounded time. One that does not, because it is stalled, is preempted again, and begins anew behind the
+  others; so it makes a user wait once, not until it is given up. Calls are not guaranteed a start: while user
+  calls alone fill the endpoint, the background waits.
 
 The gate serves every thread and event loop of the process: its state is guarded by one lock that is
 never held across an `await`, and a waiting call is woken through its own loop.
@@ -40,9 +41,9 @@ PATIENCE = 30.0
 class Gate:
     """Admit up to `width` calls at once; see the module for the order."""
 
-    def __init__(self, width: int, patience: float = PATIENCE) -> None:
+    def __init__(self, width: int, patience: float = PATIENCE, longest: float = PATIENCE) -> None:
         self.width = width
-        self.patience = patience
+        self.patience, self.longest = patience, longest
         self._lock = threading.Lock()
         self._running: list[Call] = []
         self._users: deque[Call] = deque()
@@ -129,11 +130,20 @@ class Gate:
         willing = [call for call in self._running if self._may_be_preempted(call)]
         if not willing:
             return
-        _stop(max(willing, key=lambda c: c.began or 0.0))
+        chosen = max(willing, key=lambda c: c.began or 0.0)
+        if chosen.spared is not None:
+            chosen.began = chosen.spared = None  # it has had its time
+        _stop(chosen)
 
     def _may_be_preempted(self, call: Call) -> bool:
-        age = time.monotonic() - (call.began or 0.0)
-        return call.lane == "background" and not call.preempted and age < self.patience
+        """Say whether the call may be stopped for a user; note when it was spared first."""
+        if call.lane != "background" or call.preempted:
+            return False
+        now = time.monotonic()
+        if now - (call.began or 0.0) < self.patience:
+            return True
+        call.spared = call.spared or now
+        return now - call.spared > self.longest
 
     def _leave(self, call: Call) -> None:
         """Give back the call's place, in the line or behind the gate, wherever its end found it."""

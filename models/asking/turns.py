@@ -17,6 +17,7 @@ class Call:
     owner: str = ""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     began: float | None = None
+    spared: float | None = None
     turn: "asyncio.Future[None] | None" = None
     stop: Callable[[], object] | None = None
     preempted: bool = False

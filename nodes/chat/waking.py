@@ -1,17 +1,31 @@
 """Wake the memory agent without waiting for it."""
 
+import asyncio
+import logging
+import os
+from time import monotonic
 from typing import Any
 
 from langgraph_sdk import get_client
+from langgraph_sdk.errors import APIError
 
+from mneme.core.errors import MnemeError
 from mneme.nodes.background import LONG, named_thread, warn_of_a_single_worker
 from mneme.nodes.chat.chatbot import State
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext
 from mneme.nodes.context import ledger_of, user_of
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.inbox import Inbox
+
+log = logging.getLogger(__name__)
 
 MEMORY_THREAD = "memory/{user}"
 """The name of the thread on which a user's messages are remembered."""
+TICK = 0.5
+"""Seconds between two looks at who is due."""
+MOST = 1000
+RETRY = 5.0
+"""Seconds until a run is started again that the server did not take."""
 
 
 async def wake(state: State, runtime: ChatRuntime) -> dict[str, Any]:
@@ -19,12 +33,77 @@ async def wake(state: State, runtime: ChatRuntime) -> dict[str, Any]:
     if runtime.server_info is not None:
         context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
         context["user"] = user_of(runtime)
-        await start_remembering(ledger_of(runtime), context, runtime.context.debounce)
+        if agenda.is_served:
+            agenda.note(context, runtime.context.debounce)
+        else:
+            await start_remembering(ledger_of(runtime), context, runtime.context.debounce)
     return {}
 
 
+class Agenda:
+    """Whose messages the server's process is to remember, and when.
+
+    The server serves runs in the order of their creation, so a hundred users' runs would all be before the
+    next reply, and one more run of somebody who is being remembered would stop the queue. So only half of
+    its workers remember, each for another user, and the others' runs are not created before their turn.
+    Nothing is lost with the process: what waits is in the inbox.
+    """
+
+    def __init__(self) -> None:
+        self.is_served = False
+        self._due: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    def note(self, context: dict[str, Any], after_seconds: float = 0) -> None:
+        """Remember a user's messages after so many seconds of silence."""
+        self._due[context["user"]] = (monotonic() + after_seconds, context)
+
+    async def serve(self, ledger: Ledger) -> None:
+        """Start the runs as they are due, for ever; begin with what the last server left."""
+        self.is_served = True
+        try:
+            for user in await Inbox(ledger).users():
+                self.note({"user": user})
+            while True:
+                await self._start_some(ledger)
+                await asyncio.sleep(TICK)
+        finally:
+            self.is_served = False
+
+    async def _start_some(self, ledger: Ledger) -> None:
+        """Start the runs of those who are due, the longest first, as far as there is room."""
+        due = [user for user, (at, _) in self._due.items() if at <= monotonic()]
+        if not due:
+            return
+        at_work = await _at_work()
+        ready = [user for user in due if user not in at_work]
+        for user in ready[: max(0, _room() - len(at_work))]:
+            _, context = self._due.pop(user)
+            try:
+                await start_remembering(ledger, context)
+            except (APIError, MnemeError) as error:
+                log.warning("Messages of %s are not remembered yet: %s", user, error)
+                self._due.setdefault(user, (monotonic() + RETRY, context))
+
+
+agenda = Agenda()
+"""The agenda of this process."""
+
+
+async def _at_work() -> list[str]:
+    """Return the users whose messages are being remembered."""
+    busy = await get_client(api_key=None).threads.search(
+        metadata={"graph_id": "remember"}, status="busy", limit=MOST
+    )
+    return [str((thread["metadata"] or {}).get("owner")) for thread in busy]
+
+
+def _room() -> int:
+    """Return how many users' messages are remembered at once: half of the server's workers, at least one."""
+    return max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2)
+
+
 async def start_remembering(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
-    """Start a debounced background run for a user, on the one thread on which it is remembered.
+    """Start a background run for a user, debounced, on the one thread on which it is remembered.
 
     The run gets no message: it looks at what waits, because a debounced run's input is lost when the
     next one takes its place. A run that has begun is not interrupted: otherwise a user who writes faster

@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.core.errors import LedgerMismatch, NotWritable, StorageFailure
 from mneme.core.private import close_to_others, is_open_to_all, is_shared, make_private_folder
 from mneme.stores.ledger.manifest import (
     MANIFEST,
@@ -30,9 +30,10 @@ from mneme.stores.ledger.manifest import (
     unnamed,
     write_manifest,
 )
+from mneme.stores.ledger.owner import OWNER, in_use, note_owner
 from mneme.stores.ledger.sparse import on_disk
 
-LOCK, OWNER = "mneme.lock", "mneme.owner"
+LOCK = "mneme.lock"
 GENERATION, MAKING, ASIDE = "generation-", "making-", "set-aside-"
 NUMBER = "[0-9]" * 6
 OURS = ("mneme.", MAKING, ASIDE)
@@ -69,7 +70,7 @@ class Folder:
             self._own()
         try:
             with storage_errors(f"write to the ledger's folder {path}"):
-                (path / OWNER).write_text(str(os.getpid()))
+                note_owner(path)
             self.manifest = self._read_manifest()
         except BaseException:
             self.release()
@@ -247,19 +248,3 @@ class Folder:
         self.switch(manifest)
         log.warning("%s was missing or damaged; it has been restored from its copy.", path)
         return manifest
-
-
-def in_use(path: Path) -> LedgerInUse:
-    """Return the refusal of a ledger that another process has open."""
-    return LedgerInUse(
-        f"Another process{_owner(path)} has the ledger at {path} open.",
-        "Stop it; or start `langgraph dev`, which the command line can share; or let both use a "
-        "Qdrant server: set MNEME_LEDGER to its URL.",
-    )
-
-
-def _owner(path: Path) -> str:
-    try:
-        return f" (pid {int((path / OWNER).read_text())})"
-    except (OSError, ValueError):  # just started, or just gone: the message leaves it out
-        return ""

@@ -15,8 +15,9 @@ from typing import Self
 from mneme.core.errors import NotWritable
 from mneme.stores.ledger.edge import EdgeEngine
 from mneme.stores.ledger.engine import Embedded, EngineInfo, Erasing, Erasure, Step
-from mneme.stores.ledger.folder import LOCK, RESERVE, in_use
+from mneme.stores.ledger.folder import LOCK, RESERVE
 from mneme.stores.ledger.manifest import MANIFEST, storage_errors
+from mneme.stores.ledger.owner import in_use
 from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.sparse import copy_file, copy_folder, on_disk
 

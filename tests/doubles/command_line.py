@@ -75,11 +75,14 @@ class Running:
         self._process.kill()
         self._process.join()
 
+    def complaints(self) -> str:
+        """Return what it has printed to stderr so far."""
+        return self._err.read_text(encoding="utf-8")
+
     def end(self) -> Done:
         """Wait for the end, and return the exit status and what was printed."""
         self._process.join()
-        status, complaints = self._process.exitcode or 0, self._err.read_text(encoding="utf-8")
-        return Done(self.words, status, self.output.read(), complaints)
+        return Done(self.words, self._process.exitcode or 0, self.output.read(), self.complaints())
 
 
 def run_mneme(words: Sequence[str], environment: dict[str, str], stdin: str = "") -> Done:

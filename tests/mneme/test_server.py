@@ -1,6 +1,9 @@
 """A real `langgraph dev`: what a client of the server sees, and what survives its death."""
 
+import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -150,6 +153,16 @@ class TestAlone:
         )
         assert [each["type"] for each in told["messages"]] == ["human", "ai"] * 5
 
+    async def test_a_python_script_goes_through_the_server(self, server: Server) -> None:
+        user = uuid4().hex
+        command = [sys.executable, "-c", SCRIPT, user]
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=server.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Austin" in done.stdout and user in done.stdout
+        assert "Austin" in server.mneme("memories", "list", "--user", user).stdout
+
     async def test_a_file_is_remembered_through_the_server(
         self, server: Server, client: LangGraphClient, tmp_path: Path
     ) -> None:
@@ -174,6 +187,23 @@ class TestAlone:
 
 
 MEMORY: dict[str, Any] = {"memory_agent": "rules"}
+SCRIPT = """
+import asyncio, sys
+from mneme.client.session import open_session
+
+async def main(user):
+    async with open_session(user) as session:
+        assert session.is_served
+        thread = await session.conversation("a script")
+        said = {"messages": [{"role": "user", "content": "I live in Austin."}]}
+        context = {"user": user, "chatbot": "rules", "memory_agent": "rules", "debounce": 0}
+        await session.flows.invoke("chatbot", said, thread, context)
+        while await session.memories.waiting():
+            await asyncio.sleep(0.1)
+        print(session.user, [each.memory.content for each in await session.memories.list()])
+
+asyncio.run(main(sys.argv[1]))
+"""
 
 
 @pytest.mark.xdist_group("server")
@@ -266,7 +296,10 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
 
 @pytest.mark.xdist_group("server")
 async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path: Path) -> None:
-    """Let the model answer nothing but the chat until the server dies, so that all is still pending."""
+    """Let the model answer nothing but the chat until the server dies, so that all is still pending.
+
+    Everybody gets a reply meanwhile, though as many wait to be remembered as the server has workers.
+    """
     prompts = (reply, read_message, compare_memories, rewrite_memory)
     context: dict[str, Any] = {
         "chatbot": "ollama:llama3.1:8b",
@@ -275,16 +308,21 @@ async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path
     }
     with OllamaDouble(brain=talks) as double:
         environment = {"MNEME_OLLAMA_URL": double.url}
-        with serving(tmp_path / "home", **environment) as server:
+        with serving(tmp_path / "home", workers="2", **environment) as server:
             async with server.client() as client:
                 await say(client, "I live in Austin.", **context)
+                await eventually(lambda: asks_to_remember(double))
                 await say(client, "I have a cat called Zoe.", **context)
+                for user in ("ann", "bob"):
+                    await say(client, "I own a harp.", **context, user=user)
             server.kill()
         double.brain = by_rules(*prompts)
         with serving(tmp_path / "home", workers="1", **environment) as server:
             async with server.client() as client:
                 await eventually(lambda: all_is_done(client))
                 assert len(await remembered(client, "local")) == 2
+                for user in ("ann", "bob"):
+                    await eventually(lambda user=user: remembered(client, user))
             tells_of_its_single_worker(server)
 
 
@@ -299,6 +337,11 @@ def talks(body: Json) -> Answer:
     """Answer in the chat, and leave every other question unanswered."""
     is_chat = body["messages"][0]["content"] == reply.system
     return by_rules(reply)(body) if is_chat else Reply(seconds=3600)
+
+
+async def asks_to_remember(double: OllamaDouble) -> bool:
+    """Tell whether a memory agent waits for the model."""
+    return any(each.body["messages"][0]["content"] != reply.system for each in double.chats)
 
 
 async def all_is_done(client: LangGraphClient) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from textwrap import shorten
 from threading import Thread
@@ -13,28 +13,33 @@ from rich.markup import escape
 from mneme.cli.chat.memories import full_key, print_history, print_memories
 from mneme.cli.chat.talk import Context, Talk, show_notice, with_contents
 from mneme.cli.show import console, print_error, print_json, print_outcome
-from mneme.client.session import open_session
+from mneme.client.session import PoliteSession
 from mneme.core.errors import BadInput, MnemeError, TooMany
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
+IDLE_SECONDS = 0.2
+"""How often, while the user types, the chat looks whether another process waits for the memories."""
 
 
 async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
     """Chat until the user ends it, then wait for the memory agent; return 1 if a script failed."""
-    async with open_session(user) as session:
-        terminal = Terminal(Talk(session, thread, context), as_json)
+    polite = PoliteSession(user)
+    try:
+        terminal = Terminal(Talk(await polite.open(), thread, context), as_json, polite)
         await terminal.greet()
-        async for line in _lines(as_json):
+        async for line in _lines(as_json, terminal.idle):
             if not await terminal.take(line):
                 break
         await terminal.finish()
+    finally:
+        await polite.close()
     return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
-async def _lines(as_json: bool) -> AsyncIterator[str]:
-    """Yield what the user types, line by line, until the end of the input.
+async def _lines(as_json: bool, idle: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
+    """Yield what the user types, line by line, until the end of the input; call `idle` again and again.
 
     A daemon thread reads, so that Ctrl-C at the prompt ends the process at once.
     """
@@ -43,8 +48,10 @@ async def _lines(as_json: bool) -> AsyncIterator[str]:
     while True:
         line: asyncio.Future[str] = loop.create_future()
         Thread(target=_read_line, args=(prompt, loop, line), daemon=True).start()
+        while not (await asyncio.wait({line}, timeout=IDLE_SECONDS))[0]:
+            await idle()
         try:
-            yield await line
+            yield line.result()
         except EOFError:
             return
 
@@ -62,6 +69,7 @@ class Terminal:
 
     talk: Talk
     as_json: bool
+    polite: PoliteSession
     open: list[str] = field(default_factory=list)
     has_failed: bool = False
 
@@ -98,6 +106,7 @@ class Terminal:
         if not words:
             return True
         try:
+            self.talk.session = await self.polite.open()
             await (self._obey(words) if words.startswith("/") else self._answer(words))
         except MnemeError as error:
             self._complain(error)
@@ -107,8 +116,14 @@ class Terminal:
         self.has_failed = True
         print_error(error, self.as_json)
 
+    async def idle(self) -> None:
+        """Let others have the memories, unless the memory agent is at work."""
+        if not self.talk.is_remembering:
+            await self.polite.give_way()
+
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""
+        self.talk.session = await self.polite.open()
         if self.open and not self.as_json:
             console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
         await self.talk.finish()

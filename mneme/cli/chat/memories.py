@@ -13,6 +13,7 @@ from rich.prompt import Confirm
 from mneme.api.memories import MemoryOperations
 from mneme.cli.show import console, errors, print_json, print_lines, print_table, versions_listed_by
 from mneme.client.home import open_operations
+from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -230,7 +231,9 @@ async def reembed(as_json: bool) -> None:
     embedder = await open_embedder(settings().embedder)
     with Progress(TextColumn("{task.completed} points copied"), console=errors) as progress:
         bar = progress.add_task("", total=None)
-        count = await rebuild(
-            where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
+        count = await alone(
+            lambda: rebuild(
+                where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
+            )
         )
     _print_fields({"embedded": count, "embedder": embedder.name}, as_json)

@@ -75,8 +75,13 @@ class Talk:
     def remember(self) -> None:
         """Start the memory agent in the background, unless the server runs it."""
         self._is_wanted = not self.session.is_served
-        if self._is_wanted and (self._memory_agent is None or self._memory_agent.done()):
+        if self._is_wanted and not self.is_remembering:
             self._memory_agent = asyncio.create_task(self._remember())
+
+    @property
+    def is_remembering(self) -> bool:
+        """Whether this process runs the memory agent now."""
+        return self._memory_agent is not None and not self._memory_agent.done()
 
     async def _remember(self) -> None:
         """Run the memory agent until no message waits; continue a run that was killed."""

@@ -1,0 +1,218 @@
+"""How long a person waits for a reply of `langgraph dev` while others' messages wait to be remembered.
+
+Real: the server as `make dev` starts it, its queue, HTTP, the graphs, the ledger, the embedder, the gate. Not
+real: the model, a double that takes the same time for every call. One user's model never answers; a hundred
+other users have said something each, all of which waits for the memory agent. Then one more user chats, and
+the time to the first token is compared with one bare call. As the measure of before, the server that runs one
+thing at a time, as `langgraph dev` does unless it is told otherwise.
+"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from langchain_ollama import ChatOllama
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from mneme.api.memories import MemoryOperations
+from mneme.client.remote import open_remote
+from mneme.core.errors import MnemeError
+from mneme.evals.chat import scripted_answers
+from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply
+from mneme.evals.langgraph_server import langgraph_dev
+from mneme.evals.report import Journal, Progress, Report, Row, table
+from mneme.prompts.chat.chatbot import reply
+
+MODEL = "llama3.1:8b"
+WHO = f"ollama:{MODEL}"
+STALLED = "My model never answers."
+TARGET = 1.2
+STALLED_MESSAGES = 10
+CHATS = {"graph_id": "chatbot"}
+GIVE_UP = 60.0
+"""Seconds after which a first token is no longer waited for."""
+
+
+class Case(NamedTuple):
+    """How many runs the server serves at once, and how many calls the model's server."""
+
+    workers: int
+    parallel: int
+
+    @property
+    def name(self) -> str:
+        return f"server/{self.workers} workers/parallel {self.parallel}"
+
+
+CASES = [Case(1, 4), Case(8, 4), Case(8, 1)]
+
+
+async def measure(journal: Journal, seconds: float, pending: int, trials: int, progress: Progress) -> Report:
+    """Measure every case that is not in the journal, and report all."""
+    for number, case in enumerate(CASES):
+        if case.name not in journal:
+            journal.add(case.name, await _case(case, seconds, pending, trials))
+        progress(number + 1, len(CASES), case.name)
+    return report([journal[case.name] for case in CASES], journal, seconds)
+
+
+async def _case(case: Case, seconds: float, pending: int, trials: int) -> Row:
+    with (
+        TemporaryDirectory(prefix="mneme-latency-") as folder,
+        OllamaDouble(parallel=case.parallel, seconds=seconds, brain=_answer) as double,
+    ):
+        settings = {
+            "MNEME_HOME": folder,
+            "MNEME_OLLAMA_URL": double.url,
+            "MNEME_PARALLEL": str(case.parallel),
+        }
+        environment = {**os.environ, **settings, "LANGSMITH_TRACING": "false"}
+        single = [await _single(double) for _ in range(2)][1]
+        with langgraph_dev(Path(folder), environment, str(case.workers)) as server:
+            async with get_client(url=server.url) as client:
+                await _fill(client, pending, "rules" if case.parallel == 1 else WHO)
+                replies = [
+                    await _first_token(client, double) for _ in range(trials if case.workers > 1 else 1)
+                ]
+                waiting = await _waiting(server.url, pending)
+    return {**case._asdict(), "single": single, "replies": replies, "waiting": waiting}
+
+
+def _answer(body: Json) -> Answer:
+    """Answer what the scripted conversations ask, and never what the one user asks."""
+    is_stalled = any(STALLED in str(message["content"]) for message in body["messages"])
+    return Reply(seconds=3600) if is_stalled else scripted_answers.answer(body)
+
+
+async def _single(double: OllamaDouble) -> float:
+    """Return the time to the first token of one call that nothing of ours takes part in."""
+    model, started = ChatOllama(model=MODEL, base_url=double.url), monotonic()
+    async for chunk in model.astream([("system", reply.system), ("human", scripted_answers.MESSAGE)]):
+        if chunk.text:
+            return monotonic() - started
+    raise MnemeError("The double said nothing.")
+
+
+async def _fill(client: LangGraphClient, pending: int, stalled_chatbot: str) -> None:
+    """Let everybody say something; the memory agent is slow, and one user's model never answers.
+
+    The stalled user says more, while nothing of it can be remembered, and at last waits for a reply, which
+    takes a place of the model's server for good; where it has one place only, nobody could be served then.
+    """
+    for number in range(pending):
+        await _say(client, f"pending-{number}", scripted_answers.MESSAGE)
+    for number in range(STALLED_MESSAGES):
+        await _say(client, "stalled", f"{STALLED} {number}")
+    await _until_replied(client, 0)
+    if stalled_chatbot != "rules":
+        await _say(client, "stalled", STALLED, chatbot=stalled_chatbot)
+
+
+async def _say(client: LangGraphClient, user: str, text: str, chatbot: str = "rules") -> None:
+    thread = (await client.threads.create(graph_id="chatbot"))["thread_id"]
+    context = {"user": user, "chatbot": chatbot, "memory_agent": WHO}
+    await client.runs.create(thread, "chatbot", input=_said(text), context=context)
+
+
+async def _until_replied(client: LangGraphClient, left: int) -> None:
+    """Wait until no more replies than these are missing."""
+    async with asyncio.timeout(GIVE_UP):
+        while len(await client.threads.search(metadata=CHATS, status="busy", limit=left + 1)) > left:
+            await asyncio.sleep(0.2)
+
+
+async def _first_token(client: LangGraphClient, double: OllamaDouble) -> Row:
+    """Say something on a new thread; time its first token and its arrival at the model, None where none came."""
+    thread = (await client.threads.create(graph_id="chatbot"))["thread_id"]
+    context = {"user": "chatting", "chatbot": WHO, "memory_agent": WHO}
+    first, before, started = None, len(double.chats), monotonic()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GIVE_UP):
+            said = _said(scripted_answers.MESSAGE)
+            async for part in client.runs.stream(
+                thread, "chatbot", input=said, context=context, stream_mode="messages-tuple"
+            ):
+                if first is None and part.event == "messages" and part.data[0]["content"]:
+                    first = monotonic() - started
+    asked = [each.arrived for each in double.chats[before:] if scripted_answers.is_chat(each.body)]
+    return {"first": first, "before_model": asked[-1] - started if asked else None}
+
+
+def _said(text: str) -> Any:
+    return {"messages": [{"role": "user", "content": text, "id": uuid4().hex}]}
+
+
+async def _waiting(url: str, pending: int) -> int:
+    """Return how many of the messages are still to be remembered."""
+    count = 0
+    for number in range(pending):
+        async with open_remote(url, MemoryOperations, f"pending-{number}") as memories:
+            count += await memories.waiting()
+    return count
+
+
+def report(rows: Sequence[Row], journal: Journal, seconds: float) -> Report:
+    """Compare the first tokens with one call."""
+    measured = [_measured(row) for row in rows]
+    answered_by = f"a double of Ollama at {seconds:g} s a call (no model took part)"
+    columns = [
+        "workers / parallel",
+        "one call, s",
+        "first token, s",
+        "ratio",
+        "slowest, s",
+        f"≤ {TARGET}",
+        "still waiting",
+    ]
+    cells = [
+        [
+            f"{each['workers']} / {each['parallel']}",
+            f"{each['single']:.2f}",
+            _seconds(each["first_token"]),
+            _seconds(each["ratio"], GIVE_UP / each["single"]),
+            _seconds(each["slowest"]),
+            "yes" if each["reached"] else "no",
+            str(each["waiting"]),
+        ]
+        for each in measured
+    ]
+    title = "Time to the first token through the server, one user's model stalled (median)"
+    notes = [
+        "`langgraph dev` looks for new runs every half second while none comes, which is part of each time.",
+        f"The first line is `langgraph dev` without its option; a reply was given up after {GIVE_UP:.0f} s.",
+    ]
+    return Report(
+        "latency",
+        answered_by,
+        journal.path,
+        list(rows),
+        {"server": measured},
+        [table(title, columns, cells)],
+        notes=notes,
+    )
+
+
+def _measured(row: Row) -> dict[str, Any]:
+    """Return the times of a case; None for one of which nothing came before it was given up."""
+    came = [first for first in row["firsts"] if first is not None]
+    all_came = len(came) == len(row["firsts"])
+    first = median(came) if all_came else None
+    return {
+        **{name: row[name] for name in ("workers", "parallel", "single", "waiting")},
+        "first_token": first,
+        "slowest": max(came) if all_came else None,
+        "ratio": first and first / row["single"],
+        "reached": first is not None and first <= TARGET * row["single"],
+    }
+
+
+def _seconds(value: float | None, given_up: float = GIVE_UP) -> str:
+    return f"> {given_up:.0f}" if value is None else f"{value:.2f}"
