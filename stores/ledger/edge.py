@@ -72,6 +72,7 @@ class EdgeEngine:
         self._users = 0
         self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
+        self._syncer = ThreadPoolExecutor(1, "ledger-sync")
         self._readers = ThreadPoolExecutor(READERS, "ledger-read")
 
     @classmethod
@@ -107,8 +108,10 @@ class EdgeEngine:
             raise
 
     async def append(self, steps: Sequence[Step]) -> list[Version]:
-        """Store all of the steps, or none when one of them refuses."""
-        return await self._run(self._writer, self._append, steps)
+        """Store all of the steps, or none when one of them refuses; they survive a power cut."""
+        versions = await self._run(self._writer, self._append, steps)
+        await self._run(self._syncer, self._sync)
+        return versions
 
     async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
         return await self._run(self._readers, self._read, ids)
@@ -165,6 +168,7 @@ class EdgeEngine:
 
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         await self._run(self._writer, self._place, shelf, groups)
+        await self._run(self._syncer, self._sync)
 
     async def flush(self) -> None:
         await self._run(self._writer, self._flush)
@@ -198,11 +202,25 @@ class EdgeEngine:
             if isinstance(outcome, Entry):
                 points |= {point.id: point for point in outcome.points}
                 seen |= {point.id: point.payload for point in outcome.points}
+        self._mend_journal()
         if points:
             self._folder.check_space(_weight(points.values(), self._manifest.dimension))
             self._upsert(list(points.values()))
             self._journal.add({point.id: point.payload for point in points.values()})
         return self._versions(outcomes)
+
+    def _mend_journal(self) -> None:
+        """Write the journal anew from the index where a write or a sync of it has failed."""
+        if not self._journal.is_whole:
+            write(self._journal.path, points_of(self._shard))
+            self._renew_journal()
+
+    def _renew_journal(self) -> None:
+        self._journal.close()
+        self._journal = Journal(self._folder.shard / JOURNAL)
+
+    def _sync(self) -> None:
+        self._journal.flush()
 
     def _versions(self, outcomes: Sequence[Entry | str]) -> list[Version]:
         """Return what the steps stored, and what replays had stored before."""
@@ -347,8 +365,7 @@ class EdgeEngine:
         write(making / JOURNAL, points_of(shard))
         shard.close()
         shard = completed(self._folder, manifest)
-        self._journal.close()
-        self._journal = Journal(self._folder.shard / JOURNAL)
+        self._renew_journal()
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
@@ -367,7 +384,7 @@ class EdgeEngine:
     def _flush(self) -> None:
         self._folder.check_space()
         self._shard.flush()
-        self._journal.flush()
+        self._sync()
 
     def _mark_current(self) -> None:
         self._shard.flush()
@@ -387,6 +404,7 @@ class EdgeEngine:
         self._readers.shutdown()
         try:
             self._writer.submit(guarded, self._shard.close).result()
+            self._syncer.shutdown()
             self._journal.close()
             if self._journal.is_whole:
                 seal(self._folder.shard)
