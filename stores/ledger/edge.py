@@ -3,6 +3,8 @@
 One update operation is one entry of the write-ahead log: a batch of steps is stored as a whole or
 not at all, also when the process is killed. Writes run on one thread of their own, which makes
 read-check-write atomic without a lock; reads run beside them on a few more. The event loop never waits.
+The engine's files are mapped and not synced, the journal is, before a write is acknowledged: writes that
+come at the same time share one sync.
 
 Search is exact within its scope, so recall is 1 by construction and no HNSW graph is ever built: a
 user's records are reached through the scope index and compared in well under a millisecond per
@@ -169,9 +171,6 @@ class EdgeEngine:
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         await self._run(self._writer, self._place, shelf, groups)
         await self._run(self._syncer, self._sync)
-
-    async def flush(self) -> None:
-        await self._run(self._writer, self._flush)
 
     async def info(self) -> EngineInfo:
         return EngineInfo(
@@ -380,11 +379,6 @@ class EdgeEngine:
         except StopIteration as done:
             erasure: Erasure = done.value
             return erasure
-
-    def _flush(self) -> None:
-        self._folder.check_space()
-        self._shard.flush()
-        self._sync()
 
     def _mark_current(self) -> None:
         self._shard.flush()

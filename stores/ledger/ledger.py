@@ -1,7 +1,8 @@
 """The ledger: append-only versions of records, found by meaning and by words, on either engine.
 
-On the embedded engine a batch is stored as a whole or not at all. On a server each record of a batch
-is stored by itself, and a record can be searched for a moment after its version is safe.
+On the embedded engine a batch is stored as a whole or not at all, and survives a power cut once it is
+acknowledged. On a server each record of a batch is stored by itself, and a record can be searched for a
+moment after its version is safe.
 """
 
 import asyncio
@@ -411,10 +412,6 @@ class Ledger:
         those for whose value `check` raises BadInput.
         """
         return await import_lines(self._engine, self._embedder, lines, Accepted(within, check))
-
-    async def flush(self) -> None:
-        """Make everything acknowledged survive a power cut; a killed process loses nothing anyway."""
-        await self._engine.flush()
 
     async def info(self) -> EngineInfo:
         return await self._engine.info()
