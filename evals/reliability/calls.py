@@ -1,8 +1,8 @@
 """Watch every call of a process that changes a file below a folder, in all its threads, the engine's too.
 
-A small library in C (`calls.c`) is compiled and loaded before the C library. It asks before each call, and this
-side answers: go on, fail with an error of the system, or be killed. Changes to mapped memory are no calls; they
-are seen in the file, where they are at once, and count as synced when `msync` has been called.
+A small library in C (`calls.c`) is compiled and loaded before the C library. It asks before each call, and
+this side answers: go on, fail with an error of the system, or be killed. Changes to mapped memory are no
+calls; they are seen in the file, where they are at once, and count as synced when `msync` has been called.
 """
 
 import os
@@ -49,7 +49,9 @@ class Watched:
     What it printed before a call has arrived in `printed` when `calls` yields that call.
     """
 
-    def __init__(self, command: Sequence[str | Path], folder: Path, library: Path, **environment: str) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], folder: Path, library: Path, **environment: str
+    ) -> None:
         asked, ask = os.pipe()
         answer, self._answer = os.pipe()
         watching = {

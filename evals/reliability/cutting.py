@@ -1,15 +1,14 @@
 """What a power cut leaves of a folder: what was synced for certain, and of the rest any part.
 
-A file has the content that it had when it was last synced; each of its pages may be newer. A name is there once
-its folder has been synced, by whatever call it came (a rename is one change, wherever it moves from and to); a
-change of names that was not synced may have been kept all the same. That is less than what common file systems
-promise, which keep changes of names in their order.
+A file has the content that it had when it was last synced; each of its pages may be newer. A name is there
+once its folder has been synced, by whatever call it came (a rename is one change, wherever it moves from and
+to); a change of names that was not synced may have been kept all the same. That is less than what common file
+systems promise, which keep changes of names in their order.
 """
 
 import hashlib
 import os
-import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -37,12 +36,11 @@ EMPTY = Content()
 
 @dataclass
 class State:
-    """A folder at the moment before a call, as it is and as far as it was synced; `said` was printed by then."""
+    """A folder before a call, as it is and as far as it was synced; `said` was printed by then."""
 
     call: Call
     said: bytes
     folders: frozenset[int]
-    names: Names
     contents: dict[int, Content]
     synced_names: Names
     synced_contents: dict[int, Content]
@@ -51,42 +49,45 @@ class State:
 
 @dataclass
 class Recorder:
-    """Keeps the states of a folder; call `note` before each call is made."""
+    """Keeps those states of a folder that are wanted; call `note` before each call is made."""
 
     root: Path
+    is_wanted: Callable[[], bool] = lambda: True
+    calls: int = 0
     states: list[State] = field(default_factory=list)
     pages: dict[bytes, bytes] = field(default_factory=dict)
     _numbers: dict[int, int] = field(default_factory=dict)
     _count: int = ROOT
     _folders: set[int] = field(default_factory=lambda: {ROOT})
     _names: Names = field(default_factory=dict)
-    _contents: dict[int, Content] = field(default_factory=dict)
     _synced_names: Names = field(default_factory=dict)
     _synced_contents: dict[int, Content] = field(default_factory=dict)
     _changes: list[dict[Name, int | None]] = field(default_factory=list)
 
     def note(self, call: Call, said: bytes) -> None:
-        """Keep the state before a call; where it syncs, what it syncs is safe from then on."""
+        """Keep the state before a call, where wanted; what a call syncs is safe from then on."""
         numbers = self._look()
-        state = State(
-            call,
-            said,
-            frozenset(self._folders),
-            self._names,
-            self._contents,
-            self._synced_names,
-            self._synced_contents,
-            list(self._changes),
-        )
-        self.states.append(state)
+        self.calls += 1
+        if self.is_wanted():
+            self.states.append(self._state(call, said, numbers))
         number = numbers.get(call.path)
         if number is not None and call.kind in ("sync", "msync"):
             self._sync_names(number) if number in self._folders else self._sync_content(number, call)
 
+    def _state(self, call: Call, said: bytes, numbers: dict[Path, int]) -> State:
+        return State(
+            call,
+            said,
+            frozenset(self._folders),
+            {number: self._content(path) for path, number in numbers.items() if number not in self._folders},
+            self._synced_names,
+            self._synced_contents,
+            list(self._changes),
+        )
+
     def _look(self) -> dict[Path, int]:
         """Read the folder as it is now; return the numbers of its files and folders by their paths."""
         found, names, inodes = {self.root: ROOT}, {}, set()
-        contents: dict[int, Content] = {}
         for path, stat in _walk(self.root):
             number = self._numbers.get(stat.st_ino)
             if number is None:
@@ -97,14 +98,11 @@ class Recorder:
             names[found[path.parent], path.name] = number
             if path.is_dir():
                 self._folders.add(number)
-            else:
-                contents[number] = self._content(path, number)
         self._numbers = {inode: number for inode, number in self._numbers.items() if inode in inodes}
         self._note_names(names)
-        self._contents = contents
         return found
 
-    def _content(self, path: Path, number: int) -> Content:
+    def _content(self, path: Path) -> Content:
         pages = []
         for offset, data in parts(path):
             for start in range(0, len(data), PAGE):
@@ -113,8 +111,7 @@ class Recorder:
                     digest = hashlib.blake2b(page, digest_size=12).digest()
                     self.pages.setdefault(digest, page)
                     pages.append(((offset + start) // PAGE, digest))
-        now, before = Content(path.stat().st_size, tuple(pages)), self._contents.get(number)
-        return before if before == now else now
+        return Content(path.stat().st_size, tuple(pages))
 
     def _note_names(self, names: Names) -> None:
         gone = {name: None for name in self._names if name not in names}
@@ -133,7 +130,7 @@ class Recorder:
         self._synced_names = synced
 
     def _sync_content(self, number: int, call: Call) -> None:
-        now, before = self._contents[number], self._synced_contents.get(number, EMPTY)
+        now, before = self._content(call.path), self._synced_contents.get(number, EMPTY)
         if call.kind == "msync":
             offset, _, length = call.more.partition("+")
             pages = range(int(offset) // PAGE, (int(offset) + int(length) + PAGE - 1) // PAGE)
@@ -158,11 +155,15 @@ def _apply(change: dict[Name, int | None], names: Names) -> None:
             names[name] = number
 
 
-def lay_out(state: State, pages: dict[bytes, bytes], place: Path, chance: random.Random | None) -> None:
-    """Write what a cut leaves into a new folder: what was synced alone, or by chance parts of the rest too."""
+Kept = Callable[[], bool]
+"""Asked of each page and change of names that was not synced: whether it was kept all the same."""
+
+
+def lay_out(state: State, pages: dict[bytes, bytes], place: Path, kept: Kept) -> None:
+    """Write what a cut leaves into a new folder: what was synced, and what was kept of the rest."""
     names = dict(state.synced_names)
     for change in state.changes:
-        if chance is not None and chance.random() < 0.5:
+        if kept():
             _apply(change, names)
     below: dict[int, list[tuple[str, int]]] = {}
     for (folder, name), number in names.items():
@@ -176,18 +177,17 @@ def lay_out(state: State, pages: dict[bytes, bytes], place: Path, chance: random
                 (path / name).mkdir()
                 waiting.append((path / name, number))
             else:
-                _write(path / name, _left(state, number, chance), pages)
+                _write(path / name, _left(state, number, kept), pages)
 
 
-def _left(state: State, number: int, chance: random.Random | None) -> Content:
+def _left(state: State, number: int, kept: Kept) -> Content:
     """Return the content that a cut leaves of a file."""
     synced = state.synced_contents.get(number, EMPTY)
     now = state.contents.get(number, synced)
-    if chance is None or now == synced:
-        return synced
-    size = chance.choice((now.size, synced.size))
     before, after = dict(synced.pages), dict(now.pages)
-    mixed = {page: chance.choice((before, after)).get(page) for page in before.keys() | after.keys()}
+    changed = sorted(page for page in before.keys() | after.keys() if before.get(page) != after.get(page))
+    mixed = before | {page: after.get(page) for page in changed if kept()}
+    size = now.size if now.size == synced.size or kept() else synced.size
     return Content(size, tuple((page, digest) for page, digest in mixed.items() if digest is not None))
 
 

@@ -26,7 +26,7 @@ JOURNAL = "versions.journal"
 
 
 class Content(NamedTuple):
-    """What a journal holds, in order, the numbers of the lines that are damaged, and how many lines it has."""
+    """What a journal holds, in order, the numbers of the damaged lines, and how many lines it has."""
 
     entries: list[tuple[str, Payload]]
     damaged: list[int]
@@ -67,7 +67,7 @@ class Journal:
     def flush(self) -> None:
         """Make everything that was added survive a power cut; one sync does for all that wait for it.
 
-        Raises StorageFailure, also where an earlier sync failed: the system then takes the next for a success.
+        Raises StorageFailure, also after a sync that failed: the system would call the next one a success.
         """
         with self._syncing, storage_errors(f"write {self.path}"):
             added = self._added

@@ -20,9 +20,12 @@ from mneme.stores.ledger.manifest import MANIFEST, storage_errors
 from mneme.stores.ledger.sparse import checksum
 
 SEAL = "mneme.seal"
+SEAL_ANEW = "mneme.tmp"
+"""Where a seal or a manifest is written before it takes the place of the former one."""
 OPEN = "open "
 """What the mark begins with; the machine's start follows."""
 START = Path("/proc/sys/kernel/random/boot_id")
+NOT_SEALED = (SEAL, MANIFEST, SEAL_ANEW)
 AT_ONCE = 4
 """Files whose checksums are computed at the same time."""
 Sums = dict[str, tuple[int, int]]
@@ -117,7 +120,7 @@ def _sums(generation: Path) -> Sums:
     names = [
         str(path.relative_to(generation))
         for path in sorted(generation.rglob("*"))
-        if path.is_file() and path.name not in (SEAL, MANIFEST)
+        if path.is_file() and path.name not in NOT_SEALED
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return dict(zip(names, pool.map(lambda name: checksum(generation / name), names), strict=True))

@@ -24,7 +24,6 @@ from mneme.stores.ledger.sealing import differing, is_cut, mark_open, power_cut,
 from mneme.stores.ledger.shards import guarded, load
 from mneme.stores.ledger.sparse import copy_folder
 
-
 log = logging.getLogger(__name__)
 
 
