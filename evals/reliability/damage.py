@@ -9,12 +9,10 @@ with a copy of its own.
 import asyncio
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -23,6 +21,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import MnemeError
 from mneme.evals.options import RUNS, Fresh, Out, Positive
+from mneme.evals.reliability.elsewhere import NoAnswer, elsewhere
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
@@ -34,8 +33,6 @@ from mneme.stores.ledger.verifying import repair
 NAMESPACE = ("users", "ann", "memories")
 OUTCOMES = ("same", "clear error", "uncaught", "silent loss")
 THREADS = 20
-LONGEST = 60.0
-"""Seconds that one attempt may take; longer counts as uncaught."""
 
 
 class Options(BaseModel):
@@ -132,12 +129,13 @@ async def make(folder: Path, records: int) -> None:
     await ledger.close()
     async with open_checkpointer(str(folder / "checkpoints.sqlite")) as saver:
         for number in range(THREADS):
-            await _checkpoint(saver, f"thread-{number}")
+            await checkpoint(saver, f"thread-{number}")
 
 
-async def _checkpoint(saver: Any, thread: str) -> None:
+async def checkpoint(saver: Any, thread: str) -> None:
+    """Save a checkpoint of a thread, which is named `thread-NUMBER`."""
     words = [f"{thread} says {number}" for number in range(100)]
-    checkpoint = {
+    saved = {
         "v": 4,
         "id": f"1f0c0000-0000-6000-8000-{int(thread[7:]):012d}",
         "ts": "2026-01-01T00:00:00+00:00",
@@ -146,7 +144,7 @@ async def _checkpoint(saver: Any, thread: str) -> None:
         "versions_seen": {},
     }
     config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    await saver.aput(config, checkpoint, {"source": "loop", "step": 1}, {"messages": "1"})
+    await saver.aput(config, saved, {"source": "loop", "step": 1}, {"messages": "1"})
 
 
 class Seen(NamedTuple):
@@ -194,34 +192,19 @@ class Told(NamedTuple):
 
 
 def _read_elsewhere(folder: Path, before: Seen) -> Told:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mneme.evals.reliability.damage"])
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_read_and_tell, args=(folder, before, theirs))
-    process.start()
-    theirs.close()
     try:
-        told: Told = ours.recv() if ours.poll(LONGEST) else Told("uncaught", "it did not end")
-    except EOFError:
-        process.join()
-        told = Told("uncaught", f"the process died with {process.exitcode}")
-    process.kill()
-    process.join()
-    return told
+        return elsewhere(_told, folder, before)
+    except NoAnswer as why:
+        return Told("uncaught", str(why))
 
 
-def _read_and_tell(folder: Path, before: Seen, teller: Connection) -> None:
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, 2)  # the engine prints where it panicked
+def _told(folder: Path, before: Seen) -> Told:
     try:
         after = asyncio.run(read(folder))
     except MnemeError as error:
         repaired = asyncio.run(_repaired(folder, before)) if "checkpoints" not in str(error) else None
-        teller.send(Told("clear error", f"{error} {error.hint}", repaired))
-    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception)
-        teller.send(Told("uncaught", f"{type(error).__name__}: {error}"[:300]))
-    else:
-        teller.send(Told("same" if after == before else "silent loss"))
+        return Told("clear error", f"{error} {error.hint}", repaired)
+    return Told("same" if after == before else "silent loss")
 
 
 async def _repaired(folder: Path, before: Seen) -> bool:

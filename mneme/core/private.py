@@ -4,6 +4,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from mneme.core.durable import sync
+
 EVERYBODY = 0o007
 OTHERS = 0o077
 
@@ -12,6 +14,7 @@ def make_private_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing, for the owner alone (0700)."""
     for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
+        sync(missing.parent)
     if not path.is_dir():
         raise NotADirectoryError(f"{path} is not a folder")
 

@@ -3,6 +3,8 @@
 One update operation is one entry of the write-ahead log: a batch of steps is stored as a whole or
 not at all, also when the process is killed. Writes run on one thread of their own, which makes
 read-check-write atomic without a lock; reads run beside them on a few more. The event loop never waits.
+The engine's files are mapped and not synced, the journal is, before a write is acknowledged: writes that
+come at the same time share one sync.
 
 Search is exact within its scope, so recall is 1 by construction and no HNSW graph is ever built: a
 user's records are reached through the scope index and compared in well under a millisecond per
@@ -72,6 +74,7 @@ class EdgeEngine:
         self._users = 0
         self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
+        self._syncer = ThreadPoolExecutor(1, "ledger-sync")
         self._readers = ThreadPoolExecutor(READERS, "ledger-read")
 
     @classmethod
@@ -107,8 +110,10 @@ class EdgeEngine:
             raise
 
     async def append(self, steps: Sequence[Step]) -> list[Version]:
-        """Store all of the steps, or none when one of them refuses."""
-        return await self._run(self._writer, self._append, steps)
+        """Store all of the steps, or none when one of them refuses; they survive a power cut."""
+        versions = await self._run(self._writer, self._append, steps)
+        await self._run(self._syncer, self._sync)
+        return versions
 
     async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
         return await self._run(self._readers, self._read, ids)
@@ -165,9 +170,7 @@ class EdgeEngine:
 
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         await self._run(self._writer, self._place, shelf, groups)
-
-    async def flush(self) -> None:
-        await self._run(self._writer, self._flush)
+        await self._run(self._syncer, self._sync)
 
     async def info(self) -> EngineInfo:
         return EngineInfo(
@@ -198,11 +201,25 @@ class EdgeEngine:
             if isinstance(outcome, Entry):
                 points |= {point.id: point for point in outcome.points}
                 seen |= {point.id: point.payload for point in outcome.points}
+        self._mend_journal()
         if points:
             self._folder.check_space(_weight(points.values(), self._manifest.dimension))
             self._upsert(list(points.values()))
             self._journal.add({point.id: point.payload for point in points.values()})
         return self._versions(outcomes)
+
+    def _mend_journal(self) -> None:
+        """Write the journal anew from the index where a write or a sync of it has failed."""
+        if not self._journal.is_whole:
+            write(self._journal.path, points_of(self._shard))
+            self._renew_journal()
+
+    def _renew_journal(self) -> None:
+        self._journal.close()
+        self._journal = Journal(self._folder.shard / JOURNAL)
+
+    def _sync(self) -> None:
+        self._journal.flush()
 
     def _versions(self, outcomes: Sequence[Entry | str]) -> list[Version]:
         """Return what the steps stored, and what replays had stored before."""
@@ -347,8 +364,7 @@ class EdgeEngine:
         write(making / JOURNAL, points_of(shard))
         shard.close()
         shard = completed(self._folder, manifest)
-        self._journal.close()
-        self._journal = Journal(self._folder.shard / JOURNAL)
+        self._renew_journal()
         self._indexed = set()
         self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
@@ -363,11 +379,6 @@ class EdgeEngine:
         except StopIteration as done:
             erasure: Erasure = done.value
             return erasure
-
-    def _flush(self) -> None:
-        self._folder.check_space()
-        self._shard.flush()
-        self._journal.flush()
 
     def _mark_current(self) -> None:
         self._shard.flush()
@@ -387,6 +398,7 @@ class EdgeEngine:
         self._readers.shutdown()
         try:
             self._writer.submit(guarded, self._shard.close).result()
+            self._syncer.shutdown()
             self._journal.close()
             if self._journal.is_whole:
                 seal(self._folder.shard)

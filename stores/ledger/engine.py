@@ -266,10 +266,6 @@ class Engine(Protocol):
         """Move points (by their ids) to another scope each; only those that stand on the shelf still."""
         ...
 
-    async def flush(self) -> None:
-        """Make everything acknowledged survive a power cut."""
-        ...
-
     async def info(self) -> EngineInfo: ...
 
     async def mark_current(self) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
+from mneme.core.durable import sync, sync_all
 from mneme.core.errors import LedgerMismatch, NotWritable, StorageFailure
 from mneme.core.private import close_to_others, is_open_to_all, is_shared, make_private_folder
 from mneme.stores.ledger.manifest import (
@@ -105,7 +106,9 @@ class Folder:
         with storage_errors(f"write {path}"):
             making = self.making(manifest.generation)
             write_manifest(making / MANIFEST, manifest)
+            sync_all(making)
             making.rename(path)
+            sync(self.path)
         return path
 
     def switch(self, manifest: Manifest) -> None:
@@ -115,9 +118,13 @@ class Folder:
         self.manifest = manifest
 
     def discard(self, path: Path) -> None:
-        """Remove a generation that has just been made and cannot be used."""
+        """Remove a generation, or what was to become one; not even a power cut brings it back as a whole."""
+        doomed = self.path / path.name.replace(GENERATION, MAKING)
         with storage_errors(f"remove {path}"):
-            _remove(path)
+            path.rename(doomed)
+            sync(self.path)
+            _remove(doomed)
+            sync(self.path)
 
     def clear_leftovers(self) -> None:
         """Remove what a crash or a switch left; call it once the generation in use has been opened."""
@@ -136,6 +143,8 @@ class Folder:
         with storage_errors(f"move {path} to {aside}"):
             aside.mkdir()
             path.rename(aside / path.name)
+            sync(aside)
+            sync(self.path)
         log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", path, why, aside)
         return aside
 

@@ -5,15 +5,19 @@ a point's id, its payload, and how many lines of the same write follow. Heads ar
 from the versions; what they alone know, the group that a record was placed in, is a line with its scope.
 """
 
+import errno
 import json
 import os
+import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from mneme.core.durable import sync
 from mneme.stores.ledger.engine import Payload, head_point
 from mneme.stores.ledger.manifest import storage_errors
 from mneme.stores.ledger.records import Version, record_id, version_id
@@ -22,10 +26,16 @@ JOURNAL = "versions.journal"
 
 
 class Content(NamedTuple):
-    """What a journal holds, in order, and the numbers of the lines that are damaged."""
+    """What a journal holds, in order, the numbers of the damaged lines, and how many lines it has."""
 
     entries: list[tuple[str, Payload]]
     damaged: list[int]
+    lines: int = 0
+
+    @property
+    def ends_torn(self) -> bool:
+        """Whether all damage is at the end, where a power cut leaves it: in what was not confirmed."""
+        return self.damaged == [*range(self.lines - len(self.damaged) + 1, self.lines + 1)]
 
     @property
     def ids(self) -> set[str]:
@@ -34,30 +44,52 @@ class Content(NamedTuple):
 
 
 class Journal:
-    """An open journal, to which writes are added once they are in the index."""
+    """An open journal, to which writes are added once they are in the index.
+
+    Where it is not whole, something that is in the index is missing: it must be written anew.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.is_whole = path, True
+        self._added = self._synced = 0
+        self._syncing = threading.Lock()
         with storage_errors(f"write {path}"):
             self._file = path.open("ab", buffering=0)
 
     def add(self, points: Mapping[str, Payload]) -> None:
         """Add the points of one write. Raises StorageFailure; then the journal is not whole any more."""
-        text = "".join(lines(kept(points)))
-        before, self.is_whole = self.is_whole, False
-        with storage_errors(f"write {self.path}"):
-            done = self._file.write(text.encode())
-            if done != len(text.encode()):
-                raise OSError(28, "No space left on device")
-        self.is_whole = before
+        text = "".join(lines(kept(points))).encode()
+        with self._failing(), storage_errors(f"write {self.path}"):
+            if self._file.write(text) != len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._added += 1
 
     def flush(self) -> None:
-        """Make everything that was added survive a power cut."""
-        with storage_errors(f"write {self.path}"):
-            os.fsync(self._file.fileno())
+        """Make everything that was added survive a power cut; one sync does for all that wait for it.
+
+        Raises StorageFailure, also after a sync that failed: the system would call the next one a success.
+        """
+        with self._syncing, storage_errors(f"write {self.path}"):
+            added = self._added
+            if added == self._synced or self._file.closed:
+                return
+            if not self.is_whole:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            with self._failing():
+                os.fsync(self._file.fileno())
+            self._synced = added
 
     def close(self) -> None:
-        self._file.close()
+        with self._syncing:
+            self._file.close()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.is_whole = False
+            raise
 
 
 def kept(points: Mapping[str, Payload]) -> dict[str, Payload]:
@@ -91,6 +123,7 @@ def write(path: Path, points: Iterable[tuple[str, Payload]]) -> None:
         os.fsync(file.fileno())
     with storage_errors(f"write {path}"):
         temporary.replace(path)
+        sync(path.parent)
 
 
 def read(path: Path) -> Content:
@@ -100,16 +133,17 @@ def read(path: Path) -> Content:
     begun = 0
     with storage_errors(f"read {path}"):
         text = path.read_bytes()
-    for number, line in enumerate(text.split(b"\n")[:-1], 1):
+    *whole, rest = text.split(b"\n")
+    for number, line in enumerate(whole, 1):
         entry = _entry(line)
         if entry is None:
             damaged.append(number)
             continue
         entries.append(entry[:2])
         begun = begun + 1 if entry[2] else 0
-    if text and not text.endswith(b"\n"):
-        damaged.append(text.count(b"\n") + 1)
-    return Content(entries[: len(entries) - begun], damaged)
+    if rest:
+        damaged.append(len(whole) + 1)
+    return Content(entries[: len(entries) - begun], damaged, len(whole) + bool(rest))
 
 
 def _entry(line: bytes) -> tuple[str, Payload, int] | None:

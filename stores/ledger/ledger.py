@@ -1,7 +1,8 @@
 """The ledger: append-only versions of records, found by meaning and by words, on either engine.
 
-On the embedded engine a batch is stored as a whole or not at all. On a server each record of a batch
-is stored by itself, and a record can be searched for a moment after its version is safe.
+On the embedded engine a batch is stored as a whole or not at all, and survives a power cut once it is
+acknowledged. On a server each record of a batch is stored by itself, and a record can be searched for a
+moment after its version is safe.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, needs
+from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, PowerCut, needs
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.blending import blended
@@ -60,6 +61,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
 from mneme.stores.ledger.upgrading import upgrade
+from mneme.stores.ledger.verifying import settle
 from mneme.stores.ledger.words import words_asked, words_of
 
 PAGE = 500
@@ -411,10 +413,6 @@ class Ledger:
         """
         return await import_lines(self._engine, self._embedder, lines, Accepted(within, check))
 
-    async def flush(self) -> None:
-        """Make everything acknowledged survive a power cut; a killed process loses nothing anyway."""
-        await self._engine.flush()
-
     async def info(self) -> EngineInfo:
         return await self._engine.info()
 
@@ -485,7 +483,7 @@ async def open_ledger(
         return await _ready(await _open_server(location, embedder, api_key), embedder)
     place = (Path(location), embedder.name, embedder.dimension)
     try:
-        return await _ready(await asyncio.to_thread(EdgeEngine.open, *place), embedder)
+        return await _ready(await _open_folder(place, embedder), embedder)
     except NotWritable as why:
         if not reading:
             raise
@@ -509,6 +507,14 @@ async def _ready(engine: Engine, embedder: Embedder) -> Ledger:
 def is_server(location: str) -> bool:
     """Return whether a ledger's location is a server's address, not a folder."""
     return location == ":memory:" or location.startswith(("http://", "https://"))
+
+
+async def _open_folder(place: tuple[Path, str, int], embedder: Embedder) -> Engine:
+    try:
+        return await asyncio.to_thread(EdgeEngine.open, *place)
+    except PowerCut:
+        await settle(str(place[0]), embedder)
+    return await asyncio.to_thread(EdgeEngine.open, *place)
 
 
 async def _open_server(location: str, embedder: Embedder, api_key: str) -> Engine:

@@ -3,12 +3,12 @@
 import contextlib
 import errno
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import LedgerMismatch, NotWritable, StorageFailure
 from mneme.stores.ledger.engine import FORMAT
 
@@ -51,17 +51,7 @@ def read_manifest(path: Path) -> Manifest | None:
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Write a manifest durably: it is there as a whole, or the former one is."""
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w") as file:
-        file.write(manifest.model_dump_json(indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_durably(path, manifest.model_dump_json(indent=2) + "\n")
 
 
 def check_format(location: object, found: int) -> None:

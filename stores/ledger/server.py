@@ -257,9 +257,6 @@ class ServerEngine:
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 
-    async def flush(self) -> None:
-        """Do nothing: the server acknowledges a write when it is in its log."""
-
     async def info(self) -> EngineInfo:
         name = self.collection
         return EngineInfo(

@@ -1,6 +1,7 @@
 """Verifying a ledger in a folder, and building it anew from what is whole."""
 
 import asyncio
+import logging
 import multiprocessing
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -19,9 +20,11 @@ from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.journal import JOURNAL, Content, Histories
 from mneme.stores.ledger.manifest import MANIFEST
 from mneme.stores.ledger.reconciling import disagreements, points_of, reconcile
-from mneme.stores.ledger.sealing import SEAL, differing, read_seal, seal
+from mneme.stores.ledger.sealing import differing, is_cut, mark_open, power_cut, read_seal, seal
 from mneme.stores.ledger.shards import guarded, load
 from mneme.stores.ledger.sparse import copy_folder
+
+log = logging.getLogger(__name__)
 
 
 class Verified(BaseModel):
@@ -75,6 +78,24 @@ async def repair(location: str, embedder: Embedder) -> Repaired:
         await asyncio.to_thread(folder.release)
 
 
+async def settle(location: str, embedder: Embedder) -> None:
+    """Build a ledger's index anew after a power cut, from its journal, which holds all that was acknowledged.
+
+    Raises Damaged where the journal is not whole: then a repair also reads what the index still gives.
+    """
+    folder = await asyncio.to_thread(_own, location)
+    try:
+        content = await asyncio.to_thread(_read, folder.shard)
+        history = journal.histories(content.entries)
+        if not (folder.shard / JOURNAL).exists() or not content.ends_torn or history.gaps:
+            raise power_cut(folder.shard)
+        log.warning("The machine stopped while the ledger was open: its index is built anew.")
+        await _build_next(folder, history, embedder)
+        await asyncio.to_thread(folder.clear_leftovers)
+    finally:
+        await asyncio.to_thread(folder.release)
+
+
 def _own(location: str) -> Folder:
     path = Path(location).expanduser().resolve()
     if not (path / MANIFEST).exists() and not [*path.glob("generation-*")]:
@@ -88,6 +109,8 @@ def _verify(folder: Folder) -> Verified:
     noted = read_seal(folder.shard)
     changed = differing(folder.shard, noted) if noted is not None else []
     problems = [f"{name} is damaged, or missing, or new" for name in changed]
+    if is_cut(folder.shard):
+        problems.append(str(power_cut(folder.shard)))
     problems = problems or _compared(folder.shard, sealed=noted is not None)
     return Verified(
         location=str(folder.path),
@@ -105,7 +128,7 @@ def _read(generation: Path) -> Content:
 def _compared(generation: Path, *, sealed: bool) -> list[str]:
     """Compare the index with the journal; where they agree, seal what opening has changed."""
     try:
-        (generation / SEAL).unlink(missing_ok=True)
+        mark_open(generation)
         shard = load(generation)
         guarded(lambda: reconcile(generation, shard, sealed=sealed))
         found = guarded(disagreements, generation, shard)
@@ -118,16 +141,9 @@ def _compared(generation: Path, *, sealed: bool) -> list[str]:
 
 
 async def _repair(folder: Folder, embedder: Embedder) -> Repaired:
-    old, manifest = folder.shard, folder.manifest
-    assert manifest is not None
-    await asyncio.to_thread(folder.check_space, 2 * folder.size())
+    old = folder.shard
     found = await asyncio.to_thread(_gather, old)
-    update = {
-        "embedder": embedder.name,
-        "dimension": embedder.dimension,
-        "generation": manifest.generation + 1,
-    }
-    await build(folder, manifest.model_copy(update=update), found.history, embedder)
+    await _build_next(folder, found.history, embedder)
     aside = await asyncio.to_thread(folder.set_aside, old, "is damaged, and has been built anew")
     versions = found.history.versions
     return Repaired(
@@ -137,6 +153,19 @@ async def _repair(folder: Folder, embedder: Embedder) -> Repaired:
         lost=found.lost,
         old=str(aside),
     )
+
+
+async def _build_next(folder: Folder, history: Histories, embedder: Embedder) -> None:
+    """Build the generation that follows the one in use, and switch to it."""
+    manifest = folder.manifest
+    assert manifest is not None
+    await asyncio.to_thread(folder.check_space, 2 * folder.size())
+    update = {
+        "embedder": embedder.name,
+        "dimension": embedder.dimension,
+        "generation": manifest.generation + 1,
+    }
+    await build(folder, manifest.model_copy(update=update), history, embedder)
 
 
 def _gather(generation: Path) -> Gathered:

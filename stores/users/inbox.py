@@ -197,10 +197,7 @@ class Inbox:
         return [unescaped(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
 
     async def close(self, user: str, message_id: str, outcome: MessageOutcome) -> bool:
-        """Put the outcome in place of the message; return False where it is closed or forgotten already.
-
-        This ends the work on a message: all of it survives a power cut from now on.
-        """
+        """Put the outcome in place of the message; return False where it is closed or forgotten already."""
         namespace = user_namespace(user, "inbox")
         head = await self._ledger.get(namespace, message_id)
         if head is None or not head.live:
@@ -217,7 +214,6 @@ class Inbox:
             await self._ledger.write([write])
         except (Conflict, NotFound):  # somebody else closed it, or it was forgotten, a moment ago
             return False
-        await self._ledger.flush()
         return True
 
     async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:

@@ -26,8 +26,6 @@ async def main(location: str, seed: int, forgetting: float) -> None:
         for version in await ledger.write(writes):
             versions[version.key] = version.version if version.live else -version.version
             print(version.key, version.version, flush=True)
-        if chance.random() < 0.05:
-            await ledger.flush()
         if chance.random() < forgetting:
             key, _ = versions.popitem()
             print(key, "?", flush=True)

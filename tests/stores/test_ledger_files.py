@@ -293,7 +293,6 @@ class TestForgetting:
             ALICE, made.key, {"content": tokens[1]}, text=tokens[1], change=SAID, expected_version=1
         )
         await put(ledger, f"this stays: {tokens[2]}")
-        await ledger.flush()
         assert all(files_with(tmp_path, token) for token in tokens)
         await ledger.forget(ALICE, made.key, reason="asked", actor="alice")
         for _ in range(2):  # while it is open, and when it has been closed and opened again
@@ -339,8 +338,6 @@ class TestDisks:
             assert os.statvfs(disk).f_bavail == 0
             with pytest.raises(StorageFailure):
                 await put(ledger, "more")
-            with pytest.raises(StorageFailure):
-                await ledger.flush()
             with pytest.raises(StorageFailure):
                 await ledger.forget(ALICE, kept[0].key, reason="", actor="")
             assert await ledger.records(ALICE, limit=1000) == kept
