@@ -29,6 +29,7 @@ Check = Callable[[Any, Any], None]
 Bounds = Callable[[Any], Mapping[str, dict[str, Any]]]
 PACKAGE = __name__.rpartition(".")[0]
 
+FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""
 LONGEST_REASON = 300
@@ -93,7 +94,7 @@ class Prompt(Generic[Given, Answer]):
     @cached_property
     def form(self) -> str:
         """How to reply: what ends the user text, but for one who answers by calling tools."""
-        return "" if self.answer is str else f"\n\nReply with one JSON object: {shape(self.answer)}"
+        return "" if self.answer is str else f"\n\n{FORM}{shape(self.answer)}"
 
     def user_text(self, given: Given) -> str:
         """Return the user text for what is given, without the form of the reply."""
@@ -135,7 +136,7 @@ def one_of(count: int, *others: int) -> dict[str, Any]:
 
 
 def _as_json(answer: BaseModel) -> str:
-    return json.dumps(answer.model_dump(mode="json"), ensure_ascii=False)
+    return json.dumps(answer.model_dump(mode="json", by_alias=True), ensure_ascii=False)
 
 
 def _as_text(given: BaseModel) -> dict[str, str]:

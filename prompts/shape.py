@@ -28,7 +28,9 @@ def _of_class(kind: type) -> str:
     if issubclass(kind, RootModel):
         return shape(kind.model_fields["root"].annotation)
     if issubclass(kind, BaseModel):
-        fields = (f'"{name}": {shape(field.annotation)}' for name, field in kind.model_fields.items())
+        fields = (
+            f'"{field.alias or name}": {shape(field.annotation)}' for name, field in kind.model_fields.items()
+        )
         return f"{{{', '.join(fields)}}}"
     if issubclass(kind, bool):
         return "true or false"

@@ -29,7 +29,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, Self, get_origin
 
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import FORM, Prompt
 from mneme.rules import registry
 
 VERSION = "0.33.0"
@@ -150,9 +150,9 @@ def _said(body: Json, role: str) -> str:
 
 def _given(prompt: Prompt[Any, Any], user: str) -> Any:
     """Read what was given out of the wording that it was put into."""
-    parts = re.split(r"\$\{?(\w+)\}?", prompt.user + prompt.form)
+    parts = re.split(r"\$\{?(\w+)\}?", prompt.user)
     groups = [f"(?P<{part}>.*?)" if at % 2 else re.escape(part) for at, part in enumerate(parts)]
-    found = re.fullmatch("".join(groups), user, re.DOTALL)
+    found = re.fullmatch("".join(groups), user.rpartition(f"\n\n{FORM}")[0] or user, re.DOTALL)
     if found is None:
         raise ValueError(f"The wording of {prompt.name} is not recognised in: {user}")
     fields = prompt.given.model_fields
