@@ -43,9 +43,16 @@ LIST_TABLES = (
         FOREIGN KEY (thread_id, checkpoint_ns, checkpoint_id) REFERENCES checkpoints
         ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED) WITHOUT ROWID""",
 )
-SWEEP_ITEMS = """DELETE FROM items AS i WHERE thread_id = :thread AND NOT EXISTS
-    (SELECT 1 FROM spans AS s WHERE s.thread_id = :thread AND s.channel = i.channel
-    AND i.number BETWEEN s.first AND s.last)"""
+# The gaps between a channel's spans are few. To look for a span of each item takes seconds in a long thread.
+SWEEP_ITEMS = """
+    WITH used AS MATERIALIZED (SELECT DISTINCT channel, first, last FROM spans WHERE thread_id = :thread),
+    gaps AS (
+        SELECT channel, first - 1 AS until, coalesce(max(last) OVER (PARTITION BY channel
+            ORDER BY first, last ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS after FROM used
+        UNION ALL SELECT channel, 9e18, max(last) FROM used GROUP BY channel),
+    real AS MATERIALIZED (SELECT * FROM gaps WHERE after < until)
+    DELETE FROM items AS i WHERE thread_id = :thread AND (channel NOT IN (SELECT channel FROM used) OR EXISTS
+        (SELECT 1 FROM real WHERE real.channel = i.channel AND number > after AND number <= until))"""
 """Delete the items of a thread that no list has; a list is deleted with its checkpoint."""
 
 _PUT = """INSERT OR REPLACE INTO checkpoints
