@@ -67,6 +67,11 @@ MOST_SCOPES = 1_000_000
 SETTLED_AT_ONCE = 256
 READ_AT_ONCE = 1000
 FLOAT = models.PayloadSchemaType.FLOAT
+INDEXES: dict[str, Any] = {
+    "scope": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True, prefix=True),
+    "created": models.PayloadSchemaType.INTEGER,
+    "pending": models.PayloadSchemaType.BOOL,
+}
 WORDS_ALONE = models.Filter(
     must=[models.HasVectorCondition(has_vector=SPARSE)],
     must_not=[models.HasVectorCondition(has_vector=DENSE)],
@@ -419,7 +424,7 @@ class ServerEngine:
 
     async def _make(self, wanted: Manifest) -> None:
         name = self.collection
-        if await self.call(lambda client: client.collection_exists(name)):
+        if await self._exists(name) and await self.resolve() is None:  # or another process just made it
             raise LedgerMismatch(
                 f"The server has a collection {name} that is not a ledger; nothing was touched.",
                 "Name another one: add ?collection=NAME to the address.",
@@ -432,41 +437,40 @@ class ServerEngine:
         )
 
     async def make_collection(self, collection: str, manifest: Manifest) -> None:
-        """Make a collection with its indexes and its manifest, unless another process just did."""
-        if not await self.call(lambda client: client.collection_exists(collection)):
+        """Make a collection with its indexes and its manifest, or finish what another process began."""
+        if not await self._exists(collection):
             await self._create(collection, manifest.dimension)
+        if self._memory is None:  # the client's own engine has no indexes, and warns
+            for field, index in INDEXES.items():
+                await self.call(methodcaller("create_payload_index", collection, field, field_schema=index))
         point = models.PointStruct(
             id=MANIFEST_ID, vector={}, payload={"manifest": manifest.model_dump_json()}
         )
         mode = models.UpdateMode.INSERT_ONLY
         await self.call(lambda client: client.upsert(collection, [point], update_mode=mode, **STRONG))
 
+    async def _exists(self, collection: str) -> bool:
+        return await self.call(lambda client: client.collection_exists(collection))
+
     async def _create(self, collection: str, dimension: int) -> None:
         replicas = self._address.replicas
         dense = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
         sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
-        await self.call(
-            lambda client: client.create_collection(
-                collection,
-                vectors_config={DENSE: dense},
-                sparse_vectors_config={SPARSE: sparse},
-                shard_number=self._address.shards,
-                replication_factor=replicas,
-                write_consistency_factor=replicas and replicas // 2 + 1,
-                hnsw_config=models.HnswConfigDiff(payload_m=16),  # a graph for each namespace
+        try:
+            await self.call(
+                lambda client: client.create_collection(
+                    collection,
+                    vectors_config={DENSE: dense},
+                    sparse_vectors_config={SPARSE: sparse},
+                    shard_number=self._address.shards,
+                    replication_factor=replicas,
+                    write_consistency_factor=replicas and replicas // 2 + 1,
+                    hnsw_config=models.HnswConfigDiff(payload_m=16),  # a graph for each namespace
+                )
             )
-        )
-        if self._memory is not None:  # the client's own engine has no indexes, and warns
-            return
-        for field, index in (
-            (
-                "scope",
-                models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True, prefix=True),
-            ),
-            ("created", models.PayloadSchemaType.INTEGER),
-            ("pending", models.PayloadSchemaType.BOOL),
-        ):
-            await self.call(methodcaller("create_payload_index", collection, field, field_schema=index))
+        except StorageFailure:
+            if not await self._exists(collection):  # or another process was first
+                raise
 
     def _client(self) -> AsyncQdrantClient:
         """Return this event loop's client: connections belong to the loop that made them."""

@@ -60,8 +60,11 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
             return _send(handler, 401, {"status": {"error": "Must provide an API key"}})
         what = f"{handler.command} {urlsplit(handler.path).path}"
         self.requests.append(what)
-        with self._guard:
-            found = asyncio.run(self._answer(what, json.loads(body) if body else None))
+        try:
+            with self._guard:
+                found = asyncio.run(self._answer(what, json.loads(body) if body else None))
+        except ValueError as refusal:
+            return _send(handler, 409, {"status": {"error": str(refusal)}})
         if what == "GET /":
             return _send(handler, 200, found)
         return _send(handler, 200, {"result": found, "status": "ok", "time": 0.0})

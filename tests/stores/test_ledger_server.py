@@ -212,6 +212,14 @@ class TestTheWire:
             await (await open_ledger(double.url, embedder)).close()
             assert double.requests.count("PUT /collections/mneme-000001/index") == 3
 
+    async def test_processes_make_one_ledger_at_the_same_moment(
+        self, location: str, embedder: WordEmbedder
+    ) -> None:
+        ledgers = await asyncio.gather(*(open_ledger(location, embedder) for _ in range(8)))
+        made = await asyncio.gather(*(put(each, f"tea {n}") for n, each in enumerate(ledgers)))
+        assert {version.key for version in await ledgers[0].records(ALICE)} == {each.key for each in made}
+        await asyncio.gather(*(each.close() for each in ledgers))
+
     def test_it_serves_several_event_loops(self, location: str, embedder: WordEmbedder) -> None:
         ledger = asyncio.run(open_ledger(location, embedder))
         made = [asyncio.run(put(ledger, f"tea {n}")) for n in range(3)]
