@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 def cases(pending: int) -> list[Case]:
-    """Return the server of before, and today's: with nothing to do, and at two widths of the model's server."""
+    """Return the server of before; today's with nothing to do, and at two widths of the model's server."""
     return [Case(1, 4, pending), Case(8, 4, 0), Case(8, 4, pending), Case(8, 1, pending)]
 
 
