@@ -39,7 +39,8 @@ class Nothing(BaseModel):
 def test_a_question_ends_in_the_form_of_its_answer() -> None:
     form = (
         '{"route": "store" or "discard", "sure": true or false, "share": number, "parts": [{"name": "…", '
-        '"size": number or null}, …], "words": ["…", …], "counts": {"…": number, …}, "slots": {"…": …, …}, "next step": "…"}'
+        '"size": number or null}, …], "words": ["…", …], "counts": {"…": number, …}, '
+        '"slots": {"…": …, …}, "next step": "…"}'
     )
     assert shape(Whole) == form
     asked = Prompt(name="ask", given=Nothing, answer=Whole, system="Be brief.", user="\nWhat?\n")

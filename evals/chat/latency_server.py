@@ -34,6 +34,7 @@ from mneme.prompts.chat.chatbot import reply
 MODEL = "llama3.1:8b"
 WHO = f"ollama:{MODEL}"
 STALLED = "My model never answers."
+STALLED_USER = "stalled"
 TARGET = 1.2
 STALLED_MESSAGES = 10
 CHATS = {"graph_id": "chatbot"}
@@ -42,47 +43,46 @@ GIVE_UP = 60.0
 
 
 class Case(NamedTuple):
-    """How many runs the server serves at once, and how many calls the model's server."""
+    """Runs that the server serves at once, calls that the model's server does, and messages that wait."""
 
     workers: int
     parallel: int
+    pending: int
 
     @property
     def name(self) -> str:
-        return f"server/{self.workers} workers/parallel {self.parallel}"
+        return f"server/{self.workers} workers/parallel {self.parallel}/pending {self.pending}"
 
 
-CASES = [Case(1, 4), Case(8, 4), Case(8, 1)]
+def cases(pending: int) -> list[Case]:
+    """Return the server of before; today's with nothing to do, and at two widths of the model's server."""
+    return [Case(1, 4, pending), Case(8, 4, 0), Case(8, 4, pending), Case(8, 1, pending)]
 
 
 async def measure(journal: Journal, seconds: float, pending: int, trials: int, progress: Progress) -> Report:
     """Measure every case that is not in the journal, and report all."""
-    for number, case in enumerate(CASES):
+    wanted = cases(pending)
+    for number, case in enumerate(wanted):
         if case.name not in journal:
-            journal.add(case.name, await _case(case, seconds, pending, trials))
-        progress(number + 1, len(CASES), case.name)
-    return report([journal[case.name] for case in CASES], journal, seconds)
+            journal.add(case.name, await _case(case, seconds, trials))
+        progress(number + 1, len(wanted), case.name)
+    return report([journal[case.name] for case in wanted], journal, seconds)
 
 
-async def _case(case: Case, seconds: float, pending: int, trials: int) -> Row:
+async def _case(case: Case, seconds: float, trials: int) -> Row:
     with (
         TemporaryDirectory(prefix="mneme-latency-") as folder,
         OllamaDouble(parallel=case.parallel, seconds=seconds, brain=_answer) as double,
     ):
-        settings = {
-            "MNEME_HOME": folder,
-            "MNEME_OLLAMA_URL": double.url,
-            "MNEME_PARALLEL": str(case.parallel),
-        }
-        environment = {**os.environ, **settings, "LANGSMITH_TRACING": "false"}
+        given = {"MNEME_HOME": folder, "MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": str(case.parallel)}
+        environment = {**os.environ, **given, "LANGSMITH_TRACING": "false"}
         single = [await _single(double) for _ in range(2)][1]
         with langgraph_dev(Path(folder), environment, str(case.workers)) as server:
             async with get_client(url=server.url) as client:
-                await _fill(client, pending, "rules" if case.parallel == 1 else WHO)
-                replies = [
-                    await _first_token(client, double) for _ in range(trials if case.workers > 1 else 1)
-                ]
-                waiting = await _waiting(server.url, pending)
+                await _fill(client, case)
+                count = trials + 1 if case.workers > 1 else 1  # the first only warms up
+                replies = [await _first_token(client, double) for _ in range(count)][-trials:]
+                waiting = await _waiting(server.url, case.pending)
     return {**case._asdict(), "single": single, "replies": replies, "waiting": waiting}
 
 
@@ -101,19 +101,21 @@ async def _single(double: OllamaDouble) -> float:
     raise MnemeError("The double said nothing.")
 
 
-async def _fill(client: LangGraphClient, pending: int, stalled_chatbot: str) -> None:
+async def _fill(client: LangGraphClient, case: Case) -> None:
     """Let everybody say something; the memory agent is slow, and one user's model never answers.
 
     The stalled user says more, while nothing of it can be remembered, and at last waits for a reply, which
     takes a place of the model's server for good; where it has one place only, nobody could be served then.
     """
-    for number in range(pending):
-        await _say(client, f"pending-{number}", scripted_answers.MESSAGE)
+    if not case.pending:
+        return
     for number in range(STALLED_MESSAGES):
-        await _say(client, "stalled", f"{STALLED} {number}")
-    await _until_replied(client, 0)
-    if stalled_chatbot != "rules":
-        await _say(client, "stalled", STALLED, chatbot=stalled_chatbot)
+        await _say(client, STALLED_USER, f"{STALLED} {number}")
+    for number in range(case.pending):
+        await _say(client, f"pending-{number}", scripted_answers.MESSAGE)
+    await _until_replied(client)
+    if case.parallel > 1:
+        await _say(client, STALLED_USER, STALLED, chatbot=WHO)
 
 
 async def _say(client: LangGraphClient, user: str, text: str, chatbot: str = "rules") -> None:
@@ -122,15 +124,15 @@ async def _say(client: LangGraphClient, user: str, text: str, chatbot: str = "ru
     await client.runs.create(thread, "chatbot", input=_said(text), context=context)
 
 
-async def _until_replied(client: LangGraphClient, left: int) -> None:
-    """Wait until no more replies than these are missing."""
+async def _until_replied(client: LangGraphClient) -> None:
+    """Wait until no reply is missing."""
     async with asyncio.timeout(GIVE_UP):
-        while len(await client.threads.search(metadata=CHATS, status="busy", limit=left + 1)) > left:
+        while await client.threads.search(metadata=CHATS, status="busy", limit=1):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
 
 
 async def _first_token(client: LangGraphClient, double: OllamaDouble) -> Row:
-    """Say something on a new thread; time its first token and its arrival at the model, None where none came."""
+    """Say something on a new thread; time the first token and the call's arrival at the model."""
     thread = (await client.threads.create(graph_id="chatbot"))["thread_id"]
     context = {"user": "chatting", "chatbot": WHO, "memory_agent": WHO}
     first, before, started = None, len(double.chats), monotonic()
@@ -159,60 +161,59 @@ async def _waiting(url: str, pending: int) -> int:
     return count
 
 
+COLUMNS = {
+    "workers / parallel / pending": "case",
+    "one call, s": "single",
+    "first token, s": "first_token",
+    "ratio": "ratio",
+    "slowest, s": "slowest",
+    f"≤ {TARGET}": "reached",
+    "before the model, s": "before_model",
+    "still waiting": "waiting",
+}
+
+
 def report(rows: Sequence[Row], journal: Journal, seconds: float) -> Report:
     """Compare the first tokens with one call."""
     measured = [_measured(row) for row in rows]
-    answered_by = f"a double of Ollama at {seconds:g} s a call (no model took part)"
-    columns = [
-        "workers / parallel",
-        "one call, s",
-        "first token, s",
-        "ratio",
-        "slowest, s",
-        f"≤ {TARGET}",
-        "still waiting",
-    ]
-    cells = [
-        [
-            f"{each['workers']} / {each['parallel']}",
-            f"{each['single']:.2f}",
-            _seconds(each["first_token"]),
-            _seconds(each["ratio"], GIVE_UP / each["single"]),
-            _seconds(each["slowest"]),
-            "yes" if each["reached"] else "no",
-            str(each["waiting"]),
-        ]
-        for each in measured
-    ]
-    title = "Time to the first token through the server, one user's model stalled (median)"
+    cells = [[_cell(each[name]) for name in COLUMNS.values()] for each in measured]
+    title = "Time to the first token through the server, while one user's model never answers (median)"
     notes = [
         "`langgraph dev` looks for new runs every half second while none comes, which is part of each time.",
-        f"The first line is `langgraph dev` without its option; a reply was given up after {GIVE_UP:.0f} s.",
+        f"The first line is `langgraph dev` without its option; > is given up after {GIVE_UP:.0f} s.",
+        "The second line is the server alone: nothing waits, and nobody's model is stalled.",
     ]
     return Report(
         "latency",
-        answered_by,
+        f"a double of Ollama at {seconds:g} s a call (no model took part)",
         journal.path,
         list(rows),
         {"server": measured},
-        [table(title, columns, cells)],
+        [table(title, [*COLUMNS], cells)],
         notes=notes,
     )
 
 
 def _measured(row: Row) -> dict[str, Any]:
-    """Return the times of a case; None for one of which nothing came before it was given up."""
-    came = [first for first in row["firsts"] if first is not None]
-    all_came = len(came) == len(row["firsts"])
-    first = median(came) if all_came else None
+    """Return the times of a case; None for those of which nothing came before it was given up."""
+    replies = row["replies"]
+    all_came = all(each["first"] is not None for each in replies)
+    first = median(each["first"] for each in replies) if all_came else None
     return {
-        **{name: row[name] for name in ("workers", "parallel", "single", "waiting")},
+        "case": f"{row['workers']} / {row['parallel']} / {row['pending']}",
+        "single": row["single"],
         "first_token": first,
-        "slowest": max(came) if all_came else None,
         "ratio": first and first / row["single"],
+        "slowest": max(each["first"] for each in replies) if all_came else None,
         "reached": first is not None and first <= TARGET * row["single"],
+        "before_model": median(each["before_model"] for each in replies) if all_came else None,
+        "waiting": row["waiting"],
     }
 
 
-def _seconds(value: float | None, given_up: float = GIVE_UP) -> str:
-    return f"> {given_up:.0f}" if value is None else f"{value:.2f}"
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return ">" if value is None else str(value)

@@ -159,7 +159,7 @@ async def _embedder() -> Finding:
 async def _ledger() -> AsyncIterator[Finding]:
     """Check the ledger, or the server that has it open."""
     try:
-        ledger = await open_or_find_server()
+        ledger = await open_or_find_server(reading=True)
     except MnemeError as error:
         yield Finding(what="ledger", state="failure", detail=str(error), fix=error.hint)
         return
@@ -190,7 +190,9 @@ async def _workers(url: str) -> Finding:
 async def _pools() -> AsyncIterator[Finding]:
     """Check the team's pools, and which version of each retriever is in use."""
     try:
-        async with open_operations(SharingOperations, os.environ.get("MNEME_TEAM", "local")) as shared:
+        async with open_operations(
+            SharingOperations, os.environ.get("MNEME_TEAM", "local"), reading=True
+        ) as shared:
             found = [_pool(each, await shared.serving_problem(each.pool)) for each in await shared.pools()]
     except MnemeError as error:
         yield Finding(what="pools", state="warning", detail=str(error), fix=error.hint)

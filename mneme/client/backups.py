@@ -14,21 +14,20 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.durable import sync
-from mneme.core.errors import BadInput, Damaged, StorageFailure
+from mneme.core.errors import BadInput, Damaged
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite
 from mneme.stores.ledger import journal
+from mneme.stores.ledger.beside import read_beside
 from mneme.stores.ledger.building import build
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.journal import JOURNAL, Content
 from mneme.stores.ledger.ledger import is_server
-from mneme.stores.ledger.manifest import MANIFEST, Manifest, check_format, read_manifest, storage_errors
+from mneme.stores.ledger.manifest import MANIFEST, Manifest, check_format, storage_errors
 
 CHECKPOINTS = "checkpoints.sqlite"
-TRIES = 5
-"""Attempts to read a ledger while records are being forgotten."""
 
 
 class Backup(BaseModel):
@@ -48,7 +47,7 @@ def back_up(file: Path) -> Backup:
     location, checkpoints = _places()
     if file.exists():
         raise BadInput(f"{file} exists.", "Give the name of a new file.")
-    manifest, content = _read(location)
+    manifest, content = read_beside(location)
     with storage_errors(f"write {file}"), tempfile.TemporaryDirectory(dir=file.absolute().parent) as room:
         draft = Path(room) / "draft"
         make_private_file(draft)
@@ -100,30 +99,6 @@ def _places() -> tuple[Path, Path]:
             "Use the server's own: Qdrant's snapshots, pg_dump; or `mneme memories export`.",
         )
     return Path(location).expanduser().absolute(), Path(checkpoints).expanduser().absolute()
-
-
-def _read(location: Path) -> tuple[Manifest, Content]:
-    """Read the journal of the generation in use, also while another one takes its place."""
-    for _ in range(TRIES):
-        manifest = read_manifest(location / MANIFEST)
-        path = location / f"generation-{manifest.generation if manifest else 0:06d}" / JOURNAL
-        if manifest is None or not path.exists():
-            continue
-        content = journal.read(path)
-        if read_manifest(location / MANIFEST) == manifest:
-            return manifest, _whole(path, content)
-    raise StorageFailure(
-        f"The ledger at {location} cannot be read, or was written by an older version.",
-        "Open it once, e.g. with `mneme memories list`, then try again.",
-    )
-
-
-def _whole(path: Path, content: Content) -> Content:
-    """Refuse a journal with damaged lines, but for a last one that is being written."""
-    count = len(content.entries) + len(content.damaged)
-    if [number for number in content.damaged if number < count]:
-        raise Damaged(f"{path} is damaged; nothing was written.", "`mneme repair` builds the ledger anew.")
-    return content
 
 
 def _unpack(file: Path, room: Path) -> tuple[Manifest, Content]:

@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 
 from mneme.api.memories import Kind
 from mneme.client.waiting import in_turn
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.ledger.beside import open_beside
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
 
@@ -18,12 +21,15 @@ async def open_own_ledger(*, reading: bool = False) -> Ledger:
 
 
 @asynccontextmanager
-async def open_operations(kind: type[Kind], owner: str, *, reading: bool = False) -> AsyncIterator[Kind]:
+async def open_operations(
+    kind: type[Kind], owner: str, *, reading: bool = False, searching: bool = False
+) -> AsyncIterator[Kind]:
     """Open operations on an owner's data: in this process, or on the server that has the ledger open.
 
-    Whoever is only `reading` can do so on a full or read-only disk, too.
+    Whoever is only `reading` can do so on a full or read-only disk, too, and beside another process, unless
+    it is `searching` by vectors.
     """
-    found = await open_or_find_server(reading=reading)
+    found = await open_or_find_server(reading=reading, searching=searching)
     try:
         async with operations_at(found, kind, owner) as operations:
             yield operations
@@ -44,9 +50,14 @@ async def operations_at(place: Ledger | str, kind: type[Kind], owner: str) -> As
         yield operations
 
 
-async def open_or_find_server(*, reading: bool = False) -> Ledger | str:
-    """Open the ledger, or return the address of the server that has it open.
+async def open_or_find_server(*, reading: bool = False, searching: bool = False) -> Ledger | str:
+    """Open the ledger, or return the address of the server that has it open; see `open_operations`.
 
     Raises LedgerInUse where a process that is no server has it open for longer than the settings say to wait.
     """
-    return await in_turn(lambda: open_own_ledger(reading=reading))
+    beside = (
+        partial(open_beside, Path(settings().ledger_location).expanduser())
+        if reading and not searching
+        else None
+    )
+    return await in_turn(lambda: open_own_ledger(reading=reading), beside)

@@ -3,16 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
 from mneme.client.announcement import ANSWER_SECONDS, running_server
-from mneme.core.errors import LedgerInUse
+from mneme.core.errors import LedgerInUse, StorageFailure
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import is_server
 from mneme.stores.ledger.line import Line, pause
-from mneme.stores.ledger.owner import named, owner_of
+from mneme.stores.ledger.owner import in_use, named, owner_of
 
 T = TypeVar("T")
 SILENT = 1.0
@@ -23,18 +24,28 @@ ASKING = 1.0
 log = logging.getLogger(__name__)
 
 
-async def in_turn(work: Callable[[], Awaitable[T]]) -> T | str:
+async def in_turn(
+    work: Callable[[], Awaitable[T]], instead: Callable[[LedgerInUse], Awaitable[T]] | None = None
+) -> T | str:
     """Do what needs the ledger for itself once it is free, or return the address of a server that has it.
 
     Whoever comes first is first. It waits `settings().wait` seconds at most, and says once for whom; a server
-    that hangs can make that a second longer. Raises LedgerInUse, and what the work raises.
+    that hangs can make that a second longer. What can be done `instead` is done after a moment, unless it
+    raises StorageFailure. Raises LedgerInUse, and what the two raise.
     """
     location = settings().ledger_location
     if is_server(location):
         return await work()
     line, until = Line(Path(location).expanduser()), monotonic() + settings().wait
     try:
-        return await _wait(work, line, until)
+        found = await _wait(work, line, min(until, monotonic() + SILENT))
+        if found is None and instead is not None:
+            with suppress(StorageFailure):
+                return await instead(in_use(line.folder))
+        if found is None and monotonic() < until:
+            await asyncio.to_thread(_say, line.folder, until - monotonic())
+            found = await _wait(work, line, until)
+        return await work() if found is None else found  # the last attempt raises, and says who has it
     finally:
         await asyncio.to_thread(line.leave)
 
@@ -47,30 +58,22 @@ async def alone(work: Callable[[], Awaitable[T]]) -> T:
     return found
 
 
-async def _wait(work: Callable[[], Awaitable[T]], line: Line, until: float) -> T | str:
-    said, silent_until = False, monotonic() + SILENT
+async def _wait(work: Callable[[], Awaitable[T]], line: Line, until: float) -> T | str | None:
+    """Do the work in turn, or find a server; return None when time is over."""
     while True:
-        refusal, late = None, monotonic() >= until
         before = await asyncio.to_thread(line.before)
-        if late or not before:
-            try:
+        if not before:
+            with suppress(LedgerInUse):
                 return await work()
-            except LedgerInUse as taken:
-                refusal = taken
-        left = max(until - monotonic(), ASKING)
-        if url := await asyncio.to_thread(running_server, min(left, ANSWER_SECONDS)):
+        seconds = min(max(until - monotonic(), ASKING), ANSWER_SECONDS)
+        if url := await asyncio.to_thread(running_server, seconds):
             return url
-        if late and refusal is not None:
-            raise refusal
-        if not said and monotonic() >= silent_until:
-            said = await asyncio.to_thread(_say, line.folder, until - monotonic())
+        if monotonic() >= until:
+            return None
         await asyncio.to_thread(line.stand)
         await asyncio.sleep(pause(before))
 
 
-def _say(folder: Path, left: float) -> bool:
+def _say(folder: Path, left: float) -> None:
     holder = named(owner_of(folder))
-    log.warning(
-        "Another process%s has the ledger at %s open; waiting up to %.0f s more.", holder, folder, left
-    )
-    return True
+    log.warning("Another process%s has the ledger at %s open; waiting up to %.0f s.", holder, folder, left)

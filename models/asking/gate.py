@@ -104,6 +104,7 @@ class Gate:
                 return None
             if call.lane == "user":
                 self._preempt()
+                call.loop.call_later(self.longest, self._preempt_stalled)
             elif other := self._background.beyond_its_share(call, self._running):
                 _stop(other)
             return call.turn
@@ -135,6 +136,12 @@ class Gate:
             chosen.began = chosen.spared = None  # it has had its time
         _stop(chosen)
 
+    def _preempt_stalled(self) -> None:
+        """Look again once a call that was spared has had its time."""
+        with self._lock:
+            if self._users:
+                self._preempt()
+
     def _may_be_preempted(self, call: Call) -> bool:
         """Say whether the call may be stopped for a user; note when it was spared first."""
         if call.lane != "background" or call.preempted:
@@ -143,7 +150,7 @@ class Gate:
         if now - (call.began or 0.0) < self.patience:
             return True
         call.spared = call.spared or now
-        return now - call.spared > self.longest
+        return now - call.spared >= self.longest
 
     def _leave(self, call: Call) -> None:
         """Give back the call's place, in the line or behind the gate, wherever its end found it."""

@@ -38,15 +38,19 @@ class ReadingEngine(EdgeEngine):
         path = path.expanduser().resolve()
         if not (path / MANIFEST).is_file():
             raise why
-        with storage_errors(f"copy the ledger at {path} to read it"):
-            room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=_place(path)))
+        room = make_room(path)
         try:
             with storage_errors(f"copy the ledger at {path} to read it"):
                 _copy(path, room / "ledger")
-            engine = cls.open(room / "ledger", embedder, dimension)
+            return cls.open_in_room(path, room, embedder, dimension)
         except BaseException:
             shutil.rmtree(room, ignore_errors=True)
             raise
+
+    @classmethod
+    def open_in_room(cls, path: Path, room: Path, embedder: str, dimension: int) -> Self:
+        """Open the copy in `room/ledger` of the ledger at a path; the room is removed on closing."""
+        engine = cls.open(room / "ledger", embedder, dimension)
         engine._origin, engine._room = path, room
         return engine
 
@@ -83,6 +87,12 @@ class ReadingEngine(EdgeEngine):
     def _refuse(self) -> None:
         if self._why is not None:
             raise self._why
+
+
+def make_room(path: Path) -> Path:
+    """Make a temporary folder for a copy of the ledger at a path."""
+    with storage_errors(f"copy the ledger at {path} to read it"):
+        return Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=_place(path)))
 
 
 def _place(path: Path) -> str | None:

@@ -11,13 +11,13 @@ from mneme.stores.users.inbox import Letter
 
 async def list_(user: str, as_json: bool) -> None:
     """List the messages of the inbox."""
-    async with open_operations(MemoryOperations, user) as operations:
+    async with open_operations(MemoryOperations, user, reading=True) as operations:
         _print(await operations.letters(), as_json)
 
 
 async def show(user: str, message_id: str, as_json: bool) -> None:
     """Print one message with the last failure and the reply that could not be used."""
-    async with open_operations(MemoryOperations, user) as operations:
+    async with open_operations(MemoryOperations, user, reading=True) as operations:
         letter = await operations.letter(message_id)
     if as_json:
         print_json(letter)

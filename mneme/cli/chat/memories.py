@@ -36,7 +36,7 @@ async def search(user: str, query: str, limit: int, mode: Mode, as_json: bool) -
     """Print the memories that match a query best."""
     if not query.strip():
         raise BadInput("The query is empty.", "Give some words to search for.")
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
+    async with open_operations(MemoryOperations, user, reading=True, searching=True) as memories:
         found = await memories.similar(query, limit, mode=mode)
     print_memories(found, as_json)
 
