@@ -39,6 +39,7 @@ EVALUATIONS = {
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
+    "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""
