@@ -4,7 +4,8 @@ Several processes of several threads and tasks read, insert, update (compare-and
 few records of one ledger. One of them is killed or paused every moment; a killed one is replaced. On a server
 they work at the same time. A folder has one owner: there the threads and tasks of one process work at the
 same time, and the processes take turns, or find the ledger free after a kill. Afterwards the history of what
-they began and what they were told is searched for an order that explains it (see `linear`).
+they began and what they were told is searched for an order that explains it (see `linear`). Nothing is
+forgotten on a server: there a write on its way may bring back a record that is forgotten meanwhile.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import sys
 import time
 from asyncio.subprocess import Process
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -101,7 +103,7 @@ async def _kill(process: Process) -> None:
     await process.wait()
 
 
-def read(told: IO[bytes]) -> list[Operation]:
+def read(told: Iterable[bytes]) -> list[Operation]:
     """Put together what clients told before and after each operation; without the latter, it is unknown."""
     begun: dict[str, dict[str, Any]] = {}
     for line in told:
@@ -110,18 +112,10 @@ def read(told: IO[bytes]) -> list[Operation]:
         except ValueError:  # cut off by a kill
             continue
         begun.setdefault(said.pop("id"), {}).update(said)
-    return [_operation(**each) for each in begun.values() if "begun" in each]
+    return [_operation(each) for each in begun.values() if "begun" in each]
 
 
-def _operation(  # noqa: PLR0913  (what a client tells)
-    key: str,
-    kind: Any,
-    begun: int,
-    text: str,
-    version: int,
-    ended: int = NEVER,
-    result: Any = "unknown",
-    seen: list[Any] | None = None,
-    why: str = "",
-) -> Operation:
-    return Operation(key, kind, begun, ended, result, text, version, Record(*seen) if seen else None)
+def _operation(told: dict[str, Any]) -> Operation:
+    seen = told.get("seen")
+    whole = {"ended": NEVER, "result": "unknown"} | told | {"seen": Record(*seen) if seen else None}
+    return Operation(**{name: whole[name] for name in Operation._fields})
