@@ -41,6 +41,7 @@ EVALUATIONS = {
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
     "growth": Evaluation("reliability.growth", "Measure how the checkpoints of a chat grow with its turns."),
     "queueing": Evaluation("reliability.queueing", "Run many commands beside one another without a server."),
+    "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

@@ -35,6 +35,7 @@ from mneme.stores.ledger.verifying import repair
 
 OUTCOMES = ("all there", "all there after a repair", "uncaught", "lost")
 WRITER = "mneme.evals.reliability.power_writer"
+SHOWN = 20
 KEPT = ("nothing", "parts by chance", "everything")
 
 
@@ -195,7 +196,7 @@ def report(journal: Journal, calls: int) -> Report:
     ]
     tables = [
         table("What was acknowledged, by what was kept of the rest", ["kept", *OUTCOMES], counted),
-        table("Not there", ["moment", "before", "what"], bad, figures=False),
+        table("Not there", ["moment", "before", "what"], bad[:SHOWN], figures=False),
     ]
     tried = len({row["case"].split(",")[0] for row in rows})
     summary: Row = {"calls": calls, "tried": tried, "outcomes": {each: total[each] for each in OUTCOMES}}
