@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from mneme.api.copies import note_backup
 from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
@@ -64,6 +65,7 @@ def back_up(file: Path) -> Backup:
             raw.flush()
             os.fsync(raw.fileno())
         draft.rename(file)
+        note_backup(file)
     return _told(file, content, checkpoints.exists())
 
 

@@ -19,7 +19,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.memories import Kind
-from mneme.api.threads import ThreadOperations
+from mneme.api.threads import THREAD_NAME, ThreadOperations
 from mneme.client.home import open_or_find_server, operations_at
 from mneme.client.remote import api_key
 from mneme.core import errors
@@ -55,7 +55,8 @@ class Workflows:
     async def thread(self, name: str, graph: str, owner: str = "") -> RunnableConfig:
         """Return the config of an owner's named thread, which is created on a server that does not know it.
 
-        The owner is noted in the checkpoints; without one the thread is this machine's or the key's user's.
+        Name and owner are noted in the checkpoints; without an owner the thread is this machine's or the
+        key's user's.
         """
         if self.server is None:
             thread = await self._thread_here(name, graph, owner or LOCAL)
@@ -63,7 +64,7 @@ class Workflows:
             async with self.operations(ThreadOperations, owner or LOCAL) as threads:
                 thread = await threads.named(name)
             await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
-        metadata = {"owner": owner} if owner else {}
+        metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
     async def _thread_here(self, name: str, graph: str, owner: str) -> str:

@@ -49,16 +49,20 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
             del _here.saver
 
 
+@asynccontextmanager
+async def opened_checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Give the checkpoints that this server has open on this thread; open them where it has none, or is none."""
+    if hasattr(_here, "saver"):
+        yield _here.saver
+        return
+    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
+        yield saver
+
+
 async def thread_owner(thread_id: str) -> str | None:
     """Return who owns a thread's checkpoints in this server: "" for nobody, None without checkpoints."""
-    if hasattr(_here, "saver"):
-        return await _owner_in(_here.saver, thread_id)
-    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
-        return await _owner_in(saver, thread_id)  # the server is starting, and has not opened its own yet
-
-
-async def _owner_in(saver: BaseCheckpointSaver[str], thread_id: str) -> str | None:
-    found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
+    async with opened_checkpointer() as saver:
+        found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
     return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
 
 

@@ -93,7 +93,7 @@ class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
     async def adelete_thread(self, thread_id: str) -> None:
         """Erase a thread: its bytes are gone from the file and from its write-ahead log."""
         await super().adelete_thread(str(thread_id))
-        await self._empty_log()
+        await self.empty_log()
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what the runs saved, in every thread and namespace."""
@@ -107,7 +107,7 @@ class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
         for thread_id in thread_ids:
             await self._refuse_deltas(thread_id)
             await self._change(_KEEP_LATEST, thread=thread_id)
-        await self._empty_log()
+        await self.empty_log()
 
     async def _refuse_deltas(self, thread_id: str) -> None:
         async with self.lock, self.conn.execute(_USES_DELTAS, {"thread": thread_id}) as found:
@@ -130,7 +130,7 @@ class SqliteCheckpoints(Guarded, AsyncSqliteSaver):
                 await self.conn.rollback()
                 raise
 
-    async def _empty_log(self) -> None:
+    async def empty_log(self) -> None:
         """Move the write-ahead log into the file and empty it.
 
         Else deleted text could still be read in the log. Readers in other processes, or another that
