@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Sequence, Set
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, validate_call
 
 from mneme.api.copies import backups_with
-from mneme.api.server_state import ServerState
-from mneme.api.threads import ThreadOperations
 from mneme.core.errors import MnemeError, NotFound
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
@@ -18,8 +16,13 @@ from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome
 from mneme.stores.users.memories import UserMemories
 
 
+if TYPE_CHECKING:  # slow to import
+    from mneme.api.server_state import ServerState
+    from mneme.api.threads import ThreadOperations
+
+
 class Erased(Forgotten):
-    """What was erased: how many records of the ledger, and what of the user's threads; and what may still hold it."""
+    """What was erased, of the ledger and of the user's threads, and what may still hold it."""
 
     records: int = 1
     turns: int = 0
@@ -61,9 +64,9 @@ class MemoryOperations(UserMemories):
     )
     """The operations that a server offers to the command line."""
 
-    def __init__(self, ledger: Ledger, user: str, state: ServerState | None = None) -> None:
+    def __init__(self, ledger: Ledger, user: str, state: "ServerState | None" = None) -> None:
         super().__init__(ledger, user)
-        self._inbox, self._threads = Inbox(ledger), ThreadOperations(ledger, user, state)
+        self._inbox, self._state = Inbox(ledger), state
 
     async def whoami(self) -> str:
         """Return the user's name; a server with users answers with the name that the key belongs to."""
@@ -100,11 +103,10 @@ class MemoryOperations(UserMemories):
         failure it can be done again. Raises NotFound, Conflict where a reply does not end.
         """
         told = await self.told([key])
-        cleaned = await self._threads.erase(told, whole=whole)
+        cleaned = await self._threads().erase(told, whole=whole)
         mark = await super().forget(key, reason=reason, actor=actor)
-        return Erased(
-            **mark.model_dump(), **cleaned.model_dump(), backups=await _backups({key, *told.messages})
-        )
+        backups = await _backups({key, *told.messages})
+        return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
 
     async def forget_everything(self, *, reason: str, actor: str, threads: bool) -> Erased:
         """Erase all memories with what waits; with `threads` also all threads, else the turns that told them.
@@ -113,15 +115,19 @@ class MemoryOperations(UserMemories):
         """
         keys = await self.keys("")
         told = await self.told(keys)
-        cleaned = await (self._threads.delete_all() if threads else self._threads.erase(told))
+        kept = self._threads()
+        cleaned = await (kept.delete_all() if threads else kept.erase(told))
         count = await self.forget_all(reason=reason, actor=actor)
         if threads:
-            await self._threads.forget_ids(reason=reason, actor=actor)
-        return Erased(
-            **cleaned.model_dump(),
-            **{"at": datetime.now(UTC), "reason": reason, "actor": actor, "records": count},
-            backups=await _backups({*keys, *told.messages}),
-        )
+            await kept.forget_ids(reason=reason, actor=actor)
+        mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=actor)
+        backups = await _backups({*keys, *told.messages})
+        return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
+
+    def _threads(self) -> "ThreadOperations":
+        from mneme.api.threads import ThreadOperations  # noqa: PLC0415  (slow to import)
+
+        return ThreadOperations(self._ledger, self.user, self._state)
 
     async def export_lines(self) -> list[str]:
         """Return every version of every memory as a line of JSON."""

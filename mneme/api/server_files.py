@@ -1,6 +1,7 @@
 """The files that servers left behind: `langgraph dev` writes its threads and runs to `.langgraph_api`.
 
-It does so every ten seconds, in its working directory. A server that still runs would write the old text again.
+It does so every ten seconds, in its working directory. A server that still runs would write the old text
+again.
 """
 
 import asyncio

@@ -104,7 +104,7 @@ class ThreadOperations:
             held = await _rewritten(others, eraser)
             left = await self._state.erase(others, eraser)
             left += await self._delete(background | set(held if whole else ()))
-        return Cleaned(turns=len(eraser.turns), threads=held, left=left)
+        return Cleaned(turns=eraser.turns, threads=held, left=left)
 
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""
@@ -124,7 +124,7 @@ class ThreadOperations:
         return left
 
     async def _background(self) -> Set[str]:
-        """Return the ids of the thread on which the user's messages are remembered, an earlier version's too."""
+        """Return the ids of the thread on which is remembered, that of an earlier version too."""
         name = MEMORY_THREAD.format(user=self._user)
         return {known_id(name), await ThreadIds(self._ledger, self._user).of(name)} & await self._all()
 

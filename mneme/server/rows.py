@@ -28,9 +28,7 @@ MEMORY_OF_DEV = "langgraph_runtime_inmem.database"
 PATIENCE = 20.0
 """Seconds to wait for the end of a reply."""
 POLL = 0.1
-ELSEWHERE = (
-    "the server's database of threads and runs: this server is not `langgraph dev`; delete the threads"
-)
+ELSEWHERE = "the server's own database of threads and runs (it is not `langgraph dev`): delete the threads"
 
 
 class ServerRows:
@@ -41,7 +39,7 @@ class ServerRows:
 
     @asynccontextmanager
     async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
-        stopped = [run for run in server_tables.active(_tables(), background)]
+        stopped = server_tables.active(_tables(), background)
         for run in stopped:
             with suppress(NotFoundError):
                 await get_client(api_key=None).runs.cancel(str(run["thread_id"]), str(run["run_id"]))

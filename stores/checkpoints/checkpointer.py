@@ -51,7 +51,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 @asynccontextmanager
 async def opened_checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Give the checkpoints that this server has open on this thread; open them where it has none, or is none."""
+    """Give the checkpoints that this process has open as a server; open them where there are none."""
     if hasattr(_here, "saver"):
         yield _here.saver
         return

@@ -27,9 +27,13 @@ class Eraser:
     def __init__(self, told: Told, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
         self._ids, self._said = set(told.messages), set[str]()
-        self.turns = set[tuple[str, str]]()
-        """The ids and the words of the messages found so far."""
         self.hits = 0
+        """How often something was replaced."""
+
+    @property
+    def turns(self) -> int:
+        """The number of different messages found so far."""
+        return len(self._said)
 
     def look(self, kind: str, data: bytes) -> bytes:
         """Look for messages in a stored value; return it as it is."""
@@ -52,15 +56,12 @@ class Eraser:
     def _find_in_turn(self, items: list[Any]) -> None:
         answers = False
         for message in filter(None, map(_message, items)):
-            is_found = self._is_found(message) or (
-                answers and _is_reply(message) and _text(message) != ERASED
-            )
+            is_answer = answers and _is_reply(message) and _text(message) != ERASED
+            is_found = is_answer or self._is_found(message)
             answers = answers if _is_reply(message) else is_found
             if is_found:
-                turn = str(message.get("id") or ""), _text(message)
-                self.turns.add(turn)
-                self._ids.add(turn[0])
-                self._said.add(turn[1])
+                self._ids.add(str(message.get("id") or ""))
+                self._said.add(_text(message))
 
     def _is_found(self, message: Mapping[str, Any]) -> bool:
         text = _text(message)
@@ -103,7 +104,7 @@ class Eraser:
         }
 
     def _is_said(self, text: Any) -> bool:
-        return isinstance(text, str) and bool(text) and (text in self._said or text in self._told.texts)
+        return isinstance(text, str) and bool(text) and (text in self._said or text in self._told.all)
 
     def _erase(self) -> str:
         self.hits += 1

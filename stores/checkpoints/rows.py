@@ -53,7 +53,13 @@ def rows_of(saver: BaseCheckpointSaver[str]) -> Rows:
 
 _THREADS = """SELECT thread_id, max(checkpoint_id), count(*), CAST(metadata AS TEXT)
     FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY 2"""
-_VALUES = {"checkpoints": "checkpoint", "writes": "value"}
+_VALUES = [
+    (
+        f"SELECT rowid, type, {column} FROM {table} WHERE thread_id = ?",  # noqa: S608 - constants
+        f"UPDATE {table} SET {column} = ? WHERE rowid = ?",  # noqa: S608
+    )
+    for table, column in (("checkpoints", "checkpoint"), ("writes", "value"))
+]
 
 
 class SqliteRows:
@@ -66,9 +72,7 @@ class SqliteRows:
         with self._saver.storage_failures():
             async with self._saver.lock:
                 found = await self._saver.conn.execute_fetchall(_THREADS)
-        return [
-            kept(thread, checkpoint, count, _read(metadata)) for thread, checkpoint, count, metadata in found
-        ]
+        return [kept(thread, last, count, _read(metadata)) for thread, last, count, metadata in found]
 
     async def rewrite(self, thread_id: str, change: Change) -> int:
         with self._saver.storage_failures():
@@ -79,13 +83,10 @@ class SqliteRows:
         async with self._saver.lock:
             await connection.execute("BEGIN IMMEDIATE")
             try:
-                for table, column in _VALUES.items():
-                    select = f"SELECT rowid, type, {column} FROM {table} WHERE thread_id = ?"  # noqa: S608 - constants
+                for select, update in _VALUES:
                     found = await connection.execute_fetchall(select, (thread_id,))
-                    new = await asyncio.to_thread(
-                        changed, [(row[0], row[1], row[2]) for row in found], change
-                    )
-                    update = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"  # noqa: S608
+                    stored = [(key, kind, data) for key, kind, data in found]
+                    new = await asyncio.to_thread(changed, stored, change)
                     await connection.executemany(update, new)
                     count += len(new)
                 await connection.commit()

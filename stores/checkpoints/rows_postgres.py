@@ -31,7 +31,8 @@ _COLUMNS = (
     ),
     *(
         Column(
-            f"SELECT ctid::text AS key, type AS kind, blob AS data FROM {table} WHERE thread_id = %s FOR UPDATE",  # noqa: S608 - constants
+            f"SELECT ctid::text AS key, type AS kind, blob AS data "  # noqa: S608 - constants
+            f"FROM {table} WHERE thread_id = %s FOR UPDATE",
             f"UPDATE {table} SET blob = %s WHERE ctid = %s::tid",  # noqa: S608
         )
         for table in ("checkpoint_blobs", "checkpoint_writes")

@@ -12,29 +12,35 @@ SHORTEST = 8
 
 @dataclass(frozen=True)
 class Told:
-    """The ids of messages, and texts: what the memory said in any version, and the words that it rests on."""
+    """The ids of messages, what a memory said in any version with the words that it rests on, whole messages."""
 
     messages: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
+    turns: frozenset[str] = frozenset()
 
     def __or__(self, other: "Told") -> "Told":
-        return Told(self.messages | other.messages, self.texts | other.texts)
+        return Told(self.messages | other.messages, self.texts | other.texts, self.turns | other.turns)
 
     def is_in(self, text: str) -> bool:
         """Tell whether a text is one of these, or has one in it.
 
         A single word, such as a name, is not looked for inside of others: they may speak of something else.
         """
-        return text.strip() in self.texts or any(part in text for part in self.passages)
+        return text.strip() in self.all or any(part in text for part in self.passages)
+
+    @cached_property
+    def all(self) -> frozenset[str]:
+        """All texts and whole messages."""
+        return self.texts | self.turns
 
     @cached_property
     def passages(self) -> frozenset[str]:
         """The texts of several words."""
-        return frozenset(text for text in self.texts if len(text) >= SHORTEST and " " in text.strip())
+        return frozenset(text for text in self.all if len(text) >= SHORTEST and " " in text.strip())
 
 
 def told_by(history: Sequence[Version]) -> Told:
-    """Return what all versions of a memory rest on and say; a record that is no memory is read as far as it is one."""
+    """Return what all versions of a memory rest on and say; what cannot be read in them is passed over."""
     messages: set[str] = set()
     texts: set[str] = set()
     for version in history:

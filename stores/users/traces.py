@@ -27,7 +27,7 @@ class InboxTraces:
         """Add to what is known of a memory the messages whose outcome names it, and what all of them said."""
         heads = await self._heads()
         about = {head.key for head in heads if head.key in known.messages or key in _concerned(head)}
-        return known | Told(frozenset(about), frozenset(await self._said(about)))
+        return known | Told(frozenset(about), turns=frozenset(await self._said(about)))
 
     async def find(self, told: Told) -> Traces:
         """Find the records in which something of it stands.

@@ -213,7 +213,7 @@ def forget(
         str,
         typer.Option(
             metavar="USER",
-            help="Erase all that is kept of this user: memories, inbox and threads. Cards and pools are teams'.",
+            help="Erase all that is kept of this user: memories, inbox, threads. Cards and pools are teams'.",
         ),
     ] = "",
     with_threads: Annotated[
