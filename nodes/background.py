@@ -14,6 +14,8 @@ from mneme.stores.users.threads import ThreadIds
 
 log = logging.getLogger(__name__)
 
+THREAD_NAME = "thread_name"
+"""Under which a thread's name stands in the metadata of its checkpoints."""
 LONG = 10_000
 """Steps that a run over many messages may take."""
 MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 8`."

@@ -15,7 +15,6 @@ from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome
 from mneme.stores.users.memories import UserMemories
 
-
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
     from mneme.api.threads import ThreadOperations

@@ -1,7 +1,7 @@
 """The tables in which `langgraph dev` keeps threads and runs, in its memory and in a file: read and cleaned.
 
 A thread's row has its latest values, a run's row what the run was given; both beside the checkpoints. No
-request to a server takes a text out of them and leaves the conversation: deleting a run deletes its checkpoints.
+request to a server takes a text out of them and leaves the conversation: with a run go its checkpoints.
 """
 
 from collections.abc import Collection, Mapping

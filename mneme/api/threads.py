@@ -16,7 +16,7 @@ from mneme.api.server_files import ServerFiles
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
-from mneme.nodes.background import known_id, named_thread
+from mneme.nodes.background import THREAD_NAME, known_id, named_thread
 from mneme.nodes.chat.waking import MEMORY_THREAD
 from mneme.nodes.context import LOCAL
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
@@ -27,8 +27,6 @@ from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.told import Told
 
 CONVERSATION = "chat/{user}/{name}"
-THREAD_NAME = "thread_name"
-"""Under which a thread's name stands in the metadata of its checkpoints."""
 
 
 class Thread(BaseModel):
@@ -101,10 +99,10 @@ class ThreadOperations:
         background, eraser = await self._background(), Eraser(told, repeating(told))
         others = await self._all() - background
         async with self._state.quiet(others, background):
-            held = await _rewritten(others, eraser)
+            telling, changed = await _rewritten(others, eraser)
             left = await self._state.erase(others, eraser)
-            left += await self._delete(background | set(held if whole else ()))
-        return Cleaned(turns=eraser.turns, threads=held, left=left)
+            left += await self._delete(background | telling if whole else background)
+        return Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
 
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""
@@ -141,15 +139,21 @@ class ThreadOperations:
         return {thread for thread, owner in owners.items() if owner == self._user}
 
 
-async def _rewritten(threads: Set[str], eraser: Eraser) -> Sequence[str]:
-    """Look through all threads first, since a message can be found in one by what another says of it."""
+async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[str]]:
+    """Return the threads in which messages were found, and those in which anything was replaced.
+
+    All threads are looked through before the first is changed: what a reply answers may be told in another.
+    """
+    telling: set[str] = set()
     async with opened_checkpointer() as saver:
         rows = rows_of(saver)
         for thread in threads:
+            before = eraser.finds
             await rows.rewrite(thread, eraser.look)
-        held = [thread for thread in threads if await rows.rewrite(thread, eraser.rewrite)]
+            telling |= {thread} if eraser.finds > before else set()
+        changed = {thread for thread in threads if await rows.rewrite(thread, eraser.rewrite)}
         await rows.finish()
-    return sorted(held)
+    return telling, changed
 
 
 def _owner(metadata: Mapping[str, Any], keyed: bool) -> str:

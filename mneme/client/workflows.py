@@ -19,14 +19,14 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.memories import Kind
-from mneme.api.threads import THREAD_NAME, ThreadOperations
+from mneme.api.threads import ThreadOperations
 from mneme.client.home import open_or_find_server, operations_at
 from mneme.client.remote import api_key
 from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import settings
 from mneme.graphs import load
-from mneme.nodes.background import known_id
+from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.nodes.context import LOCAL
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore

@@ -27,6 +27,8 @@ class Eraser:
     def __init__(self, told: Told, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
         self._ids, self._said = set(told.messages), set[str]()
+        self.finds = 0
+        """How often a message was found that is erased, the same one in several checkpoints too."""
         self.hits = 0
         """How often something was replaced."""
 
@@ -60,6 +62,7 @@ class Eraser:
             is_found = is_answer or self._is_found(message)
             answers = answers if _is_reply(message) else is_found
             if is_found:
+                self.finds += 1
                 self._ids.add(str(message.get("id") or ""))
                 self._said.add(_text(message))
 
@@ -104,7 +107,7 @@ class Eraser:
         }
 
     def _is_said(self, text: Any) -> bool:
-        return isinstance(text, str) and bool(text) and (text in self._said or text in self._told.all)
+        return isinstance(text, str) and bool(text) and (text in self._said or text in self._told.sayings)
 
     def _erase(self) -> str:
         self.hits += 1

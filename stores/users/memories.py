@@ -256,7 +256,7 @@ class UserMemories:
         return marks[0]
 
     async def told(self, keys: Sequence[str]) -> Told:
-        """Return what these memories were told by, and the messages as the inbox has them. Raises NotFound."""
+        """Return what these memories were told by, with the messages that the inbox has. Raises NotFound."""
         found = Told()
         for key in keys:
             known = told_by(await self._ledger.history(self.namespace, key))

@@ -12,7 +12,7 @@ SHORTEST = 8
 
 @dataclass(frozen=True)
 class Told:
-    """The ids of messages, what a memory said in any version with the words that it rests on, whole messages."""
+    """The ids of messages; the texts and quotes of a memory in any version; messages as they were sent."""
 
     messages: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
@@ -26,17 +26,17 @@ class Told:
 
         A single word, such as a name, is not looked for inside of others: they may speak of something else.
         """
-        return text.strip() in self.all or any(part in text for part in self.passages)
+        return text.strip() in self.sayings or any(part in text for part in self.passages)
 
     @cached_property
-    def all(self) -> frozenset[str]:
+    def sayings(self) -> frozenset[str]:
         """All texts and whole messages."""
         return self.texts | self.turns
 
     @cached_property
     def passages(self) -> frozenset[str]:
         """The texts of several words."""
-        return frozenset(text for text in self.all if len(text) >= SHORTEST and " " in text.strip())
+        return frozenset(text for text in self.sayings if len(text) >= SHORTEST and " " in text.strip())
 
 
 def told_by(history: Sequence[Version]) -> Told:
