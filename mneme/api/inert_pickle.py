@@ -63,8 +63,12 @@ class _Reader(pickle.Unpickler):
         place = RENAMED.get(module, module)
         if (place, name) in SAFE:
             return SAFE[place, name]
-        origin = f"{place}:{name}"
-        return self._named.setdefault(origin, type(name, (Kept,), {"origin": origin}))
+        if (place, name) == (pkgutil.__name__, pkgutil.resolve_name.__name__):
+            return self._name  # the writer below wrote this file
+        return self._name(f"{place}:{name}")
+
+    def _name(self, origin: str) -> type[Kept]:
+        return self._named.setdefault(origin, type(origin, (Kept,), {"origin": origin}))
 
 
 class _Writer(pickle.Pickler):

@@ -62,9 +62,16 @@ class Eraser:
             is_found = is_answer or self._is_found(message)
             answers = answers if _is_reply(message) else is_found
             if is_found:
-                self.finds += 1
-                self._ids.add(str(message.get("id") or ""))
-                self._said.add(_text(message))
+                self._note(message)
+
+    def _note(self, message: Mapping[str, Any]) -> None:
+        """Note a message; what a person said is looked for wherever else it stands."""
+        text = _text(message)
+        if text not in self._said and not _is_reply(message):
+            self._told |= Told(turns=frozenset({text}))
+        self.finds += 1
+        self._ids.add(str(message.get("id") or ""))
+        self._said.add(text)
 
     def _is_found(self, message: Mapping[str, Any]) -> bool:
         text = _text(message)
@@ -96,8 +103,7 @@ class Eraser:
         return value
 
     def _clean_fields(self, fields: dict[Any, Any]) -> dict[Any, Any]:
-        message = _message(fields)
-        if message is not None and self._is_found(message):
+        if _message(fields) is fields and self._is_found(fields):
             self._erase()
             blank = {name: type(each)() for name, each in BLANK.items() if name in fields}
             return fields | {"content": ERASED} | blank

@@ -14,12 +14,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
-from mneme.api import inert_pickle
+from mneme.api import inert_pickle, server_tables
 from mneme.api.copies import backups_with, note_backup, note_server
 from mneme.api.memories import MemoryOperations
 from mneme.api.threads import ThreadOperations
 from mneme.client.home import open_operations
 from mneme.core.settings import settings
+from mneme.stores.checkpoints.erasing import Eraser
+from mneme.stores.users.told import Told
 from tests.doubles.command_line import Done, failed, quiet, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.waiting import eventually
@@ -182,12 +184,23 @@ class TestServerFiles:
         rows = [{"values": [HumanMessage("tea", id="1"), AIMessage("plum")], "harm": Harm()}]
         tables = {"threads": rows, "at": datetime.now(UTC), "id": UUID(int=3), "kinds": {1, "a"}}
         inert = inert_pickle.load(pickle.dumps(tables, inert_pickle.PROTOCOL))
-        written = inert_pickle.dump(inert)
+        written = inert_pickle.dump(inert_pickle.load(inert_pickle.dump(inert)))
         assert not (tmp_path / "harm").exists()
         read: Any = pickle.loads(written)
         assert (tmp_path / "harm").exists(), "it is the same file for whoever loads it"
         assert {**read, "threads": []} == {**tables, "threads": []}
         assert read["threads"][0]["values"] == rows[0]["values"]
+
+    def test_messages_in_them_are_erased(self) -> None:
+        eraser = Eraser(Told(frozenset({"told"})), lambda reply: False)
+        row = {"thread_id": UUID(int=1), "values": {"messages": [HumanMessage("In A.", id="told")]}}
+        tables = inert_pickle.load(pickle.dumps({"threads": [row], "runs": []}, inert_pickle.PROTOCOL))
+        assert server_tables.erase(tables, {str(UUID(int=1))}, eraser)
+        cleaned: Any = pickle.loads(inert_pickle.dump(tables))
+        assert cleaned["threads"][0]["values"]["messages"] == [HumanMessage("[erased]", id="told")]
+        assert not server_tables.delete(tables, {str(UUID(int=2))})
+        assert server_tables.delete(tables, {str(UUID(int=1))})
+        assert tables["threads"] == []
 
     def test_broken_ones_are_refused(self) -> None:
         for broken in (b"", b"no pickle", pickle.dumps([1])[:-2]):
