@@ -19,9 +19,9 @@ from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
 from mneme.nodes.chat.waking import MEMORY_THREAD
 from mneme.nodes.context import LOCAL
-from mneme.stores.checkpoints.checkpointer import opened_checkpointer
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer, rows_of
 from mneme.stores.checkpoints.erasing import Eraser
-from mneme.stores.checkpoints.rows import Kept, rows_of
+from mneme.stores.checkpoints.rows import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.told import Told

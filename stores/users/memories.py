@@ -245,9 +245,12 @@ class UserMemories:
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
-    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
+        return await self._forget(key, reason, actor)
+
+    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
+    async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
         history = await self._ledger.history(self.namespace, key)
         traces = await InboxTraces(self._ledger, self.user).find(told_by(history))
         marks = await self._ledger.forget_records(

@@ -13,10 +13,9 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.checkpoints.checkpointer import open_checkpointer, rows_of
 from mneme.stores.checkpoints.erasing import ERASED, Eraser
 from mneme.stores.checkpoints.packing import pack, unpack
-from mneme.stores.checkpoints.rows import rows_of
 from mneme.stores.users.told import Told
 
 pytest_plugins = ["tests.doubles.postgres"]
