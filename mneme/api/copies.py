@@ -4,6 +4,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,9 +81,11 @@ def _notes() -> Path:
 
 
 def _write(copies: Copies) -> None:
+    """Write the notes; where that cannot be done, the backup is made and the server starts all the same."""
     file = _notes()
-    make_private_folder(file.parent)
     draft = file.with_suffix(f".{os.getpid()}")
-    make_private_file(draft)
-    draft.write_text(copies.model_dump_json(indent=2))
-    draft.replace(file)
+    with suppress(OSError):
+        make_private_folder(file.parent)
+        make_private_file(draft)
+        draft.write_text(copies.model_dump_json(indent=2))
+        draft.replace(file)

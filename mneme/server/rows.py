@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_sdk import get_client
-from langgraph_sdk.errors import NotFoundError
+from langgraph_sdk.errors import APIError, NotFoundError
 
 from mneme.api import server_tables
 from mneme.api.inert_pickle import PROTOCOL
@@ -41,7 +41,7 @@ class ServerRows:
     async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
         stopped = server_tables.active(_tables(), background)
         for run in stopped:
-            with suppress(NotFoundError):
+            with suppress(APIError):  # it has ended meanwhile
                 await get_client(api_key=None).runs.cancel(str(run["thread_id"]), str(run["run_id"]))
         await _until_quiet({*threads, *background})
         try:

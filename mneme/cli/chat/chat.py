@@ -163,7 +163,8 @@ class Terminal:
         elif command == "/history":
             print_history(await memories.history(await full_key(memories, argument)), self.as_json)
         elif command == "/forget":
-            await self.talk.finish()  # what is being remembered would write the old words again
+            if not self.talk.session.is_served:  # what is being remembered would write the old words again
+                await self.talk.finish()
             key = await full_key(memories, argument)
             erased = await memories.forget(key, reason="requested in the chat", actor="user")
             print_erased(erased, self.as_json)
