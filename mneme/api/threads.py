@@ -72,9 +72,9 @@ class ThreadOperations:
 
     async def find(self, name: str) -> Thread:
         """Return a thread by its name, its id or the beginning of one of them. Raises NotFound, BadInput."""
-        threads = await self.list()
-        ids = {await self.named(each) for each in (name, CONVERSATION.format(user=self._user, name=name))}
-        exact = [each for each in threads if name in (each.id, each.name) or each.id in ids]
+        threads, names = await self.list(), {name, CONVERSATION.format(user=self._user, name=name)}
+        ids = {name, *[await self.named(each) for each in names]}
+        exact = [each for each in threads if each.name in names or each.id in ids]
         found = exact or [each for each in threads if each.id.startswith(name)]
         if not name or not found:
             raise NotFound(f"There is no thread {name}.", "See `mneme threads list`.")
