@@ -14,6 +14,8 @@ from mneme.stores.users.threads import ThreadIds
 
 log = logging.getLogger(__name__)
 
+THREAD_NAME = "thread_name"
+"""Under which a thread's name stands in the metadata of its checkpoints."""
 LONG = 10_000
 """Steps that a run over many messages may take."""
 MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 8`."
@@ -31,10 +33,10 @@ async def named_thread(ledger: Ledger, name: str, owner: str) -> str:
     What an earlier version kept under the known id stays there, if it is the owner's.
     """
     known = known_id(name)
-    return known if await is_of(known, owner) else await ThreadIds(ledger, owner).of(name)
+    return known if await _is_of(known, owner) else await ThreadIds(ledger, owner).of(name)
 
 
-async def is_of(thread: str, owner: str) -> bool:
+async def _is_of(thread: str, owner: str) -> bool:
     """Tell whether a thread has checkpoints and is the owner's; without keys everything is one person's.
 
     A checkpoint's own word is not enough: whoever runs a graph can write any owner into it.

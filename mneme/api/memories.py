@@ -1,15 +1,36 @@
 """Operations on one user's memories, in this process or on a running server."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
+import asyncio
+from collections.abc import Sequence, Set
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, validate_call
 
+from mneme.api.copies import backups_with
 from mneme.core.errors import MnemeError, NotFound
+from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome
 from mneme.stores.users.memories import UserMemories
+
+if TYPE_CHECKING:  # slow to import
+    from mneme.api.server_state import ServerState
+    from mneme.api.threads import ThreadOperations
+
+
+class Erased(Forgotten):
+    """What was erased, of the ledger and of the user's threads, and what may still hold it."""
+
+    records: int = 1
+    turns: int = 0
+    threads: Sequence[str] = ()
+    """The threads from which something was taken, or which were deleted."""
+    left: Sequence[str] = ()
+    """Files that may still hold it, and what to do."""
+    backups: Sequence[str] = ()
+    """Backups made by `mneme backup` that may still hold it."""
 
 
 class MemoryOperations(UserMemories):
@@ -28,7 +49,7 @@ class MemoryOperations(UserMemories):
         "rollback",
         "undo",
         "forget",
-        "forget_all",
+        "forget_everything",
         "waiting",
         "outcome",
         "letters",
@@ -42,9 +63,9 @@ class MemoryOperations(UserMemories):
     )
     """The operations that a server offers to the command line."""
 
-    def __init__(self, ledger: Ledger, user: str) -> None:
+    def __init__(self, ledger: Ledger, user: str, state: "ServerState | None" = None) -> None:
         super().__init__(ledger, user)
-        self._inbox = Inbox(ledger)
+        self._inbox, self._state = Inbox(ledger), state
 
     async def whoami(self) -> str:
         """Return the user's name; a server with users answers with the name that the key belongs to."""
@@ -74,6 +95,39 @@ class MemoryOperations(UserMemories):
         """Close a message without remembering it. Raises NotFound."""
         return await self._inbox.drop(self.user, message_id)
 
+    async def forget(self, key: str, *, reason: str, actor: str, whole: bool = False) -> Erased:
+        """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
+
+        With `whole`, the conversations in which it stands are deleted. The ledger is last, so that after a
+        failure it can be done again. Raises NotFound, Conflict where a reply does not end.
+        """
+        told = await self.told([key])
+        cleaned = await self._threads().erase(told, whole=whole)
+        mark = await super().forget(key, reason=reason, actor=actor)
+        backups = await _backups({key, *told.messages})
+        return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
+
+    async def forget_everything(self, *, reason: str, actor: str, threads: bool) -> Erased:
+        """Erase all memories with what waits; with `threads` also all threads, else the turns that told them.
+
+        Raises Conflict where a reply does not end.
+        """
+        keys = await self.keys("")
+        told = await self.told(keys)
+        kept = self._threads()
+        cleaned = await (kept.delete_all() if threads else kept.erase(told))
+        count = await self.forget_all(reason=reason, actor=actor)
+        if threads:
+            await kept.forget_ids(reason=reason, actor=actor)
+        mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=actor)
+        backups = await _backups({*keys, *told.messages})
+        return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
+
+    def _threads(self) -> "ThreadOperations":
+        from mneme.api.threads import ThreadOperations  # noqa: PLC0415  (slow to import)
+
+        return ThreadOperations(self._ledger, self.user, self._state)
+
     async def export_lines(self) -> list[str]:
         """Return every version of every memory as a line of JSON."""
         return [line async for line in self.export()]
@@ -81,6 +135,12 @@ class MemoryOperations(UserMemories):
     async def import_lines(self, lines: list[str]) -> ImportReport:
         """Import exported lines; records that exist already stay unchanged."""
         return await self.import_(lines)
+
+
+async def _backups(names: Set[str]) -> list[str]:
+    """Name the backups that may hold these records."""
+    made = await asyncio.to_thread(backups_with, names)
+    return [f"{each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]
 
 
 class Remote(Protocol):

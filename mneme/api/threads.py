@@ -1,15 +1,51 @@
-"""Operations on one user's threads, here or on a running server."""
+"""Operations on one user's threads, in this process or on a running server: listed, deleted, cleaned.
 
-from collections.abc import Sequence
-from typing import ClassVar
+A thread belongs to the user whose name the server or the thread's latest checkpoint has. With keys it is the
+server's word that counts, since whoever runs a graph can write any owner into a checkpoint; without, the
+thread belongs to the user that its runs name.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, PositiveInt
 
-from mneme.core.errors import NotFound
+from mneme.api.repeating import repeating
+from mneme.api.server_files import ServerFiles
+from mneme.api.server_state import ServerState
+from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
-from mneme.nodes.background import is_of, named_thread
-from mneme.stores.checkpoints.checkpointer import own_checkpoints
+from mneme.nodes.background import THREAD_NAME, known_id, named_thread
+from mneme.nodes.chat.waking import MEMORY_THREAD
+from mneme.nodes.context import LOCAL
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer, rows_of
+from mneme.stores.checkpoints.erasing import Eraser
+from mneme.stores.checkpoints.rows import Kept
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.threads import ThreadIds
+from mneme.stores.users.told import Told
+
+CONVERSATION = "chat/{user}/{name}"
+
+
+class Thread(BaseModel):
+    """A thread that has checkpoints: its name, if it has one, its graph, and when it last went on."""
+
+    id: str
+    name: str = ""
+    graph: str = ""
+    checkpoints: int
+    at: datetime
+
+
+class Cleaned(BaseModel):
+    """What was erased from threads: how many messages, in which threads; and what could not be erased."""
+
+    turns: int = 0
+    threads: list[str] = []
+    left: list[str] = []
+    """Files that may still hold it, and what to do."""
 
 
 class Pruned(BaseModel):
@@ -20,34 +56,134 @@ class Pruned(BaseModel):
 
 
 class ThreadOperations:
-    """Which ids the threads of a user have, by the names that the command line gives them."""
+    """A user's threads: conversations, the one on which is remembered, and those of other graphs."""
 
     ROUTE: ClassVar[str] = "threads"
-    REMOTE: ClassVar[Sequence[str]] = ("named", "prune")
+    REMOTE: ClassVar[Sequence[str]] = ("named", "list", "find", "delete", "prune")
     """The operations that a server offers to the command line."""
 
-    def __init__(self, ledger: Ledger, user: str) -> None:
+    def __init__(self, ledger: Ledger, user: str, state: ServerState | None = None) -> None:
         self._ledger, self._user = ledger, user
+        self._state: ServerState = state or ServerFiles()
 
     async def named(self, name: str) -> str:
         """Return the id of the user's thread of that name, whether it exists yet or not."""
         return await named_thread(self._ledger, name, self._user)
 
-    async def prune(self, thread: str, turns: PositiveInt) -> Pruned:
+    async def list(self) -> Sequence[Thread]:
+        """Return the user's threads that have checkpoints, those that went on last at the end."""
+        async with opened_checkpointer() as saver:
+            found = await rows_of(saver).threads()
+        mine = await self._mine(found)
+        return [_described(each) for each in found if each.id in mine]
+
+    async def find(self, name: str) -> Thread:
+        """Return a thread by its name, its id or the beginning of one of them. Raises NotFound, BadInput."""
+        threads, names = await self.list(), {name, CONVERSATION.format(user=self._user, name=name)}
+        ids = {name, *[await self.named(each) for each in names]}
+        exact = [each for each in threads if each.name in names or each.id in ids]
+        found = exact or [each for each in threads if each.id.startswith(name)]
+        if not name or not found:
+            raise NotFound(f"There is no thread {name}.", "See `mneme threads list`.")
+        if len(found) > 1:
+            raise BadInput(f"{len(found)} threads are meant by {name}.", "Give the whole id.")
+        return found[0]
+
+    async def delete(self, name: str) -> Cleaned:
+        """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
+        return await self._delete_quietly({(await self.find(name)).id})
+
+    async def delete_all(self) -> Cleaned:
+        """Delete all threads of the user. Raises Conflict where a reply does not end."""
+        return await self._delete_quietly(await self._all())
+
+    async def prune(self, name: str, turns: PositiveInt) -> Pruned:
         """Keep the checkpoints that the last turns of a thread need; of all the user's threads for "".
 
-        `thread` is a conversation's name, a thread's whole name or its id. Raises NotFound.
+        Raises NotFound, BadInput.
         """
-        owner = None if settings().auth is None else self._user  # without keys everything is one person's
-        async with own_checkpoints() as checkpoints:
-            found = [await self._id_of(thread)] if thread else await checkpoints.thread_ids(owner)
-            gone = [await checkpoints.keep_turns(each, turns) for each in found]
-            await checkpoints.give_back()
+        found = {(await self.find(name)).id} if name else await self._all()
+        async with opened_checkpointer() as saver:
+            gone = [await saver.keep_turns(each, turns) for each in found]
+            await saver.give_back()
         return Pruned(threads=len(found), checkpoints=sum(gone))
 
-    async def _id_of(self, thread: str) -> str:
-        names = (f"chat/{self._user}/{thread}", thread)
-        for each in (thread, *[await self.named(name) for name in names]):
-            if await is_of(each, self._user):
-                return each
-        raise NotFound(f"You have no thread {thread}.", "Give a conversation's name, or a thread's id.")
+    async def erase(self, told: Told, *, whole: bool = False) -> Cleaned:
+        """Take what was told, and the replies that repeat it, out of all threads of the user.
+
+        The thread on which is remembered is deleted: nothing on it is needed again. With `whole`, so is
+        every conversation that holds anything of it. Raises Conflict where a reply does not end.
+        """
+        background, eraser = await self._background(), Eraser(told, repeating(told))
+        others = await self._all() - background
+        async with self._state.quiet(others, background):
+            telling, changed = await _rewritten(others, eraser)
+            left = await self._state.erase(others, eraser)
+            left += await self._delete(background | telling if whole else background)
+        return Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
+
+    async def forget_ids(self, *, reason: str, actor: str) -> None:
+        """Erase the root of the user's thread ids, once the threads are deleted."""
+        await ThreadIds(self._ledger, self._user).forget(reason=reason, actor=actor)
+
+    async def _delete_quietly(self, threads: Set[str]) -> Cleaned:
+        background = await self._background() & threads
+        async with self._state.quiet(threads - background, background):
+            return Cleaned(threads=sorted(threads), left=await self._delete(threads))
+
+    async def _delete(self, threads: Set[str]) -> Sequence[str]:
+        """Delete threads, whatever is known of them; return the files where that cannot be done."""
+        left = await self._state.delete(threads)
+        async with opened_checkpointer() as saver:
+            for thread in threads:
+                await saver.adelete_thread(thread)
+        return left
+
+    async def _background(self) -> Set[str]:
+        """Return the ids of the thread on which is remembered, that of an earlier version too."""
+        name = MEMORY_THREAD.format(user=self._user)
+        return {known_id(name), await ThreadIds(self._ledger, self._user).of(name)} & await self._all()
+
+    async def _all(self) -> Set[str]:
+        """Return the ids of the user's threads, also of those that only the server knows."""
+        async with opened_checkpointer() as saver:
+            found = await rows_of(saver).threads()
+        return await self._mine(found)
+
+    async def _mine(self, found: Sequence[Kept]) -> Set[str]:
+        keyed, on_server = settings().auth is not None, await self._state.owners()
+        named = {each.id: _owner(each.metadata, keyed) for each in found}
+        owners = {**named, **on_server} if keyed else {**on_server, **named}
+        return {thread for thread, owner in owners.items() if owner == self._user}
+
+
+async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[str]]:
+    """Return the threads in which messages were found, and those in which anything was replaced.
+
+    All threads are looked through before the first is changed: what a reply answers may be told in another.
+    """
+    telling: set[str] = set()
+    async with opened_checkpointer() as saver:
+        rows = rows_of(saver)
+        for thread in threads:
+            before = eraser.finds
+            await rows.rewrite(thread, eraser.look)
+            telling |= {thread} if eraser.finds > before else set()
+        changed = {thread for thread in threads if await rows.rewrite(thread, eraser.rewrite)}
+        await rows.finish()
+    return telling, changed
+
+
+def _owner(metadata: Mapping[str, Any], keyed: bool) -> str:
+    named = "" if keyed else metadata.get("user")
+    return str(named or metadata.get("owner") or LOCAL)
+
+
+def _described(kept: Kept) -> Thread:
+    return Thread(
+        id=kept.id,
+        name=str(kept.metadata.get(THREAD_NAME) or ""),
+        graph=str(kept.metadata.get("graph_id") or ""),
+        checkpoints=kept.checkpoints,
+        at=kept.at,
+    )

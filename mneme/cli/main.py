@@ -18,7 +18,8 @@ from mneme.cli.household import commands as household
 from mneme.cli.learning import commands as learning
 from mneme.cli.pddl.commands import pddl
 from mneme.cli.sharing import commands as share
-from mneme.cli.users.commands import threads, users
+from mneme.cli.threads.commands import threads
+from mneme.cli.users.commands import users
 from mneme.core.errors import MnemeError
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(chat.app)
+app.add_typer(threads, name="threads")
 app.add_typer(learning.app)
 app.add_typer(household.app, name="household")
 app.add_typer(pddl, name="pddl")

@@ -13,6 +13,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of 
 Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
 Reason = Annotated[str, typer.Option("--reason", help="The reason, which is kept in the history.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def run_command(command: Coroutine[Any, Any, int | None]) -> None:

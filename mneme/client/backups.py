@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from mneme.api.copies import note_backup
 from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged
 from mneme.core.private import make_private_file, make_private_folder
@@ -65,6 +66,7 @@ def back_up(file: Path) -> Backup:
             os.fsync(raw.fileno())
         draft.rename(file)
         sync(file.absolute().parent)
+        note_backup(file)
     return _told(file, content, checkpoints.exists())
 
 

@@ -29,7 +29,7 @@ from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import settings
 from mneme.graphs import load
-from mneme.nodes.background import known_id
+from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.nodes.context import LOCAL
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
@@ -58,7 +58,8 @@ class Workflows:
     async def thread(self, name: str, graph: str, owner: str = "") -> RunnableConfig:
         """Return the config of an owner's named thread, which is created on a server that does not know it.
 
-        The owner is noted in the checkpoints; without one the thread is this machine's or the key's user's.
+        Name and owner are noted in the checkpoints; without an owner the thread is this machine's or the
+        key's user's.
         """
         if self.server is None:
             thread = await self._thread_here(name, graph, owner or LOCAL)
@@ -66,7 +67,7 @@ class Workflows:
             async with self.operations(ThreadOperations, owner or LOCAL) as threads:
                 thread = await threads.named(name)
             await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
-        metadata = {"owner": owner} if owner else {}
+        metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
     async def _thread_here(self, name: str, graph: str, owner: str) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mneme.api.cards import CardOperations
+from mneme.api.copies import note_server
 from mneme.api.discussions import DiscussionOperations
 from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
 from mneme.api.sharing import SharingOperations
@@ -30,6 +32,7 @@ from mneme.nodes.chat.waking import agenda
 from mneme.nodes.context import LOCAL, own_team
 from mneme.server.entrance import Entrance
 from mneme.server.opened import store
+from mneme.server.rows import ServerRows
 from mneme.stores.ledger.ledger import Ledger
 
 STATUS: dict[type[MnemeError], int] = {
@@ -76,8 +79,8 @@ def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
 
 
 OF_USERS: dict[str, Callable[[Ledger, str], Remote]] = {
-    MemoryOperations.ROUTE: MemoryOperations,
-    ThreadOperations.ROUTE: ThreadOperations,
+    MemoryOperations.ROUTE: partial(MemoryOperations, state=ServerRows()),
+    ThreadOperations.ROUTE: partial(ThreadOperations, state=ServerRows()),
 }
 """Operations on the data of users, by route."""
 OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
@@ -106,6 +109,7 @@ async def not_supported(_: Request, error: NotImplementedError) -> Response:
 async def lifespan(_: Starlette) -> AsyncIterator[None]:
     """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
+    await asyncio.to_thread(note_server)
     remembering = asyncio.create_task(agenda.serve(ledger))
     try:
         async with announced(os.environ["LANGGRAPH_API_URL"]):

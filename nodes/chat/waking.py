@@ -10,7 +10,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIError
 
 from mneme.core.errors import MnemeError
-from mneme.nodes.background import LONG, named_thread, warn_of_a_single_worker
+from mneme.nodes.background import LONG, THREAD_NAME, named_thread, warn_of_a_single_worker
 from mneme.nodes.chat.chatbot import State
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext
 from mneme.nodes.context import ledger_of, user_of
@@ -111,8 +111,8 @@ async def start_remembering(ledger: Ledger, context: dict[str, Any], after_secon
     """
     warn_of_a_single_worker()
     client, user = get_client(api_key=None), context["user"]
-    thread = await named_thread(ledger, MEMORY_THREAD.format(user=user), user)
-    owner = {"owner": user}
+    name = MEMORY_THREAD.format(user=user)
+    thread, owner = await named_thread(ledger, name, user), {"owner": user}
     await client.threads.create(thread_id=thread, graph_id="remember", metadata=owner, if_exists="do_nothing")
     works = await client.runs.list(thread, status="running", limit=1)
     await client.runs.create(
@@ -120,7 +120,7 @@ async def start_remembering(ledger: Ledger, context: dict[str, Any], after_secon
         "remember",
         input={},
         context=context,
-        metadata=owner,
+        metadata=owner | {THREAD_NAME: name},
         config={"recursion_limit": LONG},
         after_seconds=after_seconds,
         multitask_strategy="enqueue" if works else "interrupt",

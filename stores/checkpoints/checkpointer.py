@@ -12,7 +12,9 @@ from typing import Any, cast
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.guarding import Guarded
-from mneme.stores.checkpoints.sqlite import open_sqlite
+from mneme.stores.checkpoints.rows import Rows
+from mneme.stores.checkpoints.rows_sqlite import SqliteRows
+from mneme.stores.checkpoints.sqlite import SqliteCheckpoints, open_sqlite
 
 POSTGRES = ("postgres://", "postgresql://")
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
@@ -51,21 +53,30 @@ async def checkpointer() -> AsyncIterator[Guarded]:
             del _here.saver
 
 
-async def thread_owner(thread_id: str) -> str | None:
-    """Return who owns a thread's checkpoints in this server: "" for nobody, None without checkpoints."""
-    async with own_checkpoints() as saver:
-        found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
-    return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
-
-
 @asynccontextmanager
-async def own_checkpoints() -> AsyncIterator[Guarded]:
-    """Give the checkpoints that this thread of the server has open; where there are none, open them."""
+async def opened_checkpointer() -> AsyncIterator[Guarded]:
+    """Give the checkpoints that this process has open as a server; open them where there are none."""
     if hasattr(_here, "saver"):
         yield _here.saver
         return
     async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
         yield saver
+
+
+def rows_of(saver: Guarded) -> Rows:
+    """Return the rows behind checkpoints of ours."""
+    if isinstance(saver, SqliteCheckpoints):
+        return SqliteRows(saver)
+    from mneme.stores.checkpoints.rows_postgres import PostgresRows  # noqa: PLC0415  (an extra)
+
+    return PostgresRows(saver)
+
+
+async def thread_owner(thread_id: str) -> str | None:
+    """Return who owns a thread's checkpoints in this server: "" for nobody, None without checkpoints."""
+    async with opened_checkpointer() as saver:
+        found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
+    return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
 
 
 @asynccontextmanager

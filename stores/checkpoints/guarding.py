@@ -136,10 +136,6 @@ class Guarded(BaseCheckpointSaver[str]):
         """
         raise NotImplementedError
 
-    async def thread_ids(self, owner: str | None) -> list[str]:
-        """Return the threads whose checkpoints name an owner; all threads for None."""
-        raise NotImplementedError
-
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
 

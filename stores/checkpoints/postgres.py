@@ -41,8 +41,6 @@ _IS_OLD = is_old(
     root="(c.metadata -> 'parents' ->> '')",
     is_call="strpos(c.checkpoint_ns, ':') > 0",
 )
-_THREADS_OF = """SELECT DISTINCT thread_id FROM checkpoints
-    WHERE checkpoint_ns = '' AND (%(owner)s::text IS NULL OR metadata ->> 'owner' = %(owner)s)"""
 _DELETE = """DELETE FROM checkpoints AS c WHERE {which}
     RETURNING thread_id, checkpoint_ns, checkpoint_id, checkpoint -> 'channel_versions' AS versions"""
 _DELETE_RUNS = _DELETE.format(which="metadata ->> 'run_id' = ANY(%(runs)s)")
@@ -136,12 +134,6 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
         if not first or deltas:
             return 0
         return await self._delete(_DELETE_OLD, given | {"first": first["checkpoint_id"]}, _CUT_PARENTS)
-
-    async def thread_ids(self, owner: str | None) -> list[str]:
-        with self.storage_failures():
-            async with self.pool.connection() as connection:
-                rows = await (await connection.execute(_THREADS_OF, {"owner": owner})).fetchall()
-        return [row["thread_id"] for row in rows]
 
 
 def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:

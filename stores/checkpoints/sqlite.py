@@ -43,7 +43,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
     async def adelete_thread(self, thread_id: str) -> None:
         """Erase a thread: its bytes are gone from the file and from its write-ahead log."""
         await self._change(statements.DELETE_THREAD, thread=str(thread_id))
-        await self._empty_log()
+        await self.empty_log()
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what the runs saved, in every thread and namespace."""
@@ -62,7 +62,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
             if await self._read(statements.USES_DELTAS, thread=thread_id):
                 raise deltas_in_the_way(thread_id)
             await self._change(statements.KEEP_LATEST, thread=thread_id)
-        await self._empty_log()
+        await self.empty_log()
 
     async def keep_turns(self, thread_id: str, turns: int) -> int:
         first = await self._read(statements.FIRST_KEPT, thread=thread_id, others=turns - 1)
@@ -70,12 +70,9 @@ class SqliteCheckpoints(Guarded, ListsApart):
             return 0
         return await self._change(statements.KEEP_FROM, thread=thread_id, first=first[0][0])
 
-    async def thread_ids(self, owner: str | None) -> list[str]:
-        return [thread_id for (thread_id,) in await self._read(statements.THREADS_OF, owner=owner)]
-
     async def give_back(self) -> None:
         await self._read("VACUUM")
-        await self._empty_log()
+        await self.empty_log()
 
     async def _read(self, query: str, **given: str | int | None) -> list[Any]:
         with self.storage_failures():
@@ -92,7 +89,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
             first, *_ = [(await self.conn.execute(each, given)).rowcount for each in changes]
             return first
 
-    async def _empty_log(self) -> None:
+    async def empty_log(self) -> None:
         """Move the write-ahead log into the file and empty it.
 
         Else deleted text could still be read in the log. Readers in other processes, or another that

@@ -21,8 +21,6 @@ DELETE_RUNS = (
     f"DELETE {_OF_RUNS}",
 )
 
-THREADS_OF = f"""SELECT DISTINCT thread_id FROM checkpoints
-    WHERE checkpoint_ns = '' AND (:owner IS NULL OR {_metadata("owner")} = :owner)"""
 DELETE_THREAD = tuple(
     f"DELETE FROM {table} WHERE thread_id = :thread" for table in ("checkpoints", "writes", "items")
 )

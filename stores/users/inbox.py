@@ -6,10 +6,10 @@ text has been forgotten. One that no model could make sense of is tried again, t
 until somebody decides. Nothing here is found by search.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 from uuid import uuid4
 
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
@@ -90,13 +90,6 @@ class Letter(TypedDict):
     reply: str
 
 
-class Traces(NamedTuple):
-    """Inbox records to forget, and records that stay with a new value."""
-
-    gone: list[Version]
-    rewritten: list[tuple[Version, Value]]
-
-
 class Inbox:
     """The durable list of messages to remember, of all users."""
 
@@ -111,7 +104,7 @@ class Inbox:
         waiting = complete(message)
         namespace, key = user_namespace(user, "inbox"), waiting["message_id"]
         if head := await self._ledger.get(namespace, key):
-            return _outcome(head)
+            return outcome_of(head)
         change = Change(
             reason="to be remembered", actor=ACTOR, source=Source(thread=waiting["thread"], messages=[key])
         )
@@ -143,7 +136,9 @@ class Inbox:
 
     async def pending(self, user: str) -> list[Message]:
         """Return one user's open messages, oldest first, but those that are set aside."""
-        return [_message(head) for head in await self._open(user) if _trouble(head)["tries"] < MOST_TRIES]
+        return [
+            _message(head) for head in await self._open(user) if trouble_of(head.value)["tries"] < MOST_TRIES
+        ]
 
     async def letters(self, user: str) -> list[Letter]:
         """Return all open messages of a user, oldest first, with what went wrong so far."""
@@ -157,13 +152,13 @@ class Inbox:
         """Note that remembering a message failed; the last of several times sets it aside."""
         head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
         if head is not None and head.live:
-            tries = _trouble(head)["tries"] + 1
+            tries = trouble_of(head.value)["tries"] + 1
             await self._note(head, Trouble(tries=tries, error=error, reply=reply[:LONGEST_REPLY]), error)
 
     async def retry(self, user: str, message_id: str) -> Letter:
         """Let a message that was set aside wait again. Raises NotFound."""
         head = await self._find(user, message_id)
-        await self._note(head, _trouble(head) | {"tries": 0}, "to be tried again")
+        await self._note(head, trouble_of(head.value) | {"tries": 0}, "to be tried again")
         return await self.letter(user, head.key)
 
     async def drop(self, user: str, message_id: str) -> Letter:
@@ -219,22 +214,7 @@ class Inbox:
     async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:
         """Return what became of a message; None while it is open, and after it is forgotten."""
         head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
-        return None if head is None else _outcome(head)
-
-    async def traces(self, user: str, messages: Set[str], quotes: Set[str]) -> Traces:
-        """Find what the inbox still holds of these messages, so that they can be forgotten with a memory.
-
-        Closed messages only record work that is done, so all of them are forgotten, with the turns before
-        them. A message that is still open stays, without the turns in question.
-        """
-        namespace = user_namespace(user, "inbox")
-        count = await self._ledger.count(namespace, include_retired=True)
-        heads = await self._ledger.records(namespace, limit=count, include_retired=True)
-        gone = [head for head in heads if not head.live or head.key in messages]
-        known = [await self._ledger.history(namespace, head.key) for head in gone if head.key in messages]
-        texts = {str(versions[0].value["message"]) for versions in known} | quotes
-        stays = [(head, _without(head.value, texts)) for head in heads if head not in gone]
-        return Traces(gone, [(head, value) for head, value in stays if value != head.value])
+        return None if head is None else outcome_of(head)
 
 
 def complete(message: Message) -> Message:
@@ -256,46 +236,37 @@ def _fits(messages: Sequence[Message], limits: Settings) -> bool:
     return len(messages) <= limits.waiting_messages and size <= limits.waiting_bytes
 
 
-def _outcome(head: Version) -> MessageOutcome | None:
+def outcome_of(head: Version) -> MessageOutcome | None:
+    """Return what became of a message; None while it is open."""
     if head.live:
         return None
     earlier = {"run_id": "", "trace": ""}  # earlier versions did not keep them
     return cast(MessageOutcome, earlier | cast(Value, head.value["outcome"]))
 
 
-def _without(value: Value, texts: Set[str]) -> Value:
-    """Leave out the turns before a message, and the reply to it, that hold any of these texts."""
-
-    def holds(said: str) -> bool:
-        return any(text in said for text in texts if text)
-
-    turns = [turn for turn in cast(Message, value)["preceding"] if not holds(turn)]
-    trouble = cast(Trouble, value.get("trouble") or NO_TROUBLE)
-    left = value if not holds(f"{trouble['error']} {trouble['reply']}") else _untroubled(value)
-    return cast(Value, left | {"preceding": turns})
-
-
 NO_TROUBLE = Trouble(tries=0, error="", reply="")
 
 
-def _untroubled(value: Value) -> Value:
+def untroubled(value: Value) -> Value:
+    """Return a message without what went wrong so far."""
     return {name: each for name, each in value.items() if name != "trouble"}
 
 
 def _emptied(value: Value) -> Value:
-    return _untroubled(value) | {"message": "", "preceding": []}
+    return untroubled(value) | {"message": "", "preceding": []}
 
 
 def _message(head: Version) -> Message:
-    return cast(Message, _untroubled(head.value))
+    return cast(Message, untroubled(head.value))
 
 
-def _trouble(head: Version) -> Trouble:
-    return cast(Trouble, head.value.get("trouble") or NO_TROUBLE)
+def trouble_of(value: Value) -> Trouble:
+    """Return what went wrong with a message so far."""
+    return cast(Trouble, value.get("trouble") or NO_TROUBLE)
 
 
 def _letter(head: Version) -> Letter:
-    message, trouble = cast(Message, head.value), _trouble(head)
+    message, trouble = cast(Message, head.value), trouble_of(head.value)
     return Letter(
         message_id=head.key,
         message=message["message"],

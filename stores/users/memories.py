@@ -13,9 +13,10 @@ from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
-from mneme.stores.ledger.records import Change, Hit, Namespace, Version
+from mneme.stores.ledger.records import Change, Namespace, Version
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.inbox import Inbox
+from mneme.stores.users.told import Told, told_by
+from mneme.stores.users.traces import InboxTraces
 from mneme.stores.users.unreadable import check, read_one, readable
 
 Kind = Literal["semantic", "episodic"]
@@ -148,7 +149,7 @@ class UserMemories:
         """
         wanted = {"kind": kind} if kind else {}
         hits = await self._ledger.search(self.namespace, query, limit=k, mode=mode, filter=wanted)
-        alike = {hit.version.key: _cosine(hit) for hit in hits}
+        alike = {hit.version.key: hit.parts.get("dense") for hit in hits}
         found = readable(lambda each: MemoryRecord.of(each, alike[each.key]), (hit.version for hit in hits))
         if self._ledger.goes_by_words:
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
@@ -252,17 +253,26 @@ class UserMemories:
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
-    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
+        return await self._forget(key, reason, actor)
+
+    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
+    async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
         history = await self._ledger.history(self.namespace, key)
-        messages = {message for version in history for message in _messages(version)}
-        quotes = {quote for version in history if isinstance(quote := version.value.get("quote"), str)}
-        traces = await Inbox(self._ledger).traces(self.user, messages, quotes)
+        traces = await InboxTraces(self._ledger, self.user).find(told_by(history))
         marks = await self._ledger.forget_records(
             [history[-1], *traces.gone], reason=reason, actor=actor, rewritten=traces.rewritten
         )
         return marks[0]
+
+    async def told(self, keys: Sequence[str]) -> Told:
+        """Return what these memories were told by, with the messages that the inbox has. Raises NotFound."""
+        found = Told()
+        for key in keys:
+            known = told_by(await self._ledger.history(self.namespace, key))
+            found |= await InboxTraces(self._ledger, self.user).about(key, known)
+        return found
 
     async def forget_all(self, *, reason: str, actor: str) -> int:
         """Erase everything kept for this user, the inbox too; return the number of records."""
@@ -304,12 +314,3 @@ def standing(history: Sequence[Version]) -> list[Version]:
         else:
             stack.pop()
     return stack
-
-
-def _cosine(hit: Hit) -> float | None:
-    return hit.parts.get("dense")
-
-
-def _messages(version: Version) -> set[str]:
-    named = version.value.get("message_id")
-    return {*version.change.source.messages, *([named] if isinstance(named, str) and named else [])}

@@ -25,6 +25,10 @@ class ThreadIds:
         """Return the id of the user's thread of that name: always the same one."""
         return str(uuid5(await self._root(), name))
 
+    async def forget(self, *, reason: str, actor: str) -> None:
+        """Erase the root: threads of the user's names have other ids from now on."""
+        await self._ledger.forget_all(self._namespace, reason=reason, actor=actor)
+
     async def _root(self) -> UUID:
         """Return the user's root; where two were written at once, the first one counts."""
         if not await self._ledger.count(self._namespace):

@@ -82,8 +82,10 @@ OURS: list[Ask] = [
     for kind, arguments in (
         ("memories/list", {}),
         ("memories/export_lines", {}),
-        ("memories/forget_all", {"reason": "a test", "actor": "bob"}),
+        ("memories/forget_everything", {"reason": "a test", "actor": "bob", "threads": True}),
         ("threads/named", {"name": "memory/ann"}),
+        ("threads/list", {}),
+        ("threads/delete", {"name": "memory/ann"}),
         ("teams/list", {}),
         ("discussions/list", {}),
         ("sharing/pools", {}),

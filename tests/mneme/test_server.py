@@ -136,13 +136,14 @@ class TestAlone:
     async def test_a_pruned_thread_shows_all_that_was_said(
         self, server: Server, client: LangGraphClient
     ) -> None:
-        context = {**RULES, "user": uuid4().hex}
+        user = uuid4().hex
+        context = {**RULES, "user": user}
         thread = (await client.threads.create())["thread_id"]
         for number in range(4):
             given = {"messages": said(f"I have {number} cats.")}
             await client.runs.wait(thread, "chatbot", input=given, context=context)
         before = await client.threads.get_state(thread)
-        pruned = server.mneme("threads", "prune", thread, "--keep", "2", "--json")
+        pruned = server.mneme("threads", "prune", thread, "--keep", "2", "--user", user, "--json")
         assert json.loads(pruned.stdout)["checkpoints"] > 5, pruned.stderr
         history = await client.threads.get_history(thread, limit=100)
         assert [each["metadata"]["source"] for each in history].count("input") == 2

@@ -1,10 +1,14 @@
 """The ids of named threads: always the same for their owner, known to nobody else."""
 
 from typing import Any, cast
+from uuid import uuid4
 
+import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
 
+from mneme.api.threads import ThreadOperations
 from mneme.client.workflows import open_workflows
+from mneme.core.errors import NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -38,7 +42,28 @@ async def test_a_thread_of_an_earlier_version_is_found_again() -> None:
     assert again["configurable"] == new["configurable"]
 
 
-async def keep_something(saver: BaseCheckpointSaver[Any], thread: str) -> None:
-    described = cast(CheckpointMetadata, {"source": "loop", "step": 0})
+async def test_a_user_s_threads_are_found_by_name_and_by_id(edge_ledger: Ledger) -> None:
+    """Those of an earlier version too, which have no name."""
+    known, other = known_id("chat/ann/old"), str(uuid4())
+    async with open_checkpointer(settings().checkpoints_location) as saver:
+        await keep_something(saver, known, owner="ann")
+        await keep_something(saver, other, owner="ann", thread_name="chat/ann/new")
+        await keep_something(saver, str(uuid4()), owner="bob")
+    threads = ThreadOperations(edge_ledger, "ann")
+    assert [each.id for each in await threads.list()] == [known, other]
+    for name, found in (("old", known), ("new", other), ("chat/ann/new", other), (other[:9], other)):
+        assert (await threads.find(name)).id == found
+    for wrong in ("", "nothing"):
+        with pytest.raises(NotFound):
+            await threads.delete(wrong)
+    await threads.delete("old")
+    assert [each.id for each in await threads.list()] == [other]
+    await threads.delete_all()
+    assert await threads.list() == []
+    assert len(await ThreadOperations(edge_ledger, "bob").list()) == 1
+
+
+async def keep_something(saver: BaseCheckpointSaver[Any], thread: str, **noted: str) -> None:
+    described = cast(CheckpointMetadata, {"source": "loop", "step": 0, **noted})
     place: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
     await saver.aput(place, empty_checkpoint(), described, {})

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from rich.markup import escape
 
-from mneme.cli.chat.memories import full_key, print_history, print_memories
+from mneme.cli.chat.memories import full_key, print_erased, print_history, print_memories
 from mneme.cli.chat.talk import Context, Talk, show_notice, with_contents
 from mneme.cli.show import console, print_error, print_json, print_outcome
 from mneme.client.session import PoliteSession
@@ -178,10 +178,11 @@ class Terminal:
         elif command == "/history":
             print_history(await memories.history(await full_key(memories, argument)), self.as_json)
         elif command == "/forget":
-            await memories.forget(
-                await full_key(memories, argument), reason="requested in the chat", actor="user"
-            )
-            console.print("forgotten")
+            if not self.talk.session.is_served:  # what is being remembered would write the old words again
+                await self.talk.finish()
+            key = await full_key(memories, argument)
+            erased = await memories.forget(key, reason="requested in the chat", actor="user")
+            print_erased(erased, self.as_json)
         elif command == "/undo":
             undone = await memories.undo(actor="user")
             print_memories([undone] if undone else [], self.as_json)

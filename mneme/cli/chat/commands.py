@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mneme.cli.options import Json, Limit, Reason, User, run_command
+from mneme.cli.options import Json, Limit, Reason, User, Yes, run_command
 
 app = typer.Typer()
 memories = typer.Typer(no_args_is_help=True, help="List, search and change memories.")
@@ -209,15 +209,32 @@ def undo(user: User = "local", as_json: Json = False) -> None:
 def forget(
     key: Annotated[str, typer.Argument(help="A memory's key, or its first letters.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="Forget all of this user's memories.")] = False,
+    everything_of: Annotated[
+        str,
+        typer.Option(
+            metavar="USER",
+            help="Erase all that is kept of this user: memories, inbox, threads. Cards and pools are teams'.",
+        ),
+    ] = "",
+    with_threads: Annotated[
+        bool, typer.Option("--with-threads", help="Delete the conversations that hold it, whole.")
+    ] = False,
     user: User = "local",
     reason: Reason = "requested on the command line",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Erase a memory with its history and the messages that it came from; this cannot be undone."""
+    """Erase a memory, its history, the messages that it came from and the turns that tell it; for good.
+
+    In the conversations, each message that told it, the reply to it, and replies that repeat it become
+    "[erased]". Not reached: what another message says in other words, traces that were sent to LangSmith,
+    the model server's logs, exports, and backups, of which those that may hold it are listed.
+    """
     from mneme.cli.chat import memories as run
 
-    run_command(run.forget(user, key, everything, reason, yes, as_json))
+    if everything_of:
+        run_command(run.forget_user(everything_of, reason, yes, as_json))
+    run_command(run.forget(user, key, everything, with_threads, reason, yes, as_json))
 
 
 @memories.command("export")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
-from rich.prompt import Confirm
 
-from mneme.api.memories import MemoryOperations
+from mneme.api.memories import Erased, MemoryOperations
+from mneme.cli.confirming import confirmed
 from mneme.cli.show import console, errors, print_json, print_lines, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.client.waiting import alone
-from mneme.core.errors import BadInput, NotFound
+from mneme.core.errors import BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.engine import Mode
@@ -111,21 +111,50 @@ async def undo(user: str, as_json: bool) -> None:
     print_memories([undone] if undone else [], as_json)
 
 
-async def forget(user: str, key: str, everything: bool, reason: str, yes: bool, as_json: bool) -> None:
-    """Erase one memory, or all of them."""
+async def forget(
+    user: str, key: str, everything: bool, whole: bool, reason: str, yes: bool, as_json: bool
+) -> int:
+    """Erase one memory, or all of them; return 1 if a file may still hold it."""
     if bool(key) == everything:
-        raise BadInput("Choose what to forget.", "Give a memory's key, or --all.")
-    if not yes and not sys.stdin.isatty():
-        raise BadInput("There is no terminal to ask for confirmation.", "Add --yes to erase without asking.")
-    if not yes and not Confirm.ask("Erase it? This cannot be undone.", console=console):
-        return
+        raise BadInput(
+            "Choose what to forget.", "Give a memory's key, or --all, or --everything-of with your name."
+        )
+    if not confirmed(yes):
+        return 0
     async with open_operations(MemoryOperations, user) as memories:
         if everything:
-            count = await memories.forget_all(reason=reason, actor=ACTOR)
+            erased = await memories.forget_everything(reason=reason, actor=ACTOR, threads=whole)
         else:
-            await memories.forget(await full_key(memories, key), reason=reason, actor=ACTOR)
-            count = 1
-    _print_fields({"forgotten": count}, as_json)
+            whole_key = await full_key(memories, key)
+            erased = await memories.forget(whole_key, reason=reason, actor=ACTOR, whole=whole)
+    return print_erased(erased, as_json)
+
+
+async def forget_user(user: str, reason: str, yes: bool, as_json: bool) -> int:
+    """Erase all that is kept of a user; return 1 if a file may still hold it."""
+    if not confirmed(yes):
+        return 0
+    async with open_operations(MemoryOperations, user) as memories:
+        if user != (name := await memories.whoami()):
+            raise Forbidden(f"Your key is {name}'s, not {user}'s.", f"Say --everything-of {name}.")
+        erased = await memories.forget_everything(reason=reason, actor=ACTOR, threads=True)
+    return print_erased(erased, as_json)
+
+
+def print_erased(erased: Erased, as_json: bool) -> int:
+    """Print what was erased and what may still hold it; return 1 if that is more than backups."""
+    if as_json:
+        print_json(erased)
+        return 1 if erased.left else 0
+    console.print(
+        f"forgotten: {erased.records}, messages: {erased.turns}, threads: {len(erased.threads)}",
+        soft_wrap=True,
+    )
+    for each in erased.left:
+        console.print(f"- not erased: {escape(each)}", soft_wrap=True)
+    for each in erased.backups:
+        console.print(f"- a backup may hold it: {escape(each)}", soft_wrap=True)
+    return 1 if erased.left else 0
 
 
 async def export(user: str, file: Path, as_json: bool) -> None:

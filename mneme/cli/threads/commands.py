@@ -1,0 +1,47 @@
+"""`mneme threads …`: conversations and other threads."""
+
+from typing import Annotated
+
+import typer
+
+from mneme.cli.options import Json, User, Yes, run_command
+
+threads = typer.Typer(no_args_is_help=True, help="Conversations and other threads: list, prune, delete.")
+
+
+@threads.command("list")
+def list_threads(user: User = "local", as_json: Json = False) -> None:
+    """List your threads; the one that went on last is at the end."""
+    from mneme.cli.threads import threads as run
+
+    run_command(run.list_(user, as_json))
+
+
+@threads.command("delete")
+def delete_thread(
+    name: Annotated[str, typer.Argument(metavar="NAME|ID", help="A name, or the beginning of an id.")],
+    user: User = "local",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a thread for good: its checkpoints, and what the server keeps of it. Memories stay."""
+    from mneme.cli.threads import threads as run
+
+    run_command(run.delete(name, user, yes, as_json))
+
+
+@threads.command("prune")
+def prune_threads(
+    name: Annotated[str, typer.Argument(metavar="NAME|ID", help="A name, or the beginning of an id.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="All your threads.")] = False,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Turns to go back to; otherwise MNEME_CHECKPOINT_TURNS."),
+    ] = None,
+    user: User = "local",
+    as_json: Json = False,
+) -> None:
+    """Keep only the last turns of a thread to go back to; what was said stays in the conversation."""
+    from mneme.cli.threads import threads as run
+
+    run_command(run.prune(user, name, everything, keep, as_json))

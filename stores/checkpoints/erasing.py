@@ -1,0 +1,159 @@
+"""Messages taken out of what is stored of a conversation: their text is replaced, all around it stays.
+
+Two passes: `find` looks for the messages that told something, and for the replies to them; `clean` returns
+a value without what was found. A conversation can then be continued as before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from mneme.stores.checkpoints.packing import Wrapped, pack, unpack
+from mneme.stores.users.told import Told
+
+ERASED = "[erased]"
+BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
+"""Fields of a message in which a model's words can stand beside the text."""
+PEOPLE = ("human", "user", "HumanMessageChunk")
+MODELS = ("ai", "assistant", "AIMessageChunk")
+TEXTS = ("message", "content", "text", "quote")
+"""Names of fields that hold what somebody said, as a text."""
+
+
+class Eraser:
+    """What is erased: the messages that told something, replies to them, and replies that say it again."""
+
+    def __init__(self, told: Told, repeats: Callable[[str], bool]) -> None:
+        self._told, self._repeats = told, repeats
+        self._ids, self._said = set(told.messages), set[str]()
+        self.finds = 0
+        """How often a message was found that is erased, the same one in several checkpoints too."""
+        self.hits = 0
+        """How often something was replaced."""
+
+    @property
+    def turns(self) -> int:
+        """The number of different messages found so far."""
+        return len(self._said)
+
+    def look(self, kind: str, data: bytes) -> bytes:
+        """Look for messages in a stored value; return it as it is."""
+        self.find(unpack(kind, data))
+        return data
+
+    def rewrite(self, kind: str, data: bytes) -> bytes:
+        """Return a stored value without what is erased; the same bytes where it holds nothing of it."""
+        before = self.hits
+        cleaned = self.clean(unpack(kind, data))
+        return data if self.hits == before else pack(kind, cleaned)
+
+    def find(self, value: Any) -> None:
+        """Note the messages in a value that are erased, and those that answer them."""
+        if isinstance(value, list):
+            self._find_in_turn(value)
+        for each in _parts(value):
+            self.find(each)
+
+    def _find_in_turn(self, items: list[Any]) -> None:
+        answers = False
+        for message in filter(None, map(_message, items)):
+            is_answer = answers and _is_reply(message) and _text(message) != ERASED
+            is_found = is_answer or self._is_found(message)
+            answers = answers if _is_reply(message) else is_found
+            if is_found:
+                self._note(message)
+
+    def _note(self, message: Mapping[str, Any]) -> None:
+        """Note a message; what a person said is looked for wherever else it stands."""
+        text = _text(message)
+        if text not in self._said and not _is_reply(message):
+            self._told |= Told(turns=frozenset({text}))
+        self.finds += 1
+        self._ids.add(str(message.get("id") or ""))
+        self._said.add(text)
+
+    def _is_found(self, message: Mapping[str, Any]) -> bool:
+        text = _text(message)
+        if text in {"", ERASED}:
+            return False
+        repeats = _is_reply(message) and self._repeats(text)
+        return repeats or self._is_known(message) or self._told.is_in(text)
+
+    def _is_known(self, message: Mapping[str, Any]) -> bool:
+        """Tell whether a message was found; one without an id, as it was sent, goes by its words."""
+        name = str(message.get("id") or message.get("message_id") or "")
+        return name in self._ids if name else _text(message) in self._said
+
+    def clean(self, value: Any) -> Any:
+        """Return a value with `[erased]` for what is erased; objects are changed where they stand."""
+        if isinstance(value, str):
+            return self._erase() if any(part in value for part in self._told.passages) else value
+        if isinstance(value, dict):
+            return self._clean_fields(value)
+        if isinstance(value, list | set):
+            return type(value)(self.clean(each) for each in value)
+        if isinstance(value, tuple):
+            items = [self.clean(each) for each in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, Wrapped):
+            value.inside = self.clean(value.inside)
+        if isinstance(value, BaseMessage):
+            vars(value).update(self._clean_fields(vars(value)))
+        return value
+
+    def _clean_fields(self, fields: dict[Any, Any]) -> dict[Any, Any]:
+        if _message(fields) is fields and self._is_found(fields):
+            self._erase()
+            blank = {name: type(each)() for name, each in BLANK.items() if name in fields}
+            return fields | {"content": ERASED} | blank
+        return {
+            name: self._erase() if name in TEXTS and self._is_said(each) else self.clean(each)
+            for name, each in fields.items()
+        }
+
+    def _is_said(self, text: Any) -> bool:
+        return isinstance(text, str) and bool(text) and (text in self._said or text in self._told.sayings)
+
+    def _erase(self) -> str:
+        self.hits += 1
+        return ERASED
+
+
+def _message(value: Any) -> Mapping[str, Any] | None:
+    """Return the fields of a chat message, whichever way it is kept; None for anything else."""
+    if isinstance(value, Wrapped):
+        inside = value.inside
+        parts = inside if isinstance(inside, list | tuple) else (inside,)
+        return next(filter(None, (_message(each) for each in parts if isinstance(each, dict))), None)
+    fields = vars(value) if isinstance(value, BaseMessage) else value
+    if not isinstance(fields, dict) or "content" not in fields:
+        inner = fields.get("__dict__") if isinstance(fields, dict) else None  # a pickled object's state
+        return None if inner is None else _message(inner)
+    return fields if _maker(fields) in (*PEOPLE, *MODELS) else None
+
+
+def _maker(message: Mapping[str, Any]) -> Any:
+    return message.get("type") or message.get("role")
+
+
+def _is_reply(message: Mapping[str, Any]) -> bool:
+    return _maker(message) in MODELS
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """Return the words of a message, whose content may be a list of blocks."""
+    content = message["content"]
+    blocks = content if isinstance(content, list) else [content]
+    return "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in blocks)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Wrapped):
+        yield value.inside
+    elif isinstance(value, BaseMessage):
+        yield vars(value)
+    elif isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list | tuple | set):
+        yield from value

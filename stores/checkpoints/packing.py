@@ -1,0 +1,59 @@
+"""Stored values taken apart and put together again, without making the objects that they stand for.
+
+So a text in a message can be replaced whatever classes are around it, and nothing is run. What stands for an
+object is LangGraph's: MessagePack inside of an extension.
+"""
+
+import json
+from typing import Any
+
+import ormsgpack
+
+EXTENSIONS = range(8)
+"""LangGraph's own codes; the bytes of any other are kept as they are."""
+OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
+JSON = "json"
+MSGPACK = "msgpack"
+
+
+class Wrapped:
+    """Something whose content can be looked at and replaced."""
+
+    inside: Any
+
+
+class Extension(Wrapped):
+    """An object in MessagePack, by the code of its kind."""
+
+    def __init__(self, code: int, inside: Any) -> None:
+        self.code, self.inside = code, inside
+
+
+def unpack(kind: str, data: bytes) -> Any:
+    """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
+    if kind == JSON:
+        return json.loads(data)
+    return _unpack(data) if kind == MSGPACK else None
+
+
+def pack(kind: str, value: Any) -> bytes:
+    """Return a value as it is stored."""
+    return json.dumps(value, ensure_ascii=False).encode() if kind == JSON else _pack(value)
+
+
+def _unpack(data: bytes) -> Any:
+    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _extension(code: int, data: bytes) -> Extension:
+    return Extension(code, _unpack(data) if code in EXTENSIONS else data)
+
+
+def _pack(value: Any) -> bytes:
+    return ormsgpack.packb(value, default=_as_extension, option=OPTIONS)
+
+
+def _as_extension(value: Any) -> ormsgpack.Ext:
+    if not isinstance(value, Extension):
+        raise TypeError(f"{type(value)} was not unpacked from a checkpoint")
+    return ormsgpack.Ext(value.code, _pack(value.inside) if value.code in EXTENSIONS else value.inside)

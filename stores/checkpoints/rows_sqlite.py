@@ -1,0 +1,59 @@
+"""The rows of threads in an SQLite file."""
+
+import asyncio
+import json
+from typing import Any
+
+from mneme.stores.checkpoints.guarding import to_the_end
+from mneme.stores.checkpoints.rows import Change, Kept, changed, kept
+from mneme.stores.checkpoints.sqlite import SqliteCheckpoints
+
+_THREADS = """SELECT thread_id, max(checkpoint_id), count(*), CAST(metadata AS TEXT)
+    FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY 2"""
+_VALUES = [
+    (
+        f"SELECT rowid, type, {column} FROM {table} WHERE thread_id = ?",  # noqa: S608 - constants
+        f"UPDATE {table} SET {column} = ? WHERE rowid = ?",  # noqa: S608
+    )
+    for table, column in (("checkpoints", "checkpoint"), ("writes", "value"), ("items", "value"))
+]
+
+
+class SqliteRows:
+    """The rows of an SQLite file."""
+
+    def __init__(self, saver: SqliteCheckpoints) -> None:
+        self._saver = saver
+
+    async def threads(self) -> list[Kept]:
+        with self._saver.storage_failures():
+            async with self._saver.lock:
+                found = await self._saver.conn.execute_fetchall(_THREADS)
+        return [kept(thread, last, count, _read(metadata)) for thread, last, count, metadata in found]
+
+    async def rewrite(self, thread_id: str, change: Change) -> int:
+        with self._saver.storage_failures():
+            return await to_the_end(self._rewrite(thread_id, change))
+
+    async def _rewrite(self, thread_id: str, change: Change) -> int:
+        connection, count = self._saver.conn, 0
+        async with self._saver.transaction():
+            await connection.execute("BEGIN IMMEDIATE")
+            for select, update in _VALUES:
+                found = await connection.execute_fetchall(select, (thread_id,))
+                stored = [(key, kind, data) for key, kind, data in found]
+                new = await asyncio.to_thread(changed, stored, change)
+                await connection.executemany(update, new)
+                count += len(new)
+        return count
+
+    async def finish(self) -> None:
+        await self._saver.empty_log()
+
+
+def _read(metadata: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(metadata or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
