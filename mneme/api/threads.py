@@ -5,6 +5,7 @@ server's word that counts, since whoever runs a graph can write any owner into a
 thread belongs to the user that its runs name.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, ClassVar
@@ -167,7 +168,7 @@ async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[s
         rows = rows_of(saver)
         for thread in threads:
             before = eraser.finds
-            await rows.rewrite(thread, eraser.look)
+            await asyncio.to_thread(eraser.look, await rows.values(thread))
             telling |= {thread} if eraser.finds > before else set()
         changed = {thread for thread in threads if await rows.rewrite(thread, eraser.rewrite)}
         await rows.finish()

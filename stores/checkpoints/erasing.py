@@ -4,12 +4,13 @@ Two passes: `find` looks for the messages that told something, and for the repli
 a value without what was found. A conversation can then be continued as before.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from mneme.stores.checkpoints.packing import Wrapped, pack, unpack
+from mneme.stores.checkpoints.rows import Value
 from mneme.stores.users.told import Told
 
 ERASED = "[erased]"
@@ -37,10 +38,10 @@ class Eraser:
         """The number of different messages found so far."""
         return len(self._said)
 
-    def look(self, kind: str, data: bytes) -> bytes:
-        """Look for messages in a stored value; return it as it is."""
-        self.find(unpack(kind, data))
-        return data
+    def look(self, values: Iterable[Value]) -> None:
+        """Look for messages in stored values."""
+        for kind, data in values:
+            self.find(unpack(kind, data))
 
     def rewrite(self, kind: str, data: bytes) -> bytes:
         """Return a stored value without what is erased; the same bytes where it holds nothing of it."""

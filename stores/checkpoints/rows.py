@@ -7,6 +7,8 @@ from uuid import UUID
 
 Change = Callable[[str, bytes], bytes]
 """Given a value's kind and its bytes, return the bytes that take their place, or the same."""
+Value = tuple[str, bytes]
+"""A value's kind and the value."""
 Stored = tuple[Any, str, bytes]
 """A row's key, its value's kind and the value."""
 UUID_LENGTH = 36
@@ -27,6 +29,9 @@ class Rows(Protocol):
 
     async def threads(self) -> list[Kept]:
         """Return all threads, those written last at the end."""
+
+    async def values(self, thread_id: str) -> list[Value]:
+        """Return all values of a thread; a list whose items are stored one by one, as a list."""
 
     async def rewrite(self, thread_id: str, change: Change) -> int:
         """Put all values of a thread through `change` in one transaction; return how many became others."""

@@ -7,7 +7,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from mneme.stores.checkpoints.guarding import to_the_end
 from mneme.stores.checkpoints.postgres import Connection, PostgresCheckpoints
-from mneme.stores.checkpoints.rows import Change, Kept, changed, kept
+from mneme.stores.checkpoints.rows import Change, Kept, Stored, Value, changed, kept
 
 _THREADS = """SELECT * FROM (
         SELECT DISTINCT ON (thread_id) thread_id, checkpoint_id, metadata,
@@ -53,6 +53,12 @@ class PostgresRows:
                 found = await (await connection.execute(_THREADS)).fetchall()
         return [kept(row["thread_id"], row["checkpoint_id"], row["count"], row["metadata"]) for row in found]
 
+    async def values(self, thread_id: str) -> list[Value]:
+        with self._saver.storage_failures():
+            async with self._saver.pool.connection() as connection:
+                columns = [await _stored(connection, column, thread_id) for column in _COLUMNS]
+        return [(kind, data) for stored in columns for _, kind, data in stored if data]
+
     async def rewrite(self, thread_id: str, change: Change) -> int:
         with self._saver.storage_failures():
             return await to_the_end(self._rewrite(thread_id, change))
@@ -66,9 +72,12 @@ class PostgresRows:
 
 
 async def _rewritten(connection: Connection, column: Column, thread_id: str, change: Change) -> int:
-    found: list[dict[str, Any]] = await (await connection.execute(column.select, (thread_id,))).fetchall()
-    stored = [(row["key"], row["kind"], bytes(row["data"] or b"")) for row in found]
-    new = await asyncio.to_thread(changed, stored, change)
+    new = await asyncio.to_thread(changed, await _stored(connection, column, thread_id), change)
     for pair in new:
         await connection.execute(column.update, pair)
     return len(new)
+
+
+async def _stored(connection: Connection, column: Column, thread_id: str) -> list[Stored]:
+    found: list[dict[str, Any]] = await (await connection.execute(column.select, (thread_id,))).fetchall()
+    return [(row["key"], row["kind"], bytes(row["data"] or b"")) for row in found]

@@ -2,14 +2,22 @@
 
 import asyncio
 import json
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
+import ormsgpack
+
 from mneme.stores.checkpoints.guarding import to_the_end
-from mneme.stores.checkpoints.rows import Change, Kept, changed, kept
+from mneme.stores.checkpoints.packing import MSGPACK
+from mneme.stores.checkpoints.rows import Change, Kept, Value, changed, kept
 from mneme.stores.checkpoints.sqlite import SqliteCheckpoints
 
 _THREADS = """SELECT thread_id, max(checkpoint_id), count(*), CAST(metadata AS TEXT)
     FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY 2"""
+_WHOLE = """SELECT type, checkpoint FROM checkpoints WHERE thread_id = :thread
+    UNION ALL SELECT type, value FROM writes WHERE thread_id = :thread"""
+_ITEMS = "SELECT channel, value FROM items WHERE thread_id = ? AND type = ? ORDER BY channel, number"
 _VALUES = [
     (
         f"SELECT rowid, type, {column} FROM {table} WHERE thread_id = ?",  # noqa: S608 - constants
@@ -31,6 +39,18 @@ class SqliteRows:
                 found = await self._saver.conn.execute_fetchall(_THREADS)
         return [kept(thread, last, count, _read(metadata)) for thread, last, count, metadata in found]
 
+    async def values(self, thread_id: str) -> list[Value]:
+        """Return all values; of a channel's items, one list in which each reply is behind its message."""
+        with self._saver.storage_failures():
+            async with self._saver.lock:
+                whole = await self._saver.conn.execute_fetchall(_WHOLE, {"thread": thread_id})
+                items = await self._saver.conn.execute_fetchall(_ITEMS, (thread_id, MSGPACK))
+        lists = ([value for _, value in of_one] for _, of_one in groupby(items, itemgetter(0)))
+        return [
+            *((kind, data) for kind, data in whole if data),
+            *((MSGPACK, _as_list(values)) for values in lists),
+        ]
+
     async def rewrite(self, thread_id: str, change: Change) -> int:
         with self._saver.storage_failures():
             return await to_the_end(self._rewrite(thread_id, change))
@@ -49,6 +69,11 @@ class SqliteRows:
 
     async def finish(self) -> None:
         await self._saver.empty_log()
+
+
+def _as_list(values: list[bytes]) -> bytes:
+    """Return values in MessagePack as one list in MessagePack."""
+    return ormsgpack.packb([ormsgpack.Fragment(value) for value in values])
 
 
 def _read(metadata: str | None) -> dict[str, Any]:

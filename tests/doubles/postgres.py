@@ -74,7 +74,7 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Give an empty place for checkpoints of each kind."""
     if request.param == "sqlite":
         return str(tmp_path / "checkpoints.sqlite")

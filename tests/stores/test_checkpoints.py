@@ -38,8 +38,8 @@ Saver = BaseCheckpointSaver[str]
 
 
 @pytest.fixture
-async def saver(location: str) -> AsyncIterator[Saver]:
-    async with open_checkpointer(location) as opened:
+async def saver(database: str) -> AsyncIterator[Saver]:
+    async with open_checkpointer(database) as opened:
         yield opened
 
 
@@ -81,10 +81,10 @@ async def values(saver: Saver, name: str) -> list[Any]:
     return [each.checkpoint["channel_values"]["x"] async for each in saver.alist(thread(name))]
 
 
-async def test_the_conformance_package_passes_in_full(location: str) -> None:
-    @checkpointer_test(name=location)
+async def test_the_conformance_package_passes_in_full(database: str) -> None:
+    @checkpointer_test(name=database)
     async def ours() -> AsyncIterator[Saver]:
-        async with open_checkpointer(location) as opened:
+        async with open_checkpointer(database) as opened:
             yield opened
 
     report = await validate(ours)
@@ -190,8 +190,8 @@ async def test_a_caller_may_ask_while_it_lists(saver: Saver) -> None:
     assert len(asked) == 3
 
 
-async def test_a_cancelled_write_leaves_the_database_free(location: str) -> None:
-    async with open_checkpointer(location) as one, open_checkpointer(location) as other:
+async def test_a_cancelled_write_leaves_the_database_free(database: str) -> None:
+    async with open_checkpointer(database) as one, open_checkpointer(database) as other:
         for number in range(40):
             task = asyncio.ensure_future(put(one, "t", number))
             await asyncio.sleep(number / 20000)  # wherever it is by then
@@ -219,8 +219,8 @@ async def turns(graph, name):
     for _ in range(15):
         await graph.ainvoke({"notes": ["asked"]}, {"configurable": {"thread_id": name}})
 
-async def main(location, name):
-    async with open_checkpointer(location) as saver:
+async def main(database, name):
+    async with open_checkpointer(database) as saver:
         graph = StateGraph(State).add_node(step).add_edge(START, "step").compile(checkpointer=saver)
         await asyncio.gather(*(turns(graph, f"{name}-{number}") for number in range(4)))
         await saver.adelete_thread(f"{name}-3")
@@ -240,12 +240,12 @@ def run_python(code: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-async def test_processes_share_a_place_that_none_has_opened_before(location: str) -> None:
-    running = [run_python(TURNS, location, f"process-{number}") for number in range(3)]
+async def test_processes_share_a_place_that_none_has_opened_before(database: str) -> None:
+    running = [run_python(TURNS, database, f"process-{number}") for number in range(3)]
     errors = [(await asyncio.to_thread(each.communicate))[1] for each in running]
     assert [each.returncode for each in running] == [0, 0, 0], errors
     assert "locked" not in "".join(errors)
-    async with open_checkpointer(location) as saver:
+    async with open_checkpointer(database) as saver:
         for number in range(3):
             latest = await saver.aget_tuple(thread(f"process-{number}-0"))
             assert latest is not None
@@ -315,12 +315,12 @@ asyncio.run(main())
 """
 
 
-def test_a_turn_killed_in_the_middle_goes_on_where_it_was(location: str, tmp_path: Path) -> None:
+def test_a_turn_killed_in_the_middle_goes_on_where_it_was(database: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    killed = run_python(KILLED, location, str(log), "die")
+    killed = run_python(KILLED, database, str(log), "die")
     killed.communicate()
     assert killed.returncode == -9
-    resumed = run_python(KILLED, location, str(log), "resume")
+    resumed = run_python(KILLED, database, str(log), "resume")
     assert (resumed.communicate()[1], resumed.returncode) == ("", 0)
     assert log.read_text() == "first ran\n"
 
@@ -333,10 +333,10 @@ async def open_and_close(place: AbstractAsyncContextManager[Saver]) -> None:
         pass
 
 
-async def refused(location: str | Path) -> MnemeError:
+async def refused(database: str | Path) -> MnemeError:
     """Return the error that opening a place meets, checked for what every error must have."""
     with pytest.raises(MnemeError) as met:
-        await open_and_close(open_checkpointer(str(location)))
+        await open_and_close(open_checkpointer(str(database)))
     assert met.value.hint
     assert "\n" not in str(met.value)
     return met.value

@@ -67,7 +67,7 @@ async def test_a_run_goes_on_after_it_was_cleaned(saver: Saver, tmp_path: Path) 
     first = [HumanMessage("Hello.", id="hello"), HumanMessage("I live in Austin.", id="told")]
     await graph.ainvoke({"messages": first}, THREAD)
     rows, eraser = rows_of(saver), Eraser(TOLD, lambda reply: False)
-    assert await rows.rewrite("talk", eraser.look) == 0
+    eraser.look(await rows.values("talk"))
     assert await rows.rewrite("talk", eraser.rewrite) > 0
     await rows.finish()
     assert await rows.rewrite("talk", Eraser(TOLD, lambda reply: False).rewrite) == 0, "once is enough"
@@ -84,7 +84,7 @@ async def test_a_run_goes_on_after_it_was_cleaned(saver: Saver, tmp_path: Path) 
 
 def cleaned(value: Any, told: Told = TOLD, *, repeats: str = "never said") -> Any:
     eraser = Eraser(told, lambda reply: repeats in reply)
-    eraser.look("json", pack("json", value))
+    eraser.look([("json", pack("json", value))])
     return unpack("json", eraser.rewrite("json", pack("json", value)))
 
 

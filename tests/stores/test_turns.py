@@ -59,8 +59,8 @@ def talk_of(*turns: int) -> list[str]:
     return [text for turn in turns for text in (f"message {turn}", f"reply {turn}")]
 
 
-async def test_the_last_turns_can_be_gone_back_to(location: str) -> None:
-    async with open_checkpointer(location, turns=3) as saver:
+async def test_the_last_turns_can_be_gone_back_to(database: str) -> None:
+    async with open_checkpointer(database, turns=3) as saver:
         graph = chat(saver)
         await say(graph, *range(8))
         assert await texts(graph) == talk_of(*range(8))
@@ -75,8 +75,8 @@ async def test_the_last_turns_can_be_gone_back_to(location: str) -> None:
         assert await texts(graph) == [*talk_of(*range(5)), "message 9", "reply 5"]
 
 
-async def test_without_a_bound_all_turns_are_kept(location: str) -> None:
-    async with open_checkpointer(location) as saver:
+async def test_without_a_bound_all_turns_are_kept(database: str) -> None:
+    async with open_checkpointer(database) as saver:
         graph = chat(saver)
         await say(graph, *range(5))
         first = [each async for each in graph.aget_state_history(THREAD)][-2]
@@ -87,7 +87,7 @@ class Notes(TypedDict, total=False):
     notes: Annotated[list[str], add]
 
 
-async def test_a_waiting_question_and_its_subgraph_stay(location: str) -> None:
+async def test_a_waiting_question_and_its_subgraph_stay(database: str) -> None:
     async def work(state: Notes) -> Notes:
         return {"notes": ["worked"]}
 
@@ -96,7 +96,7 @@ async def test_a_waiting_question_and_its_subgraph_stay(location: str) -> None:
 
     inner = StateGraph(Notes).add_node(work).add_node(ask)
     inner.add_edge(START, "work").add_edge("work", "ask")
-    async with open_checkpointer(location, turns=1) as saver:
+    async with open_checkpointer(database, turns=1) as saver:
         outer = StateGraph(Notes).add_node("inner", inner.compile())
         graph: Any = outer.add_edge(START, "inner").compile(checkpointer=saver)
         for turn in range(4):
@@ -109,7 +109,7 @@ async def test_a_waiting_question_and_its_subgraph_stay(location: str) -> None:
         assert len(calls) == 1, "the calls of earlier turns are gone"
 
 
-async def test_a_thread_kept_as_differences_is_left_whole(location: str) -> None:
+async def test_a_thread_kept_as_differences_is_left_whole(database: str) -> None:
     def joined(state: list[str], writes: Sequence[list[str]]) -> list[str]:
         return [*state, *chain.from_iterable(writes)]
 
@@ -119,7 +119,7 @@ async def test_a_thread_kept_as_differences_is_left_whole(location: str) -> None
     async def note(state: Deltas) -> Deltas:
         return {"notes": ["noted"]}
 
-    async with open_checkpointer(location, turns=1) as saver:
+    async with open_checkpointer(database, turns=1) as saver:
         builder = StateGraph(Deltas).add_node(note).add_edge(START, "note")
         graph: Any = builder.compile(checkpointer=saver)
         for turn in range(3):
