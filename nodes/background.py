@@ -9,6 +9,7 @@ from langgraph_sdk.errors import NotFoundError
 
 from mneme.core.settings import read_settings
 from mneme.models.asking.lazily import import_lazily
+from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.threads import ThreadIds
 
@@ -51,6 +52,11 @@ async def _is_of(thread: str, owner: str) -> bool:
     except NotFoundError:  # the server lost it: its owner may make it again
         return found == owner
     return bool((on_server["metadata"] or {}).get("owner") == owner)
+
+
+async def owner_of_runs(user: str) -> str:
+    """Return whose the server takes a user's threads and runs for; without keys they are one person's."""
+    return LOCAL if (await read_settings()).auth is None else user
 
 
 def warn_of_a_single_worker() -> None:

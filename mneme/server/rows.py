@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_sdk import get_client
-from langgraph_sdk.errors import APIError, NotFoundError
+from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.api import server_tables
 from mneme.api.inert_pickle import PROTOCOL
@@ -24,7 +25,8 @@ from mneme.nodes.chat.waking import start_remembering
 from mneme.server.opened import store
 from mneme.stores.checkpoints.erasing import Eraser
 
-MEMORY_OF_DEV = "langgraph_runtime_inmem.database"
+TABLES_OF_DEV = "langgraph_runtime_inmem.database"
+STREAMS_OF_DEV = "langgraph_runtime_inmem.inmem_stream"
 PATIENCE = 20.0
 """Seconds to wait for the end of a reply."""
 POLL = 0.1
@@ -53,7 +55,7 @@ class ServerRows:
     async def delete(self, threads: Collection[str]) -> list[str]:
         client = get_client(api_key=None)
         for thread in threads:
-            with suppress(NotFoundError):
+            with suppress(NotFoundError, UnprocessableEntityError):  # it knows no such id, or takes none such
                 await client.threads.delete(thread)
         return await _write() if _tables() else []
 
@@ -64,25 +66,33 @@ class ServerRows:
 
 
 def _tables() -> Mapping[str, Any]:
-    dev = sys.modules.get(MEMORY_OF_DEV)
+    dev = sys.modules.get(TABLES_OF_DEV)
     return dev.GLOBAL_STORE if dev else {}
+
+
+def _goes_on(threads: Collection[str]) -> bool:
+    """Tell whether a run waits or works; one that was stopped still works for a moment."""
+    streams = sys.modules.get(STREAMS_OF_DEV)
+    working = streams.get_stream_manager().control_queues if streams else {}
+    listening = [
+        queue for thread, runs in working.items() if str(thread) in threads for queue in runs.values()
+    ]
+    return any(listening) or bool(server_tables.active(_tables(), threads))
 
 
 async def _until_quiet(threads: Collection[str]) -> None:
     end = time.monotonic() + PATIENCE
-    while server_tables.active(_tables(), threads):
+    while _goes_on(threads):
         if time.monotonic() > end:
             raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
         await asyncio.sleep(POLL)
 
 
+# A run on another thread can add to a table while it is read.
+@retry(retry=retry_if_exception_type(RuntimeError), stop=stop_after_attempt(5), reraise=True)
 async def _write() -> list[str]:
-    """Write the tables to their file now, as the server does every ten seconds.
-
-    They are pickled here, where nothing changes them meanwhile.
-    """
-    if os.environ.get("LANGGRAPH_DISABLE_FILE_PERSISTENCE", "").lower() == "true":
-        return []
-    data = pickle.dumps(dict(_tables()), PROTOCOL)
-    await asyncio.to_thread(replace, Path(FILE), data)
+    """Write the tables to their file now, as the server does every ten seconds."""
+    if os.environ.get("LANGGRAPH_DISABLE_FILE_PERSISTENCE", "").lower() != "true":
+        data = pickle.dumps(dict(_tables()), PROTOCOL)
+        await asyncio.to_thread(replace, Path(FILE), data)
     return []

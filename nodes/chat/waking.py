@@ -10,7 +10,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIError
 
 from mneme.core.errors import MnemeError
-from mneme.nodes.background import LONG, THREAD_NAME, named_thread, warn_of_a_single_worker
+from mneme.nodes.background import LONG, THREAD_NAME, named_thread, owner_of_runs, warn_of_a_single_worker
 from mneme.nodes.chat.chatbot import State
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext
 from mneme.nodes.context import ledger_of, user_of
@@ -112,7 +112,7 @@ async def start_remembering(ledger: Ledger, context: dict[str, Any], after_secon
     warn_of_a_single_worker()
     client, user = get_client(api_key=None), context["user"]
     name = MEMORY_THREAD.format(user=user)
-    thread, owner = await named_thread(ledger, name, user), {"owner": user}
+    thread, owner = await named_thread(ledger, name, user), {"owner": await owner_of_runs(user)}
     await client.threads.create(thread_id=thread, graph_id="remember", metadata=owner, if_exists="do_nothing")
     works = await client.runs.list(thread, status="running", limit=1)
     await client.runs.create(

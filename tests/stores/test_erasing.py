@@ -64,7 +64,10 @@ def bytes_in(folder: Path) -> bytes:
 
 async def test_a_run_goes_on_after_it_was_cleaned(saver: Saver, tmp_path: Path) -> None:
     graph = talking().compile(checkpointer=saver)
-    first = [HumanMessage("Hello.", id="hello"), HumanMessage("I live in Austin.", id="told")]
+    first: list[AnyMessage] = [
+        HumanMessage("Hello.", id="hello"),
+        HumanMessage("I live in Austin.", id="told"),
+    ]
     await graph.ainvoke({"messages": first}, THREAD)
     rows, eraser = rows_of(saver), Eraser(TOLD, lambda reply: False)
     eraser.look(await rows.values("talk"))

@@ -226,9 +226,9 @@ def forget(
 ) -> None:
     """Erase a memory, its history, the messages that it came from and the turns that tell it; for good.
 
-    In the conversations, each message that told it, the reply to it, and replies that repeat it become
-    "[erased]". Not reached: what another message says in other words, traces that were sent to LangSmith,
-    the model server's logs, exports, and backups, of which those that may hold it are listed.
+    In the conversations, the text of each message that told it, of the reply to it, and of replies that
+    repeat it is taken out. Not reached: what another message says in other words, traces that were sent to
+    LangSmith, the model server's logs, exports, and backups; backups that may hold it are listed.
     """
     from mneme.cli.chat import memories as run
 
