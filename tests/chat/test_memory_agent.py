@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -41,7 +41,8 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 async def tell(ledger: Ledger, message: str, arm: Arm = ARMS["ours"], **given: Any) -> dict[str, Any]:
-    return await arm.remember(Message(message=message, **given), RULES, LedgerStore(ledger))
+    told = cast(Message, {"message": message, **given})
+    return await arm.remember(told, RULES, LedgerStore(ledger))
 
 
 async def contents(ledger: Ledger, user: str = "local") -> list[str]:

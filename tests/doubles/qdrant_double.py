@@ -118,7 +118,8 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
 
     async def set_payload(self, body: Any, name: str) -> Reply:
         wanted = models.SetPayload.model_validate(body)
-        await self._engine.set_payload(name, wanted.payload, wanted.points or wanted.filter)
+        chosen: Any = wanted.points or wanted.filter
+        await self._engine.set_payload(name, wanted.payload, chosen)
         return _DONE
 
     async def batch(self, body: Any, name: str) -> Reply:

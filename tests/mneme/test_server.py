@@ -142,10 +142,10 @@ class TestAlone:
         for number in range(4):
             given = {"messages": said(f"I have {number} cats.")}
             await client.runs.wait(thread, "chatbot", input=given, context=context)
-        before = await client.threads.get_state(thread)
+        before: Any = await client.threads.get_state(thread)
         pruned = server.mneme("threads", "prune", thread, "--keep", "2", "--user", user, "--json")
         assert json.loads(pruned.stdout)["checkpoints"] > 5, pruned.stderr
-        history = await client.threads.get_history(thread, limit=100)
+        history: list[Any] = await client.threads.get_history(thread, limit=100)
         assert [each["metadata"]["source"] for each in history].count("input") == 2
         assert len(before["values"]["messages"]) == 8
         assert (await client.threads.get_state(thread))["values"] == before["values"]
@@ -322,8 +322,8 @@ async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path
             async with server.client() as client:
                 await eventually(lambda: all_is_done(client))
                 assert len(await remembered(client, "local")) == 2
-                for user in ("ann", "bob"):
-                    await eventually(lambda user=user: remembered(client, user))
+                await eventually(lambda: remembered(client, "ann"))
+                await eventually(lambda: remembered(client, "bob"))
             tells_of_its_single_worker(server)
 
 

@@ -45,8 +45,8 @@ def another_process(place: Path) -> Iterator["subprocess.Popen[str]"]:
     """Let a process have the ledger open."""
     command = [sys.executable, "-m", "tests.doubles.ledger_writer", str(place), "1", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
         try:
-            assert writer.stdout is not None
             assert writer.stdout.readline() == "open\n"
             yield writer
         finally:

@@ -27,7 +27,7 @@ Known = tuple[str, bool]  # text, live
 class AgainstADictionary(RuleBasedStateMachine):
     """Keep the histories in a dictionary beside the ledger."""
 
-    location = ""
+    location: str = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class AgainstADictionary(RuleBasedStateMachine):
 class OnAServer(AgainstADictionary):
     """The same, on the server adapter."""
 
-    location = ":memory:"
+    location: str = ":memory:"
 
 
 class OnQdrant(AgainstADictionary):
