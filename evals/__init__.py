@@ -38,6 +38,10 @@ EVALUATIONS = {
     ),
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
+    "erasing": Evaluation("reliability.erasing", "Forget words, and look for them in all bytes."),
+    "isolation": Evaluation(
+        "reliability.isolation", "Ask every route of a server for another user's things."
+    ),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
     "growth": Evaluation("reliability.growth", "Measure how the checkpoints of a chat grow with its turns."),
     "queueing": Evaluation("reliability.queueing", "Run many commands beside one another without a server."),

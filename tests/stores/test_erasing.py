@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
@@ -15,12 +14,12 @@ from typing_extensions import TypedDict
 
 from mneme.stores.checkpoints.checkpointer import open_checkpointer, rows_of
 from mneme.stores.checkpoints.erasing import ERASED, Eraser
+from mneme.stores.checkpoints.guarding import Guarded
 from mneme.stores.checkpoints.packing import pack, unpack
 from mneme.stores.users.told import Told
 
 pytest_plugins = ["tests.doubles.postgres"]
 
-Saver = BaseCheckpointSaver[str]
 THREAD: RunnableConfig = {"configurable": {"thread_id": "talk"}, "metadata": {"owner": "ann"}}
 TOLD = Told(frozenset({"told"}), frozenset({"The user lives in Austin."}))
 
@@ -51,7 +50,7 @@ def talking() -> StateGraph[State]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Saver]:
+async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Guarded]:
     is_file = request.param == "sqlite"
     place = str(tmp_path / "checkpoints.sqlite") if is_file else str(request.getfixturevalue("postgres_url"))
     async with open_checkpointer(place) as opened:
@@ -62,7 +61,7 @@ def bytes_in(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-async def test_a_run_goes_on_after_it_was_cleaned(saver: Saver, tmp_path: Path) -> None:
+async def test_a_run_goes_on_after_it_was_cleaned(saver: Guarded, tmp_path: Path) -> None:
     graph = talking().compile(checkpointer=saver)
     first: list[AnyMessage] = [
         HumanMessage("Hello.", id="hello"),
