@@ -39,6 +39,6 @@ EVALUATIONS = {
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
-    "growth": Evaluation("reliability.growth", "Measure how the checkpoints of a chat grow with its turns."),
+    "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""
