@@ -43,7 +43,7 @@ EVALUATIONS = {
         "reliability.isolation", "Ask every route of a server for another user's things."
     ),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
-    "growth": Evaluation("reliability.growth", "Measure how the checkpoints of a chat grow with its turns."),
+    "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
     "queueing": Evaluation("reliability.queueing", "Run many commands beside one another without a server."),
     "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),

@@ -66,9 +66,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
 
     async def keep_turns(self, thread_id: str, turns: int) -> int:
         first = await self._read(statements.FIRST_KEPT, thread=thread_id, others=turns - 1)
-        if not first or await self._read(statements.USES_DELTAS, thread=thread_id):
-            return 0
-        return await self._change(statements.KEEP_FROM, thread=thread_id, first=first[0][0])
+        return await self._change(statements.KEEP_FROM, thread=thread_id, first=first[0][0]) if first else 0
 
     async def give_back(self) -> None:
         await self._read("VACUUM")

@@ -72,7 +72,8 @@ KEEP_LATEST = (
     SWEEP_ITEMS,
 )
 
-FIRST_KEPT = first_kept(thread=":thread", others=":others", source=_metadata("source"))
+_FIRST = first_kept(thread=":thread", others=":others", source=_metadata("source"))
+FIRST_KEPT = f"SELECT * FROM ({_FIRST}) WHERE NOT EXISTS ({USES_DELTAS})"
 _IS_OLD = is_old(
     thread=":thread",
     first=":first",

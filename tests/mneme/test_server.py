@@ -234,11 +234,13 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         as_himself = server.mneme("chat", stdin="I own a harp.\n")
         assert as_himself.returncode == 0, as_himself.stderr
         assert "hat" not in server.mneme("memories", "list").stdout
+        assert f"no thread {thread}" in server.mneme("threads", "prune", thread).stderr
         server.environment["MNEME_KEY"] = "wrong"
         assert "MNEME_KEY" in server.mneme("memories", "list").stderr
         server.environment["MNEME_KEY"] = ann
         listed = server.mneme("memories", "list", "--json")
         assert "Austin" in listed.stdout, listed.stderr
+        assert "of 1 threads" in server.mneme("threads", "prune", thread).stdout
         teams_of_one_name_are_two(server, ann, bob)
 
 

@@ -141,6 +141,11 @@ def rows(file: Path, query: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
+def on_disk(file: Path) -> bytes:
+    """Return the bytes of the file and of its write-ahead log."""
+    return b"".join(each.read_bytes() for each in file.parent.iterdir() if each.name.startswith(file.name))
+
+
 async def test_each_message_is_stored_once(file: Path) -> None:
     async with open_checkpointer(str(file)) as saver:
         await say(chat(saver), *range(30))
@@ -193,6 +198,22 @@ async def test_a_checkpoint_that_is_put_again_has_its_new_list(file: Path) -> No
         assert await texts(chat(saver)) == ["reply 0"]
 
 
+async def test_what_was_pruned_is_gone_from_the_file(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        graph = chat(saver)
+        await say(graph, *range(10))
+        await graph.aupdate_state(THREAD, {"messages": [RemoveMessage("m7")]})
+        await say(graph, 10, 11)
+        assert await saver.keep_turns("t", 2) > 20
+        before = on_disk(file)
+        await saver.give_back()
+        after = on_disk(file)
+        assert len(after) < len(before) / 2
+        assert b"message 7" in before and b"message 7" not in after and b"message 8" in after
+        assert await saver.thread_ids(None) == ["t"]
+        assert await saver.thread_ids("ann") == []
+
+
 async def test_lost_items_are_said(file: Path) -> None:
     async with open_checkpointer(str(file)) as saver:
         graph = chat(saver)
@@ -216,7 +237,7 @@ async def test_a_deleted_thread_and_a_deleted_run_leave_no_message(file: Path) -
         await saver.adelete_thread("t")
         for table in ("checkpoints", "writes", "items", "spans"):
             assert rows(file, f"SELECT * FROM {table}") == []
-        assert b"message 0" not in b"".join(each.read_bytes() for each in file.parent.iterdir())
+        assert b"message 0" not in on_disk(file)
 
 
 async def test_a_copy_keeps_its_own_messages(file: Path) -> None:
