@@ -25,7 +25,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 
 types: setup
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 # Without the option one run at a time is served; without the variable, each start is reported to LangChain.
 dev: setup
