@@ -11,9 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constr
 demo: .venv/.demo
 	$(BIN)/mneme demo
 
-# There is a process for each core: threads of their own would only wait for one another.
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 installed:
 	PYTHON=$(PYTHON) .ci/installed
