@@ -11,9 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constr
 demo: .venv/.demo
 	$(BIN)/mneme demo
 
-# There is a process for each core: threads of their own would only wait for one another.
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 installed:
 	PYTHON=$(PYTHON) .ci/installed
@@ -25,7 +24,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 
 types: setup
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 # Without the option one run at a time is served; without the variable, each start is reported to LangChain.
 dev: setup

@@ -1,5 +1,11 @@
 """Fixtures that several tests share."""
 
+import os
+
+# Read when numpy and PyTorch are loaded. There is a test process on each core: threads beside it would only
+# spin until they get one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 

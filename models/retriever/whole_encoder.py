@@ -34,7 +34,7 @@ class WholeEncoder:
             from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
             from transformers.utils import logging  # noqa: PLC0415
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
         self.device = device()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
         self._model: Any = AutoModel.from_pretrained(str(folder)).to(self.device).eval()
