@@ -27,6 +27,7 @@ from uuid import uuid5
 from httpx import HTTPError
 from pydantic import ValidationError
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, StorageFailure
@@ -249,7 +250,7 @@ class ServerEngine:
             await self.call(methodcaller("set_payload", self.collection, {"scope": scope}, still, **STRONG))
 
     async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
-        """Delete the points; the server frees their bytes when it next optimises its segments.
+        """Delete the points; their bytes stay in the server's files until it writes these anew.
 
         A writer may add a version before the deletion; then another round erases that one.
         """
@@ -493,9 +494,14 @@ class ServerEngine:
         except UnexpectedResponse as refusal:
             raise StorageFailure(
                 f"The Qdrant server at {self._address.url} refused: {refusal.status_code} "
-                f"{refusal.reason_phrase}.",
+                f"{_reason(refusal)}.",
                 "Check MNEME_LEDGER_API_KEY." if refusal.status_code in (401, 403) else "See its log.",
             ) from refusal
+        except ResourceExhaustedResponse as busy:
+            raise StorageFailure(
+                f"The Qdrant server at {self._address.url} takes no more requests now: {busy}.",
+                f"Try again in {busy.retry_after_s} s, or raise its limits.",
+            ) from busy
         except (ResponseHandlingException, HTTPError, OSError) as failure:
             raise StorageFailure(
                 f"The Qdrant server at {self._address.url} does not answer: {failure}.",
@@ -582,6 +588,14 @@ def address_of(location: str) -> Address:
     url = f"{parts.scheme}://{parts.netloc}"
     shards, replicas = (int(count) if count else None for count in counts.values())
     return Address(url, parts.path.strip("/") or None, options.get("collection", "mneme"), shards, replicas)
+
+
+def _reason(refusal: UnexpectedResponse) -> str:
+    """Return what the server, or a proxy before it, says of a refusal."""
+    try:
+        return str(refusal.structured()["status"]["error"])
+    except (ValueError, LookupError, TypeError):
+        return refusal.reason_phrase
 
 
 def _check_manifest(location: str, found: Manifest, wanted: Manifest) -> None:
