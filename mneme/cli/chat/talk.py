@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from importlib import import_module
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -30,7 +31,6 @@ class Talk:
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
         self._context = context | {"user": session.user}
-        self.roles: tuple[str, ...] = tuple(context[role] for role in ROLES if role in context)
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
         self.reply = ""
@@ -129,6 +129,14 @@ async def show_notice(*who: str) -> None:
         await resolve(each)
     if "auto" in who and (notice := auto_notice()):
         errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
+
+
+async def get_ready(context: Context) -> None:
+    """Print who answers, and import what that takes: others wait for it once the memories are open."""
+    who = [context[role] for role in ROLES if role in context]
+    await show_notice(*who)
+    if "rules" in [await resolve(each) for each in who]:
+        await asyncio.to_thread(import_module, "mneme.rules.chat")
 
 
 async def with_contents(outcome: MessageOutcome, memories: MemoryOperations) -> dict[str, Any]:
