@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from importlib import import_module
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -12,7 +11,8 @@ from mneme.api.memories import MemoryOperations
 from mneme.cli.show import errors
 from mneme.client.session import Session
 from mneme.core.errors import NotFound
-from mneme.models.asking.asking import auto_notice, resolve
+from mneme.models.asking.asking import auto_notice, by_rules, resolve
+from mneme.prompts.chat.memory_agent import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
 
 POLL_SECONDS = 0.05
@@ -132,11 +132,11 @@ async def show_notice(*who: str) -> None:
 
 
 async def get_ready(context: Context) -> None:
-    """Print who answers, and import what that takes: others wait for it once the memories are open."""
+    """Print who answers, and load the rules where they do: once the memories are open, others wait."""
     who = [context[role] for role in ROLES if role in context]
     await show_notice(*who)
     if "rules" in [await resolve(each) for each in who]:
-        await asyncio.to_thread(import_module, "mneme.rules.chat")
+        await by_rules(read_message, read_message.given(message="I am here."))  # reads the dictionaries
 
 
 async def with_contents(outcome: MessageOutcome, memories: MemoryOperations) -> dict[str, Any]:
