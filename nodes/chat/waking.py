@@ -24,6 +24,7 @@ MEMORY_THREAD = "memory/{user}"
 TICK = 0.5
 """Seconds between two looks at who is due."""
 MOST = 1000
+"""Threads that are looked at; there are never as many workers."""
 RETRY = 5.0
 """Seconds until a run is started again that the server did not take."""
 
@@ -64,7 +65,10 @@ class Agenda:
             for user in await Inbox(ledger).users():
                 self.note({"user": user})
             while True:
-                await self._start_some(ledger)
+                try:
+                    await self._start_some(ledger)
+                except (APIError, MnemeError) as error:
+                    log.warning("What waits is not remembered yet: %s", error)
                 await asyncio.sleep(TICK)
         finally:
             self.is_served = False
@@ -72,29 +76,30 @@ class Agenda:
     async def _start_some(self, ledger: Ledger) -> None:
         """Start the runs of those who are due, the longest first, as far as there is room."""
         due = [user for user, (at, _) in self._due.items() if at <= monotonic()]
-        if not due:
-            return
-        at_work = await _at_work()
-        ready = [user for user in due if user not in at_work]
-        for user in ready[: max(0, _room() - len(at_work))]:
-            _, context = self._due.pop(user)
-            try:
-                await start_remembering(ledger, context)
-            except (APIError, MnemeError) as error:
-                log.warning("Messages of %s are not remembered yet: %s", user, error)
-                self._due.setdefault(user, (monotonic() + RETRY, context))
+        busy = await _busy() if due else set()
+        for user in due:
+            if len(busy) >= _room():
+                return
+            thread = await named_thread(ledger, MEMORY_THREAD.format(user=user), user)
+            if thread in busy:
+                continue
+            busy.add(thread)
+            later = self._due[user] = (monotonic() + RETRY, self._due[user][1])
+            await start_remembering(ledger, later[1])
+            if self._due[user] is later:  # else something more was said meanwhile
+                del self._due[user]
 
 
 agenda = Agenda()
 """The agenda of this process."""
 
 
-async def _at_work() -> list[str]:
-    """Return the users whose messages are being remembered."""
-    busy = await get_client(api_key=None).threads.search(
+async def _busy() -> set[str]:
+    """Return the threads on which messages are being remembered."""
+    found = await get_client(api_key=None).threads.search(
         metadata={"graph_id": "remember"}, status="busy", limit=MOST
     )
-    return [str((thread["metadata"] or {}).get("owner")) for thread in busy]
+    return {thread["thread_id"] for thread in found}
 
 
 def _room() -> int:

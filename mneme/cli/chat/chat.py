@@ -11,7 +11,7 @@ from uuid import uuid4
 from rich.markup import escape
 
 from mneme.cli.chat.memories import full_key, print_erased, print_history, print_memories
-from mneme.cli.chat.talk import Context, Talk, show_notice, with_contents
+from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
 from mneme.cli.show import console, print_error, print_json, print_outcome
 from mneme.client.session import PoliteSession
 from mneme.core.errors import BadInput, MnemeError, TooMany
@@ -25,6 +25,7 @@ IDLE_SECONDS = 0.2
 
 async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
     """Chat until the user ends it, then wait for the memory agent; return 1 if a script failed."""
+    await get_ready(context)
     polite = PoliteSession(user)
     try:
         terminal = Terminal(Talk(await polite.open(), thread, context), as_json, polite)
@@ -74,8 +75,7 @@ class Terminal:
     has_failed: bool = False
 
     async def greet(self) -> None:
-        """Print who answers, and finish a turn that a killed process left."""
-        await show_notice(*self.talk.roles)
+        """Print the commands, and finish a turn that a killed process left."""
         if not self.as_json:
             console.print(f"[dim]{HELP}[/]")
         try:

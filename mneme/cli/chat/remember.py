@@ -7,7 +7,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mneme.cli.chat.conversation import Conversation, messages_of, read_conversation
-from mneme.cli.chat.talk import Context, show_notice
+from mneme.cli.chat.talk import Context, get_ready
 from mneme.cli.show import errors, print_error, print_json
 from mneme.client.session import Session, open_session
 from mneme.core.errors import BadInput
@@ -22,7 +22,7 @@ async def remember(file: Path, user: str, context: Context, as_json: bool) -> in
     conversation = read_conversation(file)
     for number, reason in conversation.broken:
         print_error(BadInput(f"{file}, line {number}: {reason}.", "The other lines are remembered."), as_json)
-    await show_notice(context["memory_agent"])
+    await get_ready(context)
     async with open_session(user) as session:
         report = await _remember(session, conversation, f"file/{file.name}", context)
     _print_report(report, len(conversation.broken), as_json)

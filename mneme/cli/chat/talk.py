@@ -11,7 +11,8 @@ from mneme.api.memories import MemoryOperations
 from mneme.cli.show import errors
 from mneme.client.session import Session
 from mneme.core.errors import NotFound
-from mneme.models.asking.asking import auto_notice, resolve
+from mneme.models.asking.asking import auto_notice, by_rules, resolve
+from mneme.prompts.chat.memory_agent import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
 
 POLL_SECONDS = 0.05
@@ -30,7 +31,6 @@ class Talk:
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
         self._context = context | {"user": session.user}
-        self.roles: tuple[str, ...] = tuple(context[role] for role in ROLES if role in context)
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
         self.reply = ""
@@ -129,6 +129,14 @@ async def show_notice(*who: str) -> None:
         await resolve(each)
     if "auto" in who and (notice := auto_notice()):
         errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
+
+
+async def get_ready(context: Context) -> None:
+    """Print who answers, and load the rules where they do: once the memories are open, others wait."""
+    who = [context[role] for role in ROLES if role in context]
+    await show_notice(*who)
+    if "rules" in [await resolve(each) for each in who]:
+        await by_rules(read_message, read_message.given(message="I am here."))  # reads the dictionaries
 
 
 async def with_contents(outcome: MessageOutcome, memories: MemoryOperations) -> dict[str, Any]:
