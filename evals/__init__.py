@@ -39,6 +39,7 @@ EVALUATIONS = {
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
+    "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
     "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
 }
