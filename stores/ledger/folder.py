@@ -31,6 +31,7 @@ from mneme.stores.ledger.manifest import (
     unnamed,
     write_manifest,
 )
+from mneme.stores.ledger.sealing import mark_open
 from mneme.stores.ledger.sparse import on_disk
 
 LOCK, OWNER = "mneme.lock", "mneme.owner"
@@ -105,6 +106,7 @@ class Folder:
         with storage_errors(f"write {path}"):
             making = self.making(manifest.generation)
             write_manifest(making / MANIFEST, manifest)
+            mark_open(making)
             sync_all(making)
             making.rename(path)
             sync(self.path)

@@ -30,9 +30,7 @@ from tests.doubles.embedding import WordEmbedder
 
 DATA = Path(__file__).parent / "data"
 HOMES = sorted(path.name for path in DATA.glob("home_of_*.tar.xz"))
-WITH_EXPORT = [
-    name for name in HOMES if name != "home_of_format_1.tar.xz"
-]  # test_upgrading says what that has
+WITH_EXPORT = [name for name in HOMES if name != "home_of_format_1.tar.xz"]  # that: test_upgrading
 ANN = ("users", "ann", "memories")
 SAID = Change(reason="said so", actor="agent")
 RULES = ChatContext(user="ann", chatbot="rules", memory_agent="rules")
