@@ -85,12 +85,8 @@ print("said", flush=True)
 def test_every_call_of_a_process_is_seen_and_can_fail(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    program = (
-        "import os, pathlib, sys; p = pathlib.Path(sys.argv[1])\n(p / 'a').write_text('x'); print('said')"
-    )
-    program += "\nos.rename(p / 'a', p / 'b'); (p / 'c').mkdir()"
     seen = []
-    with Watched([sys.executable, "-c", program, str(home)], home, compiled(tmp_path)) as watched:
+    with Watched([sys.executable, "-c", PROGRAM, str(home)], home, compiled(tmp_path)) as watched:
         for call in watched.calls():
             seen.append((call.kind, call.path.name, watched.printed.decode()))
             watched.answer(28 if call.path.name == "c" else 0)
