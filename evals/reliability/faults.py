@@ -165,7 +165,7 @@ def attempt(step: Step, fault: str, number: int, room: Path, library: Path) -> R
         if found.problems:
             _plainly(["repair"], home)
         again = _plainly(step.command, home)
-        outcome, why = _judged(step, ran, _looked(home), again)
+        outcome, why = judged(step, ran, _looked(home), again)
     finally:
         shutil.rmtree(home)
     said = ran.said[-300:]
@@ -191,7 +191,8 @@ def _plainly(command: Sequence[str], home: Path) -> subprocess.CompletedProcess[
     )
 
 
-def _judged(step: Step, ran: Ran, now: Kept, again: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+def judged(step: Step, ran: Ran, now: Kept, again: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+    """Say how an attempt ended, and why, from what is held now and the command that was given again."""
     gone = step.before.versions.keys() & step.after.versions.keys() - now.versions.keys()
     if any(word in ran.said for word in UNCLEAR):
         return "unclear error", ran.said[-200:]
