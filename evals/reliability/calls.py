@@ -38,7 +38,7 @@ def compiled(folder: Path) -> Path:
             "Run it on Linux with a C compiler (`apt-get install gcc`).",
         )
     library = folder / "calls.so"
-    command = [compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"]
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
     subprocess.run(command, check=True)  # noqa: S603  (our own source)
     return library
 

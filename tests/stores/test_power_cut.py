@@ -30,7 +30,11 @@ def restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restart:
     start = tmp_path / "boot_id"
     start.write_text("first")
     monkeypatch.setattr(sealing, "START", start)
-    return lambda: start.write_text("second") and None
+
+    def restarted() -> None:
+        start.write_text("second")
+
+    return restarted
 
 
 async def put(ledger: Ledger, number: int) -> None:
