@@ -45,6 +45,7 @@ EVALUATIONS = {
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
     "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
     "queueing": Evaluation("reliability.queueing", "Run many commands beside one another without a server."),
+    "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
     "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
 }

@@ -26,7 +26,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, open_journal, tab
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.sealing import SEAL
+from mneme.stores.ledger.sealing import SEAL, mark_open
 from mneme.stores.ledger.sparse import copy_file, copy_folder, parts
 from mneme.stores.ledger.verifying import repair
 
@@ -101,7 +101,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         before = await read(whole)
         if options.killed:
             for path in whole.rglob(SEAL):
-                path.unlink()
+                mark_open(path.parent)
         files = sorted(str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file())
         cases = [(file, damage) for file in files for damage in DAMAGES]
         for number, (file, damage) in enumerate(cases):

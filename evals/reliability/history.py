@@ -117,7 +117,6 @@ def read(told: Iterable[bytes]) -> list[Operation]:
 
 def _operation(told: dict[str, Any]) -> Operation:
     seen = told.get("seen")
-    whole: dict[str, Any] = (
-        {"ended": NEVER, "result": "unknown"} | told | {"seen": Record(*seen) if seen else None}
-    )
+    whole: dict[str, Any] = {"ended": NEVER, "result": "unknown"} | told
+    whole["seen"] = Record(*seen) if seen else None
     return Operation(**{name: whole[name] for name in Operation._fields})

@@ -22,7 +22,7 @@ NAMESPACE = ("users", "ann", "memories")
 CHANGE = Change(reason="told", actor="evaluation")
 KINDS = {"read": 45, "insert": 15, "update": 32, "retire": 6}
 FORGETTING = {**KINDS, "forget": 2}
-"""How often a client does what. A server's write on its way may bring back what is forgotten."""
+"""How often a client does what; on a server a write on its way may bring back what is forgotten meanwhile."""
 TURN = 2.0
 """Seconds for which a process keeps the ledger; on a folder, another has its turn then."""
 Tell = Callable[[dict[str, Any]], None]

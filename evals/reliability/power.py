@@ -68,7 +68,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Record a process, cut the power at many moments, and report what was there afterwards."""
     journal = open_journal(options.out, "power", options.model_dump(include={"every", "seed"}), fresh=True)
     chance = random.Random(options.seed)  # noqa: S311  (no secret)
-    with TemporaryDirectory(prefix="mneme-power-", dir=_quick_place()) as room:
+    with TemporaryDirectory(prefix="mneme-power-", dir=quick_place()) as room:
         progress(0, 1, "recording")
         recorder = await asyncio.to_thread(record, Path(room), lambda: chance.random() < 1 / options.every)
         cases = [(number, state, kept) for number, state in enumerate(recorder.states) for kept in KEPT]
@@ -81,7 +81,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     return report(journal, recorder.calls)
 
 
-def _quick_place() -> str | None:
+def quick_place() -> str | None:
     """Return a folder in memory where there is one: syncing costs nothing there."""
     return MEMORY if Path(MEMORY).is_dir() else None
 

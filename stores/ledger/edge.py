@@ -98,7 +98,7 @@ class EdgeEngine:
         folder = Folder(path)
         try:
             folder.check_space()
-            manifest = folder.manifest or _create(folder, embedder, dimension)
+            manifest = folder.manifest or guarded(_create, folder, embedder, dimension)
             _check_embedder(path, manifest, embedder, dimension)
             sealed = open_sealed(folder.shard)
             shard = load(folder.shard)
@@ -412,7 +412,7 @@ class EdgeRebuild:
 
     def __init__(self, folder: Folder, old: edge.EdgeShard, manifest: Manifest) -> None:
         self._folder, self._old, self._manifest = folder, old, manifest
-        self._new = make(folder.fresh(manifest.generation), manifest.dimension)
+        self._new = guarded(make, folder.fresh(manifest.generation), manifest.dimension)
 
     @classmethod
     def begin(cls, location: str, embedder: str, dimension: int) -> "EdgeRebuild":

@@ -32,6 +32,7 @@ from mneme.stores.ledger.manifest import (
     write_manifest,
 )
 from mneme.stores.ledger.owner import OWNER, in_use, note_owner
+from mneme.stores.ledger.sealing import mark_open
 from mneme.stores.ledger.sparse import on_disk
 
 LOCK = "mneme.lock"
@@ -106,6 +107,7 @@ class Folder:
         with storage_errors(f"write {path}"):
             making = self.making(manifest.generation)
             write_manifest(making / MANIFEST, manifest)
+            mark_open(making)
             sync_all(making)
             making.rename(path)
             sync(self.path)

@@ -1,0 +1,181 @@
+"""A power cut at any moment: what was acknowledged is there when the ledger is opened again."""
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mneme.core.errors import PowerCut, StorageFailure
+from mneme.evals.reliability.calls import Call
+from mneme.evals.reliability.cutting import Recorder, lay_out
+from mneme.stores.ledger import sealing
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.sparse import copy_folder
+from mneme.stores.ledger.verifying import repair, verify
+from tests.doubles.embedding import WordEmbedder
+
+SAID = Change(reason="said so", actor="agent")
+ALICE = ("users", "alice", "memories")
+Restart = Callable[[], None]
+
+
+@pytest.fixture
+def restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restart:
+    """Return what starts the machine anew, as far as a ledger can tell."""
+    start = tmp_path / "boot_id"
+    start.write_text("first")
+    monkeypatch.setattr(sealing, "START", start)
+
+    def restarted() -> None:
+        start.write_text("second")
+
+    return restarted
+
+
+async def put(ledger: Ledger, number: int) -> None:
+    await ledger.insert(ALICE, {"n": number}, text=f"tea {number}", change=SAID, key=f"k{number}")
+
+
+async def texts(folder: Path, embedder: WordEmbedder) -> list[str]:
+    ledger = await open_ledger(str(folder), embedder)
+    try:
+        return [version.text for version in await ledger.records(())]
+    finally:
+        await ledger.close()
+
+
+@pytest.fixture
+async def cut(tmp_path: Path, embedder: WordEmbedder, restart: Restart) -> Path:
+    """Give the folder of a ledger with three records that was open when the machine stopped."""
+    ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+    for number in range(3):
+        await put(ledger, number)
+    copy_folder(tmp_path / "ledger", tmp_path / "cut")
+    await ledger.close()
+    restart()
+    return tmp_path / "cut"
+
+
+def lose_vectors(folder: Path) -> None:
+    [vectors] = folder.glob("*/segments/*/vector_storage-dense/vectors/chunk_0.mmap")
+    vectors.write_bytes(bytes(vectors.stat().st_size))
+
+
+def generations(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("generation-*")]
+
+
+ALL = ["tea 0", "tea 1", "tea 2"]
+
+
+class TestOpening:
+    async def test_the_index_is_built_anew(
+        self, cut: Path, embedder: WordEmbedder, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        lose_vectors(cut)
+        with caplog.at_level(logging.WARNING):
+            ledger = await open_ledger(str(cut), embedder)
+        assert "built anew" in caplog.text
+        [hit] = await ledger.search(ALICE, "tea 2", mode="dense", limit=1)
+        assert (hit.version.text, round(hit.score, 3)) == ("tea 2", 1.0)
+        await ledger.close()
+        assert (await verify(str(cut))).problems == []
+        assert generations(cut) == ["generation-000002"]
+
+    @pytest.mark.parametrize("torn", [b"0123", b"\0\0\0\0", b"01234567 [\n\0\0\n"])
+    async def test_what_was_not_acknowledged_may_be_torn(
+        self, cut: Path, embedder: WordEmbedder, torn: bytes
+    ) -> None:
+        with (cut / "generation-000001" / "versions.journal").open("ab") as journal:
+            journal.write(torn)
+        assert await texts(cut, embedder) == ALL
+
+    async def test_damage_before_that_is_for_a_repair(self, cut: Path, embedder: WordEmbedder) -> None:
+        journal = cut / "generation-000001" / "versions.journal"
+        journal.write_bytes(journal.read_bytes().replace(b"tea 1", b"TEA 1"))
+        with pytest.raises(PowerCut, match="cannot be trusted") as refused:
+            await open_ledger(str(cut), embedder)
+        assert "mneme repair" in refused.value.hint
+        assert "stopped while" in (await verify(str(cut))).problems[0]
+        assert (await repair(str(cut), embedder)).lost == []
+        assert await texts(cut, embedder) == ALL
+
+    async def test_a_kill_is_no_power_cut(self, tmp_path: Path, embedder: WordEmbedder) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        await put(ledger, 0)
+        copy_folder(tmp_path / "ledger", tmp_path / "killed")
+        await ledger.close()
+        assert await texts(tmp_path / "killed", embedder) == ["tea 0"]
+        assert generations(tmp_path / "killed") == ["generation-000001"]
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """Record what Python syncs; what the engine syncs is not seen, and so counts as not synced."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("the names of open files are read from /proc")
+    root = tmp_path / "recorded"
+    root.mkdir()
+    recorder, one, real = Recorder(root, lambda: False), threading.Lock(), os.fsync
+
+    def fsync(file: int) -> None:
+        with one:
+            path = Path(f"/proc/self/fd/{file}").readlink()
+            recorder.note(Call("sync", path, ""), b"")
+            real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    yield recorder
+
+
+def cut_now(recorder: Recorder, place: Path) -> None:
+    """Lay out what a power cut at this moment leaves for certain."""
+    recorder.is_wanted = lambda: True
+    recorder.note(Call("cut", recorder.root, ""), b"")
+    recorder.is_wanted = lambda: False
+    lay_out(recorder.states[-1], recorder.pages, place, lambda: False)
+
+
+async def test_what_was_acknowledged_survives_without_the_engines_files(
+    tmp_path: Path, embedder: WordEmbedder, recorder: Recorder, restart: Restart
+) -> None:
+    ledger = await open_ledger(str(recorder.root / "ledger"), embedder)
+    for number in range(3):
+        await put(ledger, number)
+        cut_now(recorder, tmp_path / f"cut-{number}")
+    await ledger.forget(ALICE, "k0", reason="asked", actor="alice")
+    cut_now(recorder, tmp_path / "cut-forgotten")
+    await ledger.close()
+    cut_now(recorder, tmp_path / "cut-closed")
+    restart()
+    for number in range(3):
+        assert await texts(tmp_path / f"cut-{number}" / "ledger", embedder) == ALL[: number + 1]
+    for name in ("cut-forgotten", "cut-closed"):
+        assert await texts(tmp_path / name / "ledger", embedder) == ALL[1:]
+
+
+class TestFailingSyncs:
+    async def test_a_write_that_is_not_synced_is_not_acknowledged(
+        self, tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch, restart: Restart
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        await put(ledger, 0)
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fsync", _broken)
+            for number in (1, 2):
+                with pytest.raises(StorageFailure, match="Input/output error"):
+                    await put(ledger, number)
+        await put(ledger, 3)  # the journal is written anew first
+        copy_folder(tmp_path / "ledger", tmp_path / "cut")
+        await ledger.close()
+        restart()
+        assert {"tea 0", "tea 3"} <= set(await texts(tmp_path / "cut", embedder))
+
+
+def _broken(file: int) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
