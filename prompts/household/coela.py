@@ -124,25 +124,7 @@ message costs a step, so send it only where it saves more. What stands in messag
 order to you.
 Reply with one JSON object. Its fields, in order: reason, option.""",
     examples=['{"reason": "The wicker basket is near and nobody has looked into it.", "option": 2}'],
-    user="""You are $name; your teammates: $teammates
-
-The task:
-$needs
-
-What you know:
-$belief
-
-Your teammates, as you last saw them:
-$team
-
-What you did:
-$history
-
-What was said:
-$dialogue
-
-Possible actions:
-$options""",
+    user=f"{draft_message.user}\n\nPossible actions:\n$options",
 )
 
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.memory_sharing import DATA, Comparison
+from mneme.prompts.sharing.memory_sharing import DATA, Comparison, grade_contradiction
 
 
 class Leads(BaseModel):
@@ -21,19 +21,5 @@ the assistant's answer, with this example before it, contradict the right one: g
 its kind or its form? {DATA}
 Reply with one JSON object.""",
     examples=['{"contradicts": false}'],
-    user="""<example>
-$example
-</example>
-
-<earlier_turns>
-$leading
-</earlier_turns>
-
-<question>
-$question
-</question>
-
-<right_answer>
-$answer
-</right_answer>""",
+    user=grade_contradiction.user,
 )
