@@ -53,7 +53,8 @@ async def _project_page(tracer: BaseTracer, name: str) -> str:
         return ""
     client = cast(Any, tracer).client
     place = (str(client.api_url), name)
-    return _pages[place] if place in _pages else await asyncio.to_thread(_look_up, client, place)
+    known = _pages.get(place, "")
+    return known or await asyncio.to_thread(_look_up, client, place)
 
 
 def _look_up(client: Any, place: tuple[str, str]) -> str:

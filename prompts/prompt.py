@@ -13,13 +13,14 @@ added to the user wording. What answers without a model stands in `rules/`, regi
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Template
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from mneme.prompts.shape import shape
 
@@ -128,6 +129,30 @@ class Prompt(Generic[Given, Answer]):
         for check in self.checks:
             check(given, answer)
         return answer
+
+
+class Line(BaseModel):
+    """What a question shows on one line, and what is read back from that line.
+
+    `line` names the fields: `{content} (told on {told_on})`. Where the last is empty, the line ends after the
+    first.
+    """
+
+    line: ClassVar[str]
+
+    def __str__(self) -> str:
+        fields = dict(self)
+        is_whole = [*fields.values()][-1] != ""
+        return (self.line if is_whole else self.line[: self.line.index("}") + 1]).format(**fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        whole = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(cls.line))
+        found = re.fullmatch(whole, given, re.DOTALL)
+        return found.groupdict() if found else {next(iter(cls.model_fields)): given}
 
 
 def one_of(count: int, *others: int) -> dict[str, Any]:

@@ -1,29 +1,17 @@
 """The chatbot's question: answer the user, knowing what is remembered about them (§2.2)."""
 
-import re
-from typing import Any
+from pydantic import BaseModel, Field
 
-from pydantic import BaseModel, Field, model_validator
-
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import Line, Prompt
 
 
-class Recalled(BaseModel):
-    """A memory, and the day on which the user told it; it is read from its text as well."""
+class Recalled(Line):
+    """A memory, and the day on which the user told it."""
+
+    line = "{content} (told on {told_on})"
 
     content: str
     told_on: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.content} (told on {self.told_on})" if self.told_on else self.content
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
-        dated = re.fullmatch(r"(.*) \(told on (\d{4}-\d\d-\d\d)\)", given, re.DOTALL)
-        return {"content": dated[1], "told_on": dated[2]} if dated else {"content": given}
 
 
 class Turn(BaseModel):

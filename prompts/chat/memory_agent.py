@@ -14,11 +14,11 @@ test 6 lost a memory.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.checks import hold_content, hold_index, hold_quote, hold_support
 from mneme.prompts.chat.evidence import left_out, located, says, takes_up, uncovered
-from mneme.prompts.prompt import Prompt, Reason, one_of
+from mneme.prompts.prompt import Line, Prompt, Reason, one_of
 
 LONGEST = 1000
 """Characters a memory may have: longer ones are documents, not memories."""
@@ -74,39 +74,22 @@ class Reading(BaseModel):
     memories: list[Read] = Field([], max_length=MOST)
 
 
-class Fact(BaseModel):
-    """A new fact, self-contained, and the user's own words that say so; it is read from its text as well."""
+class Fact(Line):
+    """A new fact, self-contained, and the user's own words that say so."""
+
+    line = "{content} (“{said}”)"
 
     content: str
     said: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.content} (“{self.said}”)" if self.said else self.content
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
-        content, _, said = given.removesuffix("”)").partition(" (“")
-        return {"content": content, "said": said}
+class Compared(Line):
+    """A pair to judge: the number of a fact and that of a memory."""
 
-
-class Compared(BaseModel):
-    """A pair to judge: the number of a fact and that of a memory; it is read from its text as well."""
+    line = "fact {fact}, memory {memory}"
 
     fact: int
     memory: int
-
-    def __str__(self) -> str:
-        return f"fact {self.fact}, memory {self.memory}"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
-        return dict(part.split() for part in given.split(", "))
 
 
 class Comparing(BaseModel):

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.memory_sharing import DATA, Comparison
+from mneme.prompts.sharing.memory_sharing import DATA, Comparison, grade_contradiction
 
 
 class Leads(BaseModel):
@@ -20,19 +20,5 @@ contradicts = Prompt(
 the assistant's answer, with this example before it, contradict the right one: go against it in content, miss
 its kind or its form? {DATA}""",
     examples=[Leads(contradicts=False)],
-    user="""<example>
-$example
-</example>
-
-<earlier_turns>
-$leading
-</earlier_turns>
-
-<question>
-$question
-</question>
-
-<right_answer>
-$answer
-</right_answer>""",
+    user=grade_contradiction.user,
 )

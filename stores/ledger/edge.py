@@ -53,6 +53,7 @@ from mneme.stores.ledger.journal import JOURNAL, Journal, write
 from mneme.stores.ledger.manifest import MANIFEST, Manifest
 from mneme.stores.ledger.reconciling import points_of, reconcile
 from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.scopes import Scopes
 from mneme.stores.ledger.sealing import open_sealed, seal
 from mneme.stores.ledger.shards import COPIED_AT_ONCE, completed, copy, guarded, load, make, to_point
 
@@ -72,6 +73,7 @@ class EdgeEngine:
         self._folder, self._shard, self._manifest = folder, shard, manifest
         self._journal = Journal(folder.shard / JOURNAL)
         self._users = 0
+        self._known = Scopes(guarded(self._scopes, Where(())))
         self._indexed: set[str] = set()
         self._writer = ThreadPoolExecutor(1, "ledger-write")
         self._syncer = ThreadPoolExecutor(1, "ledger-sync")
@@ -121,9 +123,10 @@ class EdgeEngine:
     async def search(self, query: Query) -> list[Scored]:
         if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
             await self._run(self._writer, self._index, query.ranking)
-        return await self._run(self._readers, self._search, query)
+        return await self._run(self._readers, self._search, self._narrowed(query))
 
     async def pool(self, query: Query) -> dict[str, dict[str, float]]:
+        query = self._narrowed(query)
         legs = _legs(query)
         found = await asyncio.gather(*(self._run(self._readers, self._leg, query, leg) for leg in legs))
         pool: dict[str, dict[str, float]] = {}
@@ -131,6 +134,9 @@ class EdgeEngine:
             for point in points:
                 pool.setdefault(str(point.id), {})[name] = point.score
         return pool
+
+    def _narrowed(self, query: Query) -> Query:
+        return query._replace(where=self._known.narrowed(query.where))
 
     async def weigh(self, query: Query, ids: Sequence[str]) -> dict[str, Weighed]:
         return await self._run(self._readers, self._weigh, query, ids) if ids else {}
@@ -202,6 +208,9 @@ class EdgeEngine:
                 points |= {point.id: point for point in outcome.points}
                 seen |= {point.id: point.payload for point in outcome.points}
         self._mend_journal()
+        for point in points.values():
+            if scope := point.payload.get("scope"):
+                self._known.add(scope)
         if points:
             self._folder.check_space(_weight(points.values(), self._manifest.dimension))
             self._upsert(list(points.values()))
@@ -348,6 +357,7 @@ class EdgeEngine:
             placed: list[Any] = [
                 point for point, payload in still.items() if payload["scope"].startswith(shelf)
             ]
+            self._known.add(scope)
             self._shard.update(edge.UpdateOperation.set_payload(placed, {"scope": scope}))
             self._journal.add({point: {"scope": scope} for point in placed})
 
@@ -497,7 +507,8 @@ def _legs(query: Query) -> list[tuple[str, Any, edge.SearchParams]]:
     if query.mode != "bm25" and query.dense is not None:
         legs.append((DENSE, list(query.dense), EXACT))
     if query.mode != "dense" and query.words is not None and query.words.indices:
-        corpus = edge.IdfParams(_filter(Where(query.where.scopes)) if query.where.scopes else None)
+        everywhere = query.where._replace(conditions=())
+        corpus = edge.IdfParams(_filter(everywhere) if any(everywhere) else None)
         vector = edge.SparseVector(query.words.indices, query.words.values)
         legs.append((SPARSE, vector, edge.SearchParams(exact=True, idf=corpus)))
     return legs
@@ -560,6 +571,7 @@ def _scored(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str,
 
 def _filter(where: Where) -> edge.Filter:
     below = [edge.FieldCondition("scope", match=edge.MatchPrefix(scope)) for scope in where.scopes]
+    below += [edge.FieldCondition("scope", match=edge.MatchValue(scope)) for scope in where.whole]
     scopes = below if len(below) < 2 else [edge.Filter(should=[*below])]
     negative = [condition for condition in where.conditions if condition.operator == "ne"]
     positive = [condition for condition in where.conditions if condition.operator != "ne"]

@@ -96,7 +96,7 @@ class Condition(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Selects points: those below one of the scopes that pass every condition.
+    """Selects points: those below one of the scopes, or in one of the whole ones, that pass every condition.
 
     Without scopes all points are selected. A search of everything needs none, since only live heads have
     vectors.
@@ -104,6 +104,7 @@ class Where(NamedTuple):
 
     scopes: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
+    whole: tuple[str, ...] = ()
 
 
 class Ranking(BaseModel):

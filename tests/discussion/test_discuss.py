@@ -198,7 +198,7 @@ def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path:
     ("words", "told"),
     [
         ([""], "task: it is empty"),
-        (["absent.md"], "Cannot read the task"),
+        (["absent.md"], "Cannot read absent.md"),
         (["shwo"], "did you mean show"),
         (["new-taem"], "did you mean new-team"),
         (["."], "is a folder"),

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mneme.cli.files import read_file
 from mneme.core.errors import BadInput
 from mneme.nodes.chat.chatbot import PRECEDING
 
@@ -61,14 +61,7 @@ def read_conversation(file: Path) -> Conversation:
 
 
 def _text(file: Path) -> str:
-    try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"Cannot read {file}: {error.strerror}.", "Give a file that can be read.") from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{file} is not UTF-8 text.", "Give a text file or JSON Lines.") from error
+    text = read_file(file, "Give a text file or JSON Lines.")
     if "\x00" in text:
         raise BadInput(f"{file} is binary.", "Give a text file or JSON Lines.")
     return text

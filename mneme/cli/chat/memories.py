@@ -1,7 +1,6 @@
 """`mneme memories …`: list, search and change memories."""
 
 import json
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,8 @@ from rich.progress import Progress, TextColumn
 
 from mneme.api.memories import Erased, MemoryOperations
 from mneme.cli.confirming import confirmed
-from mneme.cli.show import console, errors, print_json, print_lines, print_table, versions_listed_by
+from mneme.cli.files import is_written, read_file
+from mneme.cli.show import console, errors, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden, NotFound
@@ -162,22 +162,13 @@ async def export(user: str, file: Path, as_json: bool) -> None:
     async with open_operations(MemoryOperations, user, reading=True) as memories:
         lines = await memories.export_lines()
     text = "".join(f"{line}\n" for line in lines)
-    if str(file) == "-":
-        print_lines(text)
-        return
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"Cannot write {file}: {error.strerror}.", "Choose another file.") from error
-    _print_fields({"exported": len(lines), "file": str(file)}, as_json)
+    if is_written(text, file):
+        _print_fields({"exported": len(lines), "file": str(file)}, as_json)
 
 
 async def import_(user: str, file: Path, as_json: bool) -> int:
     """Import exported lines; return 1 if some were refused."""
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read {file}: {error}.", "Give a file that `export` wrote.") from error
+    text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(MemoryOperations, user) as memories:
         report = await memories.import_lines(text.split("\n"))
     _print_fields(report.model_dump(), as_json)

@@ -18,6 +18,7 @@ from rich.syntax import Syntax
 from mneme.api.discussions import DiscussionOperations
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.report import ending, write_report
+from mneme.cli.files import read_file
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.workflows import Workflows, open_workflows
@@ -122,18 +123,11 @@ async def _prepared(
 
 def task_of(task: str) -> str:
     """Return the task: the text of a file or of stdin, or the words themselves. Raises BadInput."""
-    if task == "-":
-        return sys.stdin.read()
     path = Path(task)
-    if not _is_file(task, path):
-        _check_words(task)
-        return task
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"Cannot read the task {path}: {error}.", "Give a text file, or the task in words."
-        ) from error
+    if task == "-" or _is_file(task, path):
+        return read_file(path, "Give a text file, or the task in words.")
+    _check_words(task)
+    return task
 
 
 def _is_file(task: str, path: Path) -> bool:

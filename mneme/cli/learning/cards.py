@@ -1,6 +1,5 @@
 """`mneme cards …`: list, search and change a team's knowledge cards."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -8,7 +7,8 @@ from typing import get_args
 from rich.markup import escape
 
 from mneme.api.cards import CardOperations
-from mneme.cli.show import console, print_json, print_lines, print_table, versions_listed_by
+from mneme.cli.files import is_written, read_file
+from mneme.cli.show import console, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
@@ -148,22 +148,13 @@ async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
     async with open_operations(CardOperations, team) as cards:
         text = await cards.export_yaml(all_versions=versions)
         count = len(await cards.list())
-    if str(file) == "-":
-        print_lines(text)
-        return
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"Cannot write {file}: {error.strerror}.", "Choose another file.") from error
-    _print_fields({"exported": count, "file": str(file)}, as_json)
+    if is_written(text, file):
+        _print_fields({"exported": count, "file": str(file)}, as_json)
 
 
 async def import_(team: str, file: Path, as_json: bool) -> None:
     """Import cards from YAML; if one is invalid, none is stored."""
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read {file}: {error}.", "Give a file that `export` wrote.") from error
+    text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(CardOperations, team) as cards:
         report = await cards.import_yaml(text, change=_change(f"imported from {file.name}"))
     _print_fields({"stored": len(report.stored), "unchanged": len(report.unchanged)}, as_json)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import print_dispute, run_dispute
 from mneme.cli.show import console, print_json
 from mneme.client.team import TeamSession, open_team_session
@@ -100,10 +101,9 @@ def _of_suite(suite: str, count: int, seed: int) -> list[Given]:
 
 def _of_file(file: Path, where: Context) -> list[Given]:
     """Read a YAML or JSON list of tasks: texts, or objects with task, query, schema, id."""
+    text = read_file(file, "Give a YAML list of tasks.")
     try:
-        read = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read {file}: {error}.", "Give a YAML list of tasks.") from error
+        read = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BadInput(
             f"{file} is not valid YAML: {' '.join(str(error).split())}", "Fix that line."

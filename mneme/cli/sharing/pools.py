@@ -8,10 +8,11 @@ from typing import Any
 from rich.markup import escape
 
 from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.cli.files import is_written
 from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, print_json, print_lines, print_table
+from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
-from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.errors import BadInput
 from mneme.library import PAIRS
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
@@ -113,14 +114,8 @@ async def export(team: str, pool: str, file: Path, as_json: bool) -> None:
     async with open_operations(SharingOperations, team) as shared:
         lines = [line async for line in _exported(shared, pool)]
     text = "".join(f"{line}\n" for line in lines)
-    if str(file) == "-":
-        print_lines(text)
-        return
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageFailure(f"Cannot write to {file}: {error.strerror}.", "Choose another file.") from error
-    print_json({"exported": len(lines)}) if as_json else console.print(f"{len(lines)} pairs in {file}.")
+    if is_written(text, file):
+        print_json({"exported": len(lines)}) if as_json else console.print(f"{len(lines)} pairs in {file}.")
 
 
 async def _exported(shared: SharingOperations, pool: str) -> AsyncIterator[str]:

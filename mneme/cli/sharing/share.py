@@ -1,6 +1,5 @@
 """`mneme share ask` and `mneme share grow`: agents answer with shared examples, and add to them."""
 
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rich.markup import escape
 
 from mneme.api.sharing import SharingOperations
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.files import read_file
 from mneme.cli.show import console, print_json
 from mneme.client.sharing import SharingSession, Training, open_sharing
 from mneme.core.errors import BadInput
@@ -158,12 +158,7 @@ def standards_of(file: Path | None) -> list[Given]:
 
 def lines_of(file: Path) -> list[str]:
     """Return a file's lines; `-` reads stdin. Raises BadInput if it cannot be read."""
-    if str(file) == "-":
-        return sys.stdin.read().splitlines()
-    try:
-        return file.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read {file}: {error}.", "Give a file of JSON Lines.") from error
+    return read_file(file, "Give a file of JSON Lines.").split("\n")
 
 
 def _print_step(event: Context, as_json: bool) -> None:
