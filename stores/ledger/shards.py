@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import qdrant_edge as edge
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.engine import DENSE, SPARSE, Point
@@ -55,11 +56,22 @@ def load(path: Path) -> edge.EdgeShard:
     if not segments.is_dir() or not any(segments.iterdir()):  # else the engine begins with an empty one
         raise damaged(path, f"{segments} is missing")
     try:
-        return edge.EdgeShard.load(str(path))
+        return _load(path)
     except BaseException as failure:
         if not _is_the_engines(failure):
             raise
         raise damaged(path, f"they cannot be opened: {failure}") from failure
+
+
+# A process that is being killed lets go of the ledger's lock a moment before that of the engine's log.
+@retry(
+    retry=retry_if_exception(lambda failure: "WouldBlock" in str(failure)),
+    stop=stop_after_delay(5),
+    wait=wait_fixed(0.05),
+    reraise=True,
+)
+def _load(path: Path) -> edge.EdgeShard:
+    return edge.EdgeShard.load(str(path))
 
 
 def completed(folder: Folder, manifest: Manifest) -> edge.EdgeShard:

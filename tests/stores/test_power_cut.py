@@ -1,6 +1,7 @@
 """A power cut at any moment: what was acknowledged is there when the ledger is opened again."""
 
 import errno
+import fcntl
 import logging
 import os
 import threading
@@ -112,6 +113,15 @@ class TestOpening:
         await ledger.close()
         assert await texts(tmp_path / "killed", embedder) == ["tea 0"]
         assert generations(tmp_path / "killed") == ["generation-000001"]
+
+    async def test_the_engines_lock_of_a_dying_process_is_waited_for(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        await (await open_ledger(str(tmp_path / "ledger"), embedder)).close()
+        held = os.open(tmp_path / "ledger" / "generation-000001" / "wal", os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        threading.Timer(0.3, os.close, [held]).start()
+        assert await texts(tmp_path / "ledger", embedder) == []
 
 
 @pytest.fixture
