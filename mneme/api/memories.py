@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Sequence, Set
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, validate_call
 
 from mneme.api.copies import backups_with
 from mneme.core.errors import MnemeError, NotFound
+from mneme.core.settings import settings
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.transfer import ImportReport
@@ -138,9 +140,9 @@ class MemoryOperations(UserMemories):
 
 
 async def _backups(names: Set[str]) -> list[str]:
-    """Name the backups that may hold these records."""
-    made = await asyncio.to_thread(backups_with, names)
-    return [f"{each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]
+    """Name the backups that may hold these records; users with keys are not told in which folder they are."""
+    made, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
+    return [f"{Path(each.file).name if keyed else each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]
 
 
 class Remote(Protocol):
