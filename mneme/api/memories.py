@@ -100,12 +100,12 @@ class MemoryOperations(UserMemories):
     async def forget(self, key: str, *, reason: str, actor: str, whole: bool = False) -> Erased:
         """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
 
-        With `whole`, the conversations in which it stands are deleted. The ledger is last, so that after a
-        failure it can be done again. Raises NotFound, Conflict where a reply does not end.
+        With `whole`, the conversations in which it was said are deleted. The ledger comes after the threads,
+        so that after a failure it can be done again. Raises NotFound, Conflict where a reply does not end.
         """
         told = await self.told([key])
-        cleaned = await self._threads().erase(told, whole=whole)
-        mark = await super().forget(key, reason=reason, actor=actor)
+        async with self._threads().erasing(told, whole=whole) as cleaned:
+            mark = await super().forget(key, reason=reason, actor=actor)
         backups = await _backups({key, *told.messages})
         return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
 
@@ -117,8 +117,8 @@ class MemoryOperations(UserMemories):
         keys = await self.keys("")
         told = await self.told(keys)
         kept = self._threads()
-        cleaned = await (kept.delete_all() if threads else kept.erase(told))
-        count = await self.forget_all(reason=reason, actor=actor)
+        async with kept.deleting_all() if threads else kept.erasing(told) as cleaned:
+            count = await self.forget_all(reason=reason, actor=actor)
         if threads:
             await kept.forget_ids(reason=reason, actor=actor)
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=actor)
