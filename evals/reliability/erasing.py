@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import MnemeError
 from mneme.evals.langgraph_server import langgraph_dev
 from mneme.evals.options import RUNS, Out, Positive
-from mneme.evals.reliability.routes import PATIENCE, RULES
+from mneme.evals.reliability.routes import RULES, remembered
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 
 WORDS = ("Zanzibarrow", "Quillemere", "Ostrawick", "Brackenholt", "Talmeryn", "Uxborough", "Feldspring")
@@ -61,9 +61,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 async def _tell(client: LangGraphClient, word: str) -> None:
     """Let a user, named as the word, tell it and ask for it."""
     await _say(client, word.lower(), f"My sister Emily lives in {word}.")
-    async with asyncio.timeout(PATIENCE):
-        while not (await client.store.search_items(["users", word.lower(), "memories"]))["items"]:
-            await asyncio.sleep(0.1)
+    await remembered(client, word.lower())
     reply = await _say(client, word.lower(), "Where does my sister Emily live?")
     if word not in reply:
         raise MnemeError(f"The chatbot does not say {word} again.")

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from mneme.server.entrance import MOST_WRONG
 
@@ -54,9 +56,7 @@ async def belongings(url: str, ann: str) -> Ids:
         spoken: Any = {"messages": [{"role": "user", "content": f"I live in {WORD}."}]}
         run = await client.runs.create(thread, "chatbot", input=spoken, context=RULES)
         await client.runs.join(thread, run["run_id"])
-        async with asyncio.timeout(PATIENCE):
-            while not (found := (await client.store.search_items(["users", "ann", "memories"]))["items"]):
-                await asyncio.sleep(0.1)
+        memory = await remembered(client, "ann")
         assistant = await client.assistants.create("chatbot", name=WORD)
         cron: Any = await client.crons.create("chatbot", schedule="0 0 1 1 *", input=spoken)
         (state,) = await client.threads.get_history(thread, limit=1)
@@ -69,11 +69,20 @@ async def belongings(url: str, ann: str) -> Ids:
         "namespace": ["users", "ann", "memories"],
         "namespace_prefix": ["users", "ann"],
         "prefix": ["users", "ann"],
-        "key": found[0]["key"],
+        "key": memory["key"],
         "thread_ids": [thread],
         "run_ids": [run["run_id"]],
         "ids": [thread],
     }
+
+
+@retry(
+    retry=retry_if_result(lambda item: item is None), stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.1)
+)
+async def remembered(client: LangGraphClient, user: str) -> Any:
+    """Wait until something of a user's is remembered, and return it."""
+    found = (await client.store.search_items(["users", user, "memories"]))["items"]
+    return found[0] if found else None
 
 
 def asks(described: dict[str, Any], ids: Ids) -> Iterator[Ask]:

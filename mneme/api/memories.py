@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Sequence, Set
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, validate_call
 
 from mneme.api.copies import backups_with
 from mneme.core.errors import MnemeError, NotFound
+from mneme.core.settings import settings
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.transfer import ImportReport
@@ -98,12 +100,12 @@ class MemoryOperations(UserMemories):
     async def forget(self, key: str, *, reason: str, actor: str, whole: bool = False) -> Erased:
         """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
 
-        With `whole`, the conversations in which it stands are deleted. The ledger is last, so that after a
-        failure it can be done again. Raises NotFound, Conflict where a reply does not end.
+        With `whole`, the conversations in which it was said are deleted. The ledger comes after the threads,
+        so that after a failure it can be done again. Raises NotFound, Conflict where a reply does not end.
         """
         told = await self.told([key])
-        cleaned = await self._threads().erase(told, whole=whole)
-        mark = await super().forget(key, reason=reason, actor=actor)
+        async with self._threads().erasing(told, whole=whole) as cleaned:
+            mark = await super().forget(key, reason=reason, actor=actor)
         backups = await _backups({key, *told.messages})
         return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
 
@@ -115,8 +117,8 @@ class MemoryOperations(UserMemories):
         keys = await self.keys("")
         told = await self.told(keys)
         kept = self._threads()
-        cleaned = await (kept.delete_all() if threads else kept.erase(told))
-        count = await self.forget_all(reason=reason, actor=actor)
+        async with kept.deleting_all() if threads else kept.erasing(told) as cleaned:
+            count = await self.forget_all(reason=reason, actor=actor)
         if threads:
             await kept.forget_ids(reason=reason, actor=actor)
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=actor)
@@ -138,9 +140,9 @@ class MemoryOperations(UserMemories):
 
 
 async def _backups(names: Set[str]) -> list[str]:
-    """Name the backups that may hold these records."""
-    made = await asyncio.to_thread(backups_with, names)
-    return [f"{each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]
+    """Name the backups that may hold these records; users with keys are not told in which folder they are."""
+    made, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
+    return [f"{Path(each.file).name if keyed else each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]
 
 
 class Remote(Protocol):

@@ -6,7 +6,8 @@ thread belongs to the user that its runs name.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from pydantic import BaseModel, PositiveInt
 from mneme.api.repeating import repeating
 from mneme.api.server_files import ServerFiles
 from mneme.api.server_state import ServerState
-from mneme.core.errors import BadInput, NotFound
+from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
 from mneme.nodes.chat.waking import MEMORY_THREAD
@@ -92,11 +93,22 @@ class ThreadOperations:
 
     async def delete(self, name: str) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
-        return await self._delete_quietly({(await self.find(name)).id})
+        threads = {(await self.find(name)).id}
+        background = await self._background() & threads
+        async with self._state.quiet(threads - background, background):
+            return await self._deleted(threads)
 
-    async def delete_all(self) -> Cleaned:
-        """Delete all threads of the user. Raises Conflict where a reply does not end."""
-        return await self._delete_quietly(await self._all())
+    @asynccontextmanager
+    async def deleting_all(self) -> AsyncIterator[Cleaned]:
+        """Delete all threads of the user, and again at the end of the `with`, in which the ledger is erased.
+
+        Raises Conflict where a reply does not end.
+        """
+        background = await self._background()
+        async with self._state.quiet(await self._all() - background, background):
+            cleaned = await self._deleted(await self._all())
+            yield cleaned
+            cleaned.left += await self._once_more(lambda all_, _: self._deleted(all_))
 
     async def prune(self, name: str, turns: PositiveInt) -> Pruned:
         """Keep the checkpoints that the last turns of a thread need; of all the user's threads for "".
@@ -109,36 +121,50 @@ class ThreadOperations:
             await saver.give_back()
         return Pruned(threads=len(found), checkpoints=sum(gone))
 
-    async def erase(self, told: Told, *, whole: bool = False) -> Cleaned:
+    @asynccontextmanager
+    async def erasing(self, told: Told, *, whole: bool = False) -> AsyncIterator[Cleaned]:
         """Take what was told, and the replies that repeat it, out of all threads of the user.
 
-        The thread on which is remembered is deleted: nothing on it is needed again. With `whole`, so is
-        every conversation that holds anything of it. Raises Conflict where a reply does not end.
+        It is done again at the end of the `with`, in which the ledger is erased: till then a reply can recall
+        it. The thread on which is remembered is deleted: nothing on it is needed again. With `whole`, so is
+        every conversation in which it was said. Raises Conflict where a reply does not end.
         """
-        background, eraser = await self._background(), Eraser(told, repeating(told))
-        others = await self._all() - background
-        async with self._state.quiet(others, background):
-            telling, changed = await _rewritten(others, eraser)
-            left = await self._state.erase(others, eraser)
-            left += await self._delete(background | telling if whole else background)
-        return Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
+        background = await self._background()
+        async with self._state.quiet(await self._all() - background, background):
+            cleaned = await self._erased(told, background, whole)
+            yield cleaned
+            cleaned.left += await self._once_more(lambda _, hidden: self._erased(told, hidden, whole))
+
+    async def _once_more(self, clean: Callable[[Set[str], Set[str]], Awaitable[Cleaned]]) -> Sequence[str]:
+        """Clean what replies wrote that began meanwhile; of one that does not end, say so and do not fail.
+
+        `clean` is given the ids of all threads, and of those among them on which is remembered.
+        """
+        threads, background = await self._all(), await self._background()
+        try:
+            async with self._state.quiet(threads - background, background):
+                return (await clean(threads, background)).left
+        except Conflict:
+            return ["a reply that began meanwhile may repeat it: delete its conversation"]
+
+    async def _erased(self, told: Told, background: Set[str], whole: bool) -> Cleaned:
+        others, eraser = await self._all() - background, Eraser(told, repeating(told))
+        telling, changed = await _rewritten(others, eraser)
+        left = await self._state.erase(others, eraser)
+        gone = await self._deleted(background | telling if whole else background)
+        return Cleaned(turns=eraser.turns, threads=sorted(changed), left=[*left, *gone.left])
 
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""
         await ThreadIds(self._ledger, self._user).forget(reason=reason, actor=actor)
 
-    async def _delete_quietly(self, threads: Set[str]) -> Cleaned:
-        background = await self._background() & threads
-        async with self._state.quiet(threads - background, background):
-            return Cleaned(threads=sorted(threads), left=await self._delete(threads))
-
-    async def _delete(self, threads: Set[str]) -> Sequence[str]:
-        """Delete threads, whatever is known of them; return the files where that cannot be done."""
+    async def _deleted(self, threads: Set[str]) -> Cleaned:
+        """Delete threads, whatever is known of them."""
         left = await self._state.delete(threads)
         async with opened_checkpointer() as saver:
             for thread in threads:
                 await saver.adelete_thread(thread)
-        return left
+        return Cleaned(threads=sorted(threads), left=left)
 
     async def _background(self) -> Set[str]:
         """Return the ids of the thread on which is remembered, that of an earlier version too."""

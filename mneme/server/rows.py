@@ -24,6 +24,7 @@ from mneme.core.errors import Conflict
 from mneme.nodes.chat.waking import start_remembering
 from mneme.server.opened import store
 from mneme.stores.checkpoints.erasing import Eraser
+from mneme.stores.users.inbox import Inbox
 
 TABLES_OF_DEV = "langgraph_runtime_inmem.database"
 STREAMS_OF_DEV = "langgraph_runtime_inmem.inmem_stream"
@@ -45,12 +46,12 @@ class ServerRows:
         for run in stopped:
             with suppress(APIError):  # it has ended meanwhile
                 await get_client(api_key=None).runs.cancel(str(run["thread_id"]), str(run["run_id"]))
-        await _until_quiet({*threads, *background})
         try:
+            await _until_quiet({*threads, *background})
             yield
         finally:
             if stopped:
-                await start_remembering((await store()).ledger, stopped[-1]["kwargs"]["context"])
+                await _go_on(stopped[-1]["kwargs"]["context"])
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         client = get_client(api_key=None)
@@ -63,6 +64,13 @@ class ServerRows:
         if not _tables():
             return [ELSEWHERE]
         return await _write() if server_tables.erase(_tables(), threads, eraser) else []
+
+
+async def _go_on(context: dict[str, Any]) -> None:
+    """Let what was stopped go on, if anything still waits to be remembered."""
+    ledger = (await store()).ledger
+    if await Inbox(ledger).pending(context["user"]):
+        await start_remembering(ledger, context)
 
 
 def _tables() -> Mapping[str, Any]:

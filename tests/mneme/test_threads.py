@@ -58,7 +58,8 @@ async def test_a_user_s_threads_are_found_by_name_and_by_id(edge_ledger: Ledger)
             await threads.delete(wrong)
     await threads.delete("old")
     assert [each.id for each in await threads.list()] == [other]
-    await threads.delete_all()
+    async with threads.deleting_all() as deleted:
+        assert deleted.threads == [other]
     assert await threads.list() == []
     assert len(await ThreadOperations(edge_ledger, "bob").list()) == 1
 
