@@ -21,8 +21,12 @@ pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server"]
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep every test out of the home of whoever runs it."""
+    """Keep every test out of the home of whoever runs it, and from waiting for its disk.
+
+    What is synced matters where the power fails; a test of that puts its own `fsync` here.
+    """
     monkeypatch.setenv("MNEME_HOME", str(tmp_path / "mneme_home"))
+    monkeypatch.setattr(os, "fsync", lambda file: None)
     settings.cache_clear()
     yield
     settings.cache_clear()

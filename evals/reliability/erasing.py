@@ -68,8 +68,8 @@ async def _tell(client: LangGraphClient, word: str) -> None:
 
 
 async def _say(client: LangGraphClient, user: str, text: str) -> str:
-    given, context = {"messages": [{"role": "user", "content": text}]}, {"user": user, **RULES}
-    state: Any = await client.runs.wait(None, "chatbot", input=given, context=context)
+    given: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
+    state: Any = await client.runs.wait(None, "chatbot", input=given, context={"user": user, **RULES})
     return str(state["messages"][-1]["content"])
 
 

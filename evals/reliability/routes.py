@@ -22,7 +22,7 @@ NOT_OFFERED = 501
 """The server's answer for the size of a thread's checkpoints, which it knows of its own checkpointer only."""
 PATIENCE = 60.0
 """Seconds until what was said must be remembered."""
-RULES = {"chatbot": "rules", "memory_agent": "rules", "debounce": 0}
+RULES: dict[str, Any] = {"chatbot": "rules", "memory_agent": "rules", "debounce": 0}
 LINUX = sys.platform == "linux"
 """There, every address that begins with 127 is this machine's."""
 

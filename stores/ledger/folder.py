@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from mneme.core.durable import sync, sync_all
+from mneme.core.durable import sync
 from mneme.core.errors import LedgerMismatch, NotWritable, StorageFailure
 from mneme.core.private import close_to_others, is_open_to_all, is_shared, make_private_folder
 from mneme.stores.ledger.manifest import (
@@ -107,8 +107,7 @@ class Folder:
         with storage_errors(f"write {path}"):
             making = self.making(manifest.generation)
             write_manifest(making / MANIFEST, manifest)
-            mark_open(making)
-            sync_all(making)
+            mark_open(making)  # after a power cut its index is built anew, so only the journal is synced
             making.rename(path)
             sync(self.path)
         return path
