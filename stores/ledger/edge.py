@@ -104,8 +104,12 @@ class EdgeEngine:
             _check_embedder(path, manifest, embedder, dimension)
             sealed = open_sealed(folder.shard)
             shard = load(folder.shard)
-            guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
-            folder.clear_leftovers()
+            try:
+                guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
+                folder.clear_leftovers()
+            except BaseException:
+                guarded(shard.close)  # else nobody could open it while this process lives
+                raise
             return cls(folder, shard, manifest)
         except BaseException:
             folder.release()
