@@ -48,5 +48,6 @@ EVALUATIONS = {
     "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
     "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
+    "reliability": Evaluation("reliability.reliability", "Do all of these in small, as one table."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""
