@@ -68,22 +68,19 @@ class QdrantServer:
     """A server whose key is KEY, with its files in `folder`; a test kills it and starts it again."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.url, self.folder = f"http://127.0.0.1:{port}", folder
-        service = {"host": "127.0.0.1", "http_port": port, "grpc_port": None, "api_key": KEY}
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+            http, grpc = one.getsockname()[1], other.getsockname()[1]
+        self.url, self.folder = f"http://127.0.0.1:{http}", folder
+        service = {"host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "api_key": KEY}
         storage = {"storage_path": str(folder / "storage"), "snapshots_path": str(folder / "snapshots")}
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps({"service": service, "storage": storage}))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        self._process = subprocess.Popen(
-            [BINARY, "--disable-telemetry", "--config-path", "config.json"],
-            cwd=self.folder,
-            stdout=(self.folder / "log").open("ab"),
-            stderr=subprocess.STDOUT,
-        )
+        command = [BINARY, "--disable-telemetry", "--config-path", "config.json"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
         wait_until(self._answers)
 
     def kill(self) -> None:
