@@ -85,5 +85,6 @@ class PoliteSession:
             await self.close()
 
     async def close(self) -> None:
+        """Close the session, if it is open."""
         self._session = None
         await self._opened.aclose()
