@@ -1,5 +1,6 @@
 """A power cut at any moment: what was acknowledged is there when the ledger is opened again."""
 
+import asyncio
 import errno
 import fcntl
 import logging
@@ -122,6 +123,19 @@ class TestOpening:
         fcntl.flock(held, fcntl.LOCK_EX)
         threading.Timer(0.3, os.close, [held]).start()
         assert await texts(tmp_path / "ledger", embedder) == []
+
+    async def test_a_cancelled_forgetting_ends_before_the_ledger_is_closed(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        for number in (0, 1):
+            await put(ledger, number)
+        forgetting = asyncio.create_task(ledger.forget(ALICE, "k0", reason="asked", actor="alice"))
+        while not os.path.exists(tmp_path / "ledger" / "making-000002"):
+            await asyncio.sleep(0)
+        forgetting.cancel()
+        await ledger.close()
+        assert await texts(tmp_path / "ledger", embedder) == ["tea 1"]
 
 
 @pytest.fixture
