@@ -20,6 +20,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.waiting import until
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -131,8 +132,7 @@ class TestOpening:
         for number in (0, 1):
             await put(ledger, number)
         forgetting = asyncio.create_task(ledger.forget(ALICE, "k0", reason="asked", actor="alice"))
-        while not os.path.exists(tmp_path / "ledger" / "making-000002"):
-            await asyncio.sleep(0)
+        await until((tmp_path / "ledger" / "making-000002").exists)
         forgetting.cancel()
         await ledger.close()
         assert await texts(tmp_path / "ledger", embedder) == ["tea 1"]
