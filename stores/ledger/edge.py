@@ -411,7 +411,7 @@ class EdgeEngine:
     def _shut(self) -> None:
         self._readers.shutdown()
         try:
-            self._writer.submit(guarded, self._shard.close).result()
+            self._writer.submit(guarded, self._close_shard).result()
             self._syncer.shutdown()
             self._journal.close()
             if self._journal.is_whole:
@@ -419,6 +419,9 @@ class EdgeEngine:
         finally:
             self._writer.shutdown()
             self._folder.release()
+
+    def _close_shard(self) -> None:
+        self._shard.close()  # the one that is there now: an erasure that was cancelled has just replaced it
 
 
 class EdgeRebuild:

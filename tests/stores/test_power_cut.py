@@ -1,5 +1,6 @@
 """A power cut at any moment: what was acknowledged is there when the ledger is opened again."""
 
+import asyncio
 import errno
 import fcntl
 import logging
@@ -19,6 +20,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.waiting import until
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -122,6 +124,18 @@ class TestOpening:
         fcntl.flock(held, fcntl.LOCK_EX)
         threading.Timer(0.3, os.close, [held]).start()
         assert await texts(tmp_path / "ledger", embedder) == []
+
+    async def test_a_cancelled_forgetting_ends_before_the_ledger_is_closed(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        for number in (0, 1):
+            await put(ledger, number)
+        forgetting = asyncio.create_task(ledger.forget(ALICE, "k0", reason="asked", actor="alice"))
+        await until((tmp_path / "ledger" / "making-000002").exists)
+        forgetting.cancel()
+        await ledger.close()
+        assert await texts(tmp_path / "ledger", embedder) == ["tea 1"]
 
 
 @pytest.fixture
