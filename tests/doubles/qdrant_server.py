@@ -74,11 +74,11 @@ class QdrantServer:
         service = {"host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "api_key": KEY}
         storage = {"storage_path": str(folder / "storage"), "snapshots_path": str(folder / "snapshots")}
         folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({"service": service, "storage": storage}))
+        (folder / "config.yaml").write_text(json.dumps({"service": service, "storage": storage}))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [BINARY, "--disable-telemetry", "--config-path", "config.json"]
+        command = [BINARY, "--disable-telemetry", "--config-path", "config.yaml"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
         wait_until(self._answers)
