@@ -2,7 +2,8 @@
 
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$each" && break; done)
-JOBS ?= auto
+# Two more than cores: a test often waits for another process.
+JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 

@@ -19,6 +19,11 @@ from tests.doubles.langgraph_server import Server, serving
 pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that share a server: one process runs them all, and others would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keep every test out of the home of whoever runs it, and from waiting for its disk.

@@ -24,6 +24,7 @@ from mneme.evals.options import RUNS, Fresh, Out, Positive
 from mneme.evals.reliability.elsewhere import NoAnswer, elsewhere
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sealing import SEAL, mark_open
@@ -160,7 +161,9 @@ async def read(folder: Path) -> Seen:
     try:
         listed = [each.model_dump_json() for each in await ledger.records((), limit=10**6)]
         exported = [line async for line in ledger.export()]
-        found = [hit.version.key for hit in await ledger.search(NAMESPACE, "box 3", limit=20)]
+        modes: tuple[Mode, ...] = ("dense", "bm25")
+        hits = [await ledger.search(NAMESPACE, "box 3", limit=len(listed), mode=mode) for mode in modes]
+        found = [sorted((round(hit.score, 4), hit.version.key) for hit in each) for each in hits]
     finally:
         await ledger.close()
     async with open_checkpointer(str(folder / "checkpoints.sqlite")) as saver:

@@ -47,13 +47,11 @@ def lines(done: Done) -> list[Any]:
     return [json.loads(line) for line in ok(done).splitlines()]
 
 
-async def say(
-    client: LangGraphClient, user: str, text: str, thread: str = "", debounce: int = 0
-) -> tuple[str, str]:
+async def say(client: LangGraphClient, user: str, text: str, thread: str = "") -> tuple[str, str]:
     """Say something in a thread, or on a new one; return the thread and the reply."""
     on = thread or (await client.threads.create())["thread_id"]
     given: Any = {"messages": [{"role": "user", "content": text}]}
-    context: Any = {"user": user, "chatbot": "rules", "memory_agent": "rules", "debounce": debounce}
+    context: Any = {"user": user, "chatbot": "rules", "memory_agent": "rules", "debounce": 0}
     state: Any = await client.runs.wait(on, "chatbot", input=given, context=context)
     return on, str(state["messages"][-1]["content"])
 
@@ -89,7 +87,7 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             await say(client, "bob", f"I collect {WORD} stamps.")
             await eventually(lambda: key_of(server, "bob", WORD))
             assert len(holding(home, WORD)) >= 3, "the search finds what is there"
-            await say(client, "ann", "I like plum tea.", debounce=3600)
+            await say(client, "ann", "I like plum tea.")
             erased = await asked_of(
                 server, "memories/forget", "ann", key=await key_of(server, "ann", WORD), **WHY
             )
