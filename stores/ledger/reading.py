@@ -119,7 +119,7 @@ def _copy(path: Path, copy: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as taken:
             raise in_use(path) from taken
-        copy.mkdir()
+        copy.mkdir(mode=0o700)
         for each in path.glob("generation-*"):
             copy_folder(each, copy / each.name)
         if (path / MANIFEST).exists():

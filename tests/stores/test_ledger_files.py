@@ -372,6 +372,11 @@ class TestDisks:
             assert os.statvfs(disk).f_bavail == 0
             await self.is_readable(disk / "ledger", embedder, [made])
 
+    @pytest.fixture(autouse=True)
+    def own_temporary_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Keep the copies of other test processes out of sight."""
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
     async def is_readable(self, folder: Path, embedder: WordEmbedder, made: list[Version]) -> None:
         """Read everything in every way, twice at once, and be refused where something would be written."""
         copies = set(rooms())
