@@ -1,6 +1,6 @@
 """All evaluations of this folder, each in small, as one table: what went wrong before, and what does now.
 
-"Before" is what the same attempts, or those that led to them, met in the code before it was mended; the
+"Before" is what the same attempts, or those that led to them, met in the code before it was fixed; the
 growth of checkpoints is measured against the former way in the same run.
 """
 
