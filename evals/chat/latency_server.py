@@ -8,7 +8,6 @@ thing at a time, as `langgraph dev` does unless it is told otherwise.
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from mneme.api.memories import MemoryOperations
 from mneme.client.remote import open_remote
 from mneme.core.errors import MnemeError
 from mneme.evals.chat import scripted_answers
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply
 from mneme.evals.langgraph_server import langgraph_dev
 from mneme.evals.report import Journal, Progress, Report, Row, table
@@ -74,10 +74,10 @@ async def _case(case: Case, seconds: float, trials: int) -> Row:
         TemporaryDirectory(prefix="mneme-latency-") as folder,
         OllamaDouble(parallel=case.parallel, seconds=seconds, brain=_answer) as double,
     ):
-        given = {"MNEME_HOME": folder, "MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": str(case.parallel)}
-        environment = {**os.environ, **given, "LANGSMITH_TRACING": "false"}
+        home = Path(folder)
+        environment = quiet(home, MNEME_OLLAMA_URL=double.url, MNEME_PARALLEL=str(case.parallel))
         single = [await _single(double) for _ in range(2)][1]
-        with langgraph_dev(Path(folder), environment, str(case.workers)) as server:
+        with langgraph_dev(home, environment, str(case.workers)) as server:
             async with get_client(url=server.url) as client:
                 await _fill(client, case)
                 count = trials + 1 if case.workers > 1 else 1  # the first only warms up

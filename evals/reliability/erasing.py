@@ -7,9 +7,6 @@ a running server, and without one when the server has ended.
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +17,7 @@ from langgraph_sdk.client import LangGraphClient
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import MnemeError
+from mneme.evals.commands import mneme, quiet
 from mneme.evals.langgraph_server import langgraph_dev
 from mneme.evals.options import RUNS, Out, Positive
 from mneme.evals.reliability.routes import RULES, remembered
@@ -42,8 +40,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     words = WORDS[: 2 * options.words]
     with TemporaryDirectory(prefix="mneme-erasing-") as folder:
         home = Path(folder)
-        given = {"MNEME_HOME": folder, "MNEME_OLLAMA_URL": "http://127.0.0.1:9", "LANGSMITH_TRACING": "false"}
-        environment = {**os.environ, **given}
+        environment = quiet(home)
         with langgraph_dev(home, environment) as server:
             async with get_client(url=server.url) as client:
                 for word in words:
@@ -85,10 +82,7 @@ async def _forgotten(home: Path, environment: Mapping[str, str], word: str, way:
 
 
 async def _mneme(environment: Mapping[str, str], *words: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "mneme", *words, "--json"]
-    done = await asyncio.to_thread(
-        subprocess.run, command, env=environment, capture_output=True, text=True, check=False
-    )
+    done = await asyncio.to_thread(mneme, environment, *words, "--json")
     if done.returncode:
         raise MnemeError(f"mneme {' '.join(words)} failed: {done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]

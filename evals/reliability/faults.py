@@ -10,7 +10,6 @@ Memory that is mapped fails by a signal, not by a call: that is not tried.
 import asyncio
 import errno
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
+from mneme.evals.commands import mneme, quiet
 from mneme.evals.options import RUNS, Fresh, Out, Positive
 from mneme.evals.reliability.calls import GO_ON, KILLED, Watched, compiled
 from mneme.evals.reliability.elsewhere import NoAnswer, elsewhere
@@ -140,7 +140,7 @@ class Ran(NamedTuple):
 def _run(command: Sequence[str], home: Path, library: Path, at: int, fault: int) -> Ran:
     calls, failed = 0, ""
     program = [sys.executable, "-m", "mneme", *command]
-    with Watched(program, home, library, **_environment(home)) as watched:
+    with Watched(program, home, library, **quiet(home)) as watched:
         for call in watched.calls():
             calls += 1
             failed = call.kind if calls == at else failed
@@ -148,11 +148,6 @@ def _run(command: Sequence[str], home: Path, library: Path, at: int, fault: int)
         assert watched.process.stderr is not None
         said = watched.process.stderr.read().decode(errors="replace")
         return Ran(watched.process.wait(), said, calls, failed)
-
-
-def _environment(home: Path) -> dict[str, str]:
-    nowhere = {"MNEME_OLLAMA_URL": "http://127.0.0.1:9", "LANGSMITH_TRACING": "false"}
-    return {**nowhere, "MNEME_HOME": str(home)}
 
 
 def attempt(step: Step, fault: str, number: int, room: Path, library: Path) -> Row:
@@ -163,8 +158,8 @@ def attempt(step: Step, fault: str, number: int, room: Path, library: Path) -> R
         ran = _run(step.command, home, library, number, FAULTS[fault])
         found = _looked(home)
         if found.problems:
-            _plainly(["repair"], home)
-        again = _plainly(step.command, home)
+            mneme(quiet(home), "repair", seconds=LONGEST)
+        again = mneme(quiet(home), *step.command, seconds=LONGEST)
         outcome, why = judged(step, ran, _looked(home), again)
     finally:
         shutil.rmtree(home)
@@ -178,17 +173,6 @@ def attempt(step: Step, fault: str, number: int, room: Path, library: Path) -> R
         "said": said,
         "problems": found.problems,
     }
-
-
-def _plainly(command: Sequence[str], home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603  (our own program)
-        [sys.executable, "-m", "mneme", *command],
-        env=os.environ | _environment(home),
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-        check=False,
-    )
 
 
 def judged(step: Step, ran: Ran, now: Kept, again: subprocess.CompletedProcess[str]) -> tuple[str, str]:

@@ -5,7 +5,6 @@ asked with an empty body and with what Ann has, and so are the routes of the com
 where it is answered without a right key, and leaks where its answer holds Ann's word.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +12,12 @@ from tempfile import TemporaryDirectory
 from langgraph_sdk import get_client
 from pydantic import BaseModel
 
+from mneme.evals.commands import quiet
 from mneme.evals.langgraph_server import langgraph_dev
 from mneme.evals.options import RUNS, Out
 from mneme.evals.reliability.routes import OPEN, WORD, WRONG_KEY, Ids, answers, belongings, is_refused
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.server.users import add_user
-
-NOWHERE = "http://127.0.0.1:9"
 
 
 class Options(BaseModel):
@@ -34,9 +32,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     with TemporaryDirectory(prefix="mneme-isolation-") as folder:
         users = Path(folder) / "users.json"
         ann, bob = (add_user(users, name) for name in ("ann", "bob"))
-        given = {"MNEME_HOME": f"{folder}/home", "MNEME_AUTH": str(users), "MNEME_OLLAMA_URL": NOWHERE}
-        environment = {**os.environ, **given, "LANGSMITH_TRACING": "false"}
-        with langgraph_dev(Path(folder) / "home", environment) as server:
+        home = Path(folder) / "home"
+        with langgraph_dev(home, quiet(home, MNEME_AUTH=str(users))) as server:
             ids = await belongings(server.url, ann)
             askers = {"nobody": "", "a wrong key": WRONG_KEY, "another user": bob}
             for number, (asker, key) in enumerate(askers.items(), 1):

@@ -9,7 +9,6 @@ machine's cores.
 
 import asyncio
 import json
-import os
 import sys
 from asyncio.subprocess import PIPE
 from collections import Counter
@@ -24,13 +23,13 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
+from mneme.evals.commands import quiet
 from mneme.evals.options import RUNS, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.namespaces import user_namespace
 
-NOWHERE = "http://127.0.0.1:9"
 READER = "reader"
 SAID = "I live in Austin.\n"
 KINDS = ("chat", "list", "remember", "search", "import", "export", "verify", "inbox")
@@ -96,8 +95,7 @@ class Place:
 
     def __init__(self, folder: Path, wait: float) -> None:
         self._folder, self._exported = folder, ""
-        given = {"MNEME_HOME": str(folder), "MNEME_WAIT": str(wait), "MNEME_OLLAMA_URL": NOWHERE}
-        self._environment = {**os.environ, **given, "LANGSMITH_TRACING": "false"}
+        self._environment = quiet(folder, MNEME_WAIT=str(wait))
 
     async def prepare(self) -> None:
         """Let the reader say something, so that there is something to read and to import."""

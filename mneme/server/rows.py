@@ -21,7 +21,7 @@ from mneme.api import server_tables
 from mneme.api.inert_pickle import PROTOCOL
 from mneme.api.server_files import FILE, replace
 from mneme.core.errors import Conflict
-from mneme.nodes.chat.waking import start_remembering
+from mneme.nodes.chat.waking import remember_later
 from mneme.server.opened import store
 from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.users.inbox import Inbox
@@ -70,7 +70,7 @@ async def _go_on(context: dict[str, Any]) -> None:
     """Let what was stopped go on, if anything still waits to be remembered."""
     ledger = (await store()).ledger
     if await Inbox(ledger).pending(context["user"]):
-        await start_remembering(ledger, context)
+        await remember_later(ledger, context)
 
 
 def _tables() -> Mapping[str, Any]:

@@ -34,10 +34,7 @@ async def wake(state: State, runtime: ChatRuntime) -> dict[str, Any]:
     if runtime.server_info is not None:
         context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
         context["user"] = user_of(runtime)
-        if agenda.is_served:
-            agenda.note(context, runtime.context.debounce)
-        else:
-            await start_remembering(ledger_of(runtime), context, runtime.context.debounce)
+        await remember_later(ledger_of(runtime), context, runtime.context.debounce)
     return {}
 
 
@@ -105,6 +102,14 @@ async def _busy() -> set[str]:
 def _room() -> int:
     """Return how many users' messages are remembered at once: half of the server's workers, at least one."""
     return max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2)
+
+
+async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
+    """Remember a user's messages after so many seconds of silence, in its turn where an agenda is kept."""
+    if agenda.is_served:
+        agenda.note(context, after_seconds)
+    else:
+        await start_remembering(ledger, context, after_seconds)
 
 
 async def start_remembering(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:

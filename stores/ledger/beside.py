@@ -13,7 +13,7 @@ from mneme.core.errors import Damaged, LedgerInUse, NotWritable, StorageFailure
 from mneme.models.embedding.absent import Absent
 from mneme.stores.ledger import journal
 from mneme.stores.ledger.building import build
-from mneme.stores.ledger.folder import Folder
+from mneme.stores.ledger.folder import GENERATION, Folder
 from mneme.stores.ledger.journal import JOURNAL, Content
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.manifest import MANIFEST, Manifest, check_format, read_manifest
@@ -53,7 +53,7 @@ def read_beside(location: Path) -> tuple[Manifest, Content]:
     """
     for _ in range(TRIES):
         manifest = read_manifest(location / MANIFEST)
-        path = location / f"generation-{manifest.generation if manifest else 0:06d}" / JOURNAL
+        path = location / f"{GENERATION}{manifest.generation if manifest else 0:06d}" / JOURNAL
         if manifest is None or not path.exists():
             continue
         check_format(location, manifest.format)

@@ -268,11 +268,10 @@ class UserMemories:
 
     async def told(self, keys: Sequence[str]) -> Told:
         """Return what these memories were told by, with the messages that the inbox has. Raises NotFound."""
-        found = Told()
+        known = Told()
         for key in keys:
-            known = told_by(await self._ledger.history(self.namespace, key))
-            found |= await InboxTraces(self._ledger, self.user).about(key, known)
-        return found
+            known |= told_by(await self._ledger.history(self.namespace, key))
+        return await InboxTraces(self._ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:
         """Erase everything kept for this user, the inbox too; return the number of records."""

@@ -23,10 +23,10 @@ class InboxTraces:
     def __init__(self, ledger: Ledger, user: str) -> None:
         self._ledger, self._namespace = ledger, user_namespace(user, "inbox")
 
-    async def about(self, key: str, known: Told) -> Told:
-        """Add to what is known of a memory the messages whose outcome names it, and what all of them said."""
+    async def about(self, keys: Set[str], known: Told) -> Told:
+        """Add to what is known of memories the messages whose outcome names one, and what they all said."""
         heads = await self._heads()
-        about = {head.key for head in heads if head.key in known.messages or key in _concerned(head)}
+        about = {head.key for head in heads if head.key in known.messages or keys & _concerned(head)}
         return known | Told(frozenset(about), turns=frozenset(await self._said(about)))
 
     async def find(self, told: Told) -> Traces:

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import OllamaDouble, by_rules
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
-from tests.doubles.command_line import Running, quiet, run_mneme
+from tests.doubles.command_line import Running, run_mneme
 from tests.doubles.waiting import wait_until
 
 MODEL = "ollama:llama3.1:8b"

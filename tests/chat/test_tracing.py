@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import Client
 
+from mneme.evals.commands import quiet
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
 from mneme.models.embedding.embedders import open_embedder
@@ -20,7 +21,7 @@ from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.users.inbox import Inbox
-from tests.doubles.command_line import quiet, run_mneme
+from tests.doubles.command_line import run_mneme
 
 RULES = MemoryContext(memory_agent="rules")
 PROJECT, TENANT = str(uuid4()), str(uuid4())

@@ -16,13 +16,14 @@ from mneme.cli.discussion.report import html
 from mneme.cli.main import app
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Model, OllamaDouble, by_rules
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import forget
 from mneme.nodes.background import known_id
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
-from tests.doubles.command_line import Running, failed, quiet, run_mneme
+from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.served import answers_up_to
 from tests.doubles.waiting import until, wait_until

@@ -36,12 +36,6 @@ _forking.set_forkserver_preload(
 )
 
 
-def quiet(home: Path, **more: str) -> dict[str, str]:
-    """Return an environment with a home of its own and no model anywhere."""
-    nowhere = {"MNEME_OLLAMA_URL": "http://127.0.0.1:9", "LANGSMITH_TRACING": "false"}
-    return {**os.environ, **nowhere, "MNEME_HOME": str(home), **more}
-
-
 class Running:
     """A run of `mneme` with these words, while its `with` lasts; `output` reads what it prints.
 

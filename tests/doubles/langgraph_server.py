@@ -9,7 +9,8 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from mneme.evals import langgraph_server
-from tests.doubles.command_line import Done, quiet, run_mneme
+from mneme.evals.commands import quiet
+from tests.doubles.command_line import Done, run_mneme
 
 ROOT = Path(__file__).parents[2]
 

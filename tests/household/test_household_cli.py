@@ -13,7 +13,8 @@ from mneme.cli.main import app
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
-from tests.doubles.command_line import Done, Running, quiet, run_mneme
+from mneme.evals.commands import quiet
+from tests.doubles.command_line import Done, Running, run_mneme
 
 RULES = ("--model", "rules")
 

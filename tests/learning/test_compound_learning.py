@@ -12,6 +12,7 @@ from langgraph.types import Command
 
 from mneme.core.errors import BadAnswer, BadInput, NotFound
 from mneme.environments.sql_tuning import TuningTask, story, tasks
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
@@ -26,7 +27,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from tests.doubles.command_line import Run, Running, quiet, run_mneme
+from tests.doubles.command_line import Run, Running, run_mneme
 from tests.doubles.served import served
 
 RULES = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")

@@ -10,10 +10,11 @@ import pytest
 from mneme.client.backups import back_up, restore
 from mneme.core.errors import BadInput, Damaged, MnemeError
 from mneme.core.settings import settings
+from mneme.evals.commands import quiet
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
-from tests.doubles.command_line import failed, quiet, run_mneme
+from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
 
 SAID = Change(reason="said so", actor="agent")

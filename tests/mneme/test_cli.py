@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
-from tests.doubles.command_line import Run, failed, quiet, run_mneme
+from tests.doubles.command_line import Run, failed, run_mneme
 
 
 @pytest.fixture

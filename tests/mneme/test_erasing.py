@@ -20,9 +20,10 @@ from mneme.api.memories import MemoryOperations
 from mneme.api.threads import ThreadOperations
 from mneme.client.home import open_operations
 from mneme.core.settings import settings
+from mneme.evals.commands import quiet
 from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.users.told import Told
-from tests.doubles.command_line import Done, failed, quiet, run_mneme
+from tests.doubles.command_line import Done, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.waiting import eventually
 

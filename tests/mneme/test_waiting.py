@@ -20,9 +20,10 @@ from mneme.client.home import open_or_find_server
 from mneme.client.session import PoliteSession
 from mneme.core.errors import LedgerInUse
 from mneme.core.settings import settings
+from mneme.evals.commands import quiet
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.line import TICKET, Line
-from tests.doubles.command_line import Running, failed, quiet, run_mneme
+from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.waiting import wait_until
 
 LIST = ("memories", "list")

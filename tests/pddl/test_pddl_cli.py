@@ -8,7 +8,8 @@ import pytest
 
 from mneme.cli.pddl import play as pddl
 from mneme.core.errors import BadInput
-from tests.doubles.command_line import Done, Run, Running, quiet, run_mneme
+from mneme.evals.commands import quiet
+from tests.doubles.command_line import Done, Run, Running, run_mneme
 from tests.doubles.langgraph_server import Server
 
 PLAYED = ("pddl", "run", "gripper/seed3-size4", "--agents", "rules", "--json")

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Json, OllamaDouble, Reply
 from mneme.prompts.sharing import memory_sharing as questions
-from tests.doubles.command_line import Done, Run, Running, failed, quiet, run_mneme
+from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
 
 RULES = ("--agents", "rules")
 POEMS = ("--pool", "literary_creation")

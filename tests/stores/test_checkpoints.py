@@ -144,7 +144,9 @@ async def test_pruning_keeps_what_a_waiting_thread_needs(saver: Saver) -> None:
     assert done["notes"][-2:] == ["after", "signed"]
 
 
-async def test_a_thread_kept_as_differences_is_not_pruned_to_nothing(saver: Saver) -> None:
+def in_differences() -> Any:
+    """Return the builder of a graph that keeps its state as differences."""
+
     def joined(state: list[str], writes: Sequence[list[str]]) -> list[str]:
         return [*state, *chain.from_iterable(writes)]
 
@@ -154,7 +156,11 @@ async def test_a_thread_kept_as_differences_is_not_pruned_to_nothing(saver: Save
     async def note(state: Deltas) -> Deltas:
         return {"notes": ["noted"]}
 
-    graph = StateGraph(Deltas).add_node("note", note).add_edge(START, "note").compile(checkpointer=saver)
+    return StateGraph(Deltas).add_node(note).add_edge(START, "note")
+
+
+async def test_a_thread_kept_as_differences_is_not_pruned_to_nothing(saver: Saver) -> None:
+    graph = in_differences().compile(checkpointer=saver)
     await graph.ainvoke({"notes": ["first"]}, thread("t"))
     with pytest.raises(BadInput, match="differences"):
         await saver.aprune(["t"])

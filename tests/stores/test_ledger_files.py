@@ -18,11 +18,12 @@ from typing import IO
 import pytest
 
 from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.reading import ReadingEngine
 from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed
-from tests.doubles.command_line import failed, quiet, run_mneme
+from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.waiting import Turns
 

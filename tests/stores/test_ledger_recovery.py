@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
+from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from tests.doubles.command_line import failed, quiet, run_mneme
+from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
 
 SAID = Change(reason="said so", actor="agent")

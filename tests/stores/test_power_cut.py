@@ -21,6 +21,7 @@ from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.waiting import until
+from tests.stores.test_ledger_recovery import texts
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -42,14 +43,6 @@ def restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restart:
 
 async def put(ledger: Ledger, number: int) -> None:
     await ledger.insert(ALICE, {"n": number}, text=f"tea {number}", change=SAID, key=f"k{number}")
-
-
-async def texts(folder: Path, embedder: WordEmbedder) -> list[str]:
-    ledger = await open_ledger(str(folder), embedder)
-    try:
-        return [version.text for version in await ledger.records(())]
-    finally:
-        await ledger.close()
 
 
 @pytest.fixture

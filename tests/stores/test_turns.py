@@ -1,9 +1,7 @@
 """What checkpoints keep: of each thread the last turns, in SQLite each message once; older files go on."""
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
-from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +9,6 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
@@ -22,6 +19,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import Damaged
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.guarding import strict_serializer
+from tests.stores.test_checkpoints import in_differences
 
 pytest_plugins = ["tests.doubles.postgres"]
 
@@ -110,18 +108,8 @@ async def test_a_waiting_question_and_its_subgraph_stay(database: str) -> None:
 
 
 async def test_a_thread_kept_as_differences_is_left_whole(database: str) -> None:
-    def joined(state: list[str], writes: Sequence[list[str]]) -> list[str]:
-        return [*state, *chain.from_iterable(writes)]
-
-    class Deltas(TypedDict):
-        notes: Annotated[list[str], DeltaChannel(joined, list)]
-
-    async def note(state: Deltas) -> Deltas:
-        return {"notes": ["noted"]}
-
     async with open_checkpointer(database, turns=1) as saver:
-        builder = StateGraph(Deltas).add_node(note).add_edge(START, "note")
-        graph: Any = builder.compile(checkpointer=saver)
+        graph = in_differences().compile(checkpointer=saver)
         for turn in range(3):
             await graph.ainvoke({"notes": [f"turn {turn}"]}, THREAD)
         noted = (await graph.aget_state(THREAD)).values["notes"]
