@@ -21,7 +21,7 @@ from langchain_ollama import ChatOllama
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from mneme.api.memories import MemoryOperations
+from mneme.api.inbox import Messages
 from mneme.client.remote import open_remote
 from mneme.core.errors import MnemeError
 from mneme.evals.chat import scripted_answers
@@ -156,8 +156,8 @@ async def _waiting(url: str, pending: int) -> int:
     """Return how many of the messages are still to be remembered."""
     count = 0
     for number in range(pending):
-        async with open_remote(url, MemoryOperations, f"pending-{number}") as memories:
-            count += await memories.waiting()
+        async with open_remote(url, Messages, f"pending-{number}") as messages:
+            count += await messages.waiting()
     return count
 
 

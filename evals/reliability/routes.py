@@ -30,23 +30,6 @@ Ids = dict[str, Any]
 """What a request may name of a user's, by the name of the parameter or field."""
 Ask = tuple[str, str, dict[str, Any], Any]
 """A method, a path, its query and its body."""
-OURS: list[Ask] = [
-    ("post", f"/mneme/{kind}", {}, {"owner": owner, "arguments": arguments})
-    for owner in ("ann", "ann/team")
-    for kind, arguments in (
-        ("memories/list", {}),
-        ("memories/export_lines", {}),
-        ("memories/forget_everything", {"reason": "a test", "actor": "bob", "threads": True}),
-        ("threads/named", {"name": "memory/ann"}),
-        ("threads/list", {}),
-        ("threads/delete", {"name": "memory/ann"}),
-        ("threads/prune", {"name": "", "turns": 1}),
-        ("teams/list", {}),
-        ("discussions/list", {}),
-        ("sharing/pools", {}),
-    )
-]
-"""Routes of the command line, which the description does not have."""
 
 
 async def belongings(url: str, ann: str) -> Ids:
@@ -70,6 +53,9 @@ async def belongings(url: str, ann: str) -> Ids:
         "namespace_prefix": ["users", "ann"],
         "prefix": ["users", "ann"],
         "key": memory["key"],
+        "user": "ann",
+        "team": "ann",
+        "name": "memory/ann",
         "thread_ids": [thread],
         "run_ids": [run["run_id"]],
         "ids": [thread],
@@ -134,7 +120,7 @@ async def answers(url: str, key: str, ids: Ids) -> list[tuple[Ask, int, str]]:
     headers = {"x-api-key": key} if key else {}
     async with httpx.AsyncClient() as anybody:
         described = (await anybody.get(f"{url}/openapi.json")).json()
-    every = [*asks(described, ids), *OURS]
+    every = [*asks(described, ids)]
     found = []
     for start in range(0, len(every), MOST_WRONG):
         address = f"127.0.0.{10 + start // MOST_WRONG + 100 * bool(key)}" if LINUX else None

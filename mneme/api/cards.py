@@ -1,118 +1,194 @@
 """Operations on a team's cards and disputes, in this process or on a running server."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from datetime import datetime
+from typing import Annotated
 
+from pydantic import Field
+
+from mneme.api.operation import USER, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
-from mneme.stores.cards.card import Card, CardVersion, Status
+from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.lifecycle import Approval
+from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.ledger import Ledger
+
+CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
+DisputeId = Annotated[
+    str, Field(description="The dispute's id or its first letters, with or without `disp_`.")
+]
 
 
-class CardOperations(KnowledgeCards):
+class Cards(Operations):
     """Operations on a team's cards, disputes and metrics."""
 
-    ROUTE: ClassVar[str] = "teams"
-    REMOTE: ClassVar[Sequence[str]] = (
-        "whose",
-        "list",
-        "get",
-        "history",
-        "retrieve",
-        "promote",
-        "deprecate",
-        "restore",
-        "rollback",
-        "clear_flag",
-        "export_yaml",
-        "import_yaml",
-        "metrics",
-        "list_tasks",
-        "count_tasks",
-        "open_dispute",
-        "get_dispute",
-        "list_disputes",
-        "decide",
-        "card_starting",
-        "dispute_starting",
-    )
-    """The operations that a server offers to the command line."""
+    OWNER = "team"
 
+    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
+        super().__init__(ledger, team, caller)
+        self._cards = KnowledgeCards(ledger, team)
+
+    @reads("team")
     async def whose(self) -> str:
         """Return the team's name; on a server with users it contains the caller's name."""
-        return self.team
+        return self._owner
 
+    @reads("cards")
     async def list(
-        self, status: Status | None = None, *, limit: int | None = None, offset: int = 0
+        self,
+        status: Annotated[Status | None, Field(description="Only of this status.")] = None,
+        limit: Limit = 100,
+        offset: Offset = 0,
     ) -> Sequence[Card]:
-        """Return cards in the order in which they were first learned; all of them without a limit."""
-        return await self.records.list(status, limit=limit, offset=offset)
+        """Return cards in the order in which they were first learned."""
+        return await self._cards.records.list(status, limit=limit, offset=offset)
 
-    async def get(self, card_id: str) -> Card:
-        """Return a card as it is now. Raises NotFound."""
-        return await self.records.get(card_id)
+    @reads("cards/count")
+    async def count(self) -> int:
+        """Return the number of cards, whatever their status."""
+        return await self._cards.records.count()
 
-    async def history(self, card_id: str) -> Sequence[CardVersion]:
-        """Return every version of a card, oldest first. Raises NotFound."""
-        return await self.records.history(card_id)
+    @reads("cards/search")
+    async def search(
+        self,
+        task: Annotated[str, Field(min_length=1, description="The task that the cards are to help with.")],
+        limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 5,
+    ) -> Sequence[Retrieved]:
+        """Return the cards that score best for a task, with the parts of each score. Raises BadInput."""
+        if not task.strip():
+            raise BadInput("The task is empty.", "Give some words to search for.")
+        return await self._cards.retrieve(task, limit)
 
-    async def export_yaml(self, card_ids: Sequence[str] | None = None, *, all_versions: bool = False) -> str:
-        """Return cards as YAML, on request with every version. Raises NotFound."""
-        return await self.files.export(card_ids, all_versions=all_versions)
+    @reads("cards/{card_id}")
+    async def get(self, card_id: CardId) -> Card:
+        """Return a card as it is now. Raises NotFound, BadInput."""
+        return await self._cards.records.get(await self._card(card_id))
 
-    async def import_yaml(self, text: str, *, change: Change) -> Imported:
+    @reads("cards/{card_id}/history")
+    async def history(self, card_id: CardId) -> Sequence[CardVersion]:
+        """Return every version of a card with its reason, oldest first. Raises NotFound, BadInput."""
+        return await self._cards.records.history(await self._card(card_id))
+
+    @changes("cards/{card_id}/promote")
+    async def promote(self, card_id: CardId, approval: Approval, reason: Reason = "") -> Card:
+        """Make a provisional card verified. Raises BadInput with every reason against it, NotFound."""
+        change = self._change(reason, "promoted by a person")
+        return await self._cards.promote(await self._card(card_id), approval, change=change)
+
+    @changes("cards/{card_id}/deprecate")
+    async def deprecate(self, card_id: CardId, reason: Reason = "") -> Card:
+        """Take a card out of retrieval; the devil's advocate still sees it. Raises NotFound, BadInput."""
+        change = self._change(reason, "deprecated by a person")
+        return await self._cards.deprecate(await self._card(card_id), change=change)
+
+    @changes("cards/{card_id}/restore")
+    async def restore(self, card_id: CardId, reason: Reason = "") -> Card:
+        """Bring a deprecated or archived card back to the standing it had. Raises NotFound, BadInput."""
+        change = self._change(reason, "restored by a person")
+        return await self._cards.restore(await self._card(card_id), change=change)
+
+    @changes("cards/{card_id}/rollback")
+    async def rollback(
+        self,
+        card_id: CardId,
+        to_version: Annotated[int, Field(ge=1, description="A version's number, from 1.")],
+        reason: Reason = "",
+    ) -> Card:
+        """Give a card again what it was at an older version, as a new version. Raises NotFound, BadInput."""
+        change = self._change(reason, "a person's decision")
+        return await self._cards.rollback(await self._card(card_id), to_version, change=change)
+
+    @changes("cards/{card_id}/clear-flag")
+    async def clear_flag(self, card_id: CardId, reason: Reason = "") -> Card:
+        """Let a flagged card be retrieved, on a person's word. Raises NotFound, BadInput."""
+        change = self._change(reason, "looked at by a person")
+        return await self._cards.clear_flag(await self._card(card_id), change=change)
+
+    @reads("cards/export")
+    async def export(
+        self,
+        card_ids: Annotated[Sequence[str] | None, Field(description="Which; none: all.")] = None,
+        all_versions: Annotated[bool, Field(description="With every version.")] = False,
+    ) -> str:
+        """Return cards as YAML. Raises NotFound."""
+        return await self._cards.files.export(card_ids, all_versions=all_versions)
+
+    @changes("cards/import")
+    async def import_(
+        self, text: Annotated[str, Field(description="YAML that `export` returned.")], reason: Reason = ""
+    ) -> Imported:
         """Take in exported cards, all of them or none. Raises BadInput."""
-        return await self.files.import_(text, change=change)
+        return await self._cards.files.import_(text, change=self._change(reason, "imported"))
 
-    async def list_tasks(self, *, limit: int | None = None, offset: int = 0) -> Sequence[TaskRecord]:
+    @reads("cards/metrics")
+    async def metrics(
+        self,
+        now: Annotated[datetime | None, Field(description="At which moment; none: now.")] = None,
+    ) -> Metrics:
+        """Return every metric of the team's learning, with the alerts that they raise."""
+        return await self._cards.metrics(now=now)
+
+    @reads("tasks")
+    async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:
         """Return finished tasks, oldest first."""
-        return await self.tasks.list(limit=limit, offset=offset)
+        return await self._cards.tasks.list(limit=limit, offset=offset)
 
+    @reads("tasks/count")
     async def count_tasks(self) -> int:
         """Return the number of finished tasks."""
-        return await self.tasks.count()
+        return await self._cards.tasks.count()
 
+    @changes("disputes")
     async def open_dispute(
         self,
-        card_id: str,
-        *,
+        card_id: CardId,
         old: Approach,
         new: Approach,
-        change: Change,
-        conflict_type: ConflictType = "contradiction",
+        reason: Reason = "",
+        conflict_type: Annotated[ConflictType, Field(description="How the two differ.")] = "contradiction",
     ) -> Dispute:
         """Open a dispute against a card. Raises NotFound, BadInput."""
-        return await self.disputes.open(card_id, old=old, new=new, change=change, conflict_type=conflict_type)
+        change, found = self._change(reason, "disputed by a person"), await self._card(card_id)
+        return await self._cards.disputes.open(
+            found, old=old, new=new, change=change, conflict_type=conflict_type
+        )
 
-    async def get_dispute(self, dispute_id: str) -> Dispute:
-        """Return a dispute as it is now. Raises NotFound."""
-        return await self.disputes.get(dispute_id)
-
+    @reads("disputes")
     async def list_disputes(
-        self, status: DisputeStatus | None = None, *, card_id: str | None = None
+        self,
+        status: Annotated[DisputeStatus | None, Field(description="Only of this status.")] = None,
+        card_id: Annotated[str | None, Field(description="Only about this card, by its whole id.")] = None,
     ) -> Sequence[Dispute]:
         """Return disputes, oldest first."""
-        return await self.disputes.list(status, card_id=card_id)
+        return await self._cards.disputes.list(status, card_id=card_id)
 
-    async def decide(self, dispute_id: str, verdict: Verdict) -> Dispute:
-        """Resolve a dispute as a person decided, where no run waits for the decision."""
-        dispute = await self.disputes.get(dispute_id)
-        card = await self.records.get(dispute.card_id)
-        return await self.resolve(dispute_id, decided(verdict, dispute, card))
+    @reads("disputes/{dispute_id}")
+    async def get_dispute(self, dispute_id: DisputeId) -> Dispute:
+        """Return a dispute as it is now. Raises NotFound, BadInput."""
+        return await self._cards.disputes.get(await self._dispute(dispute_id))
 
-    async def card_starting(self, beginning: str) -> Card:
-        """Return the card whose id begins so, with or without `card_`. Raises NotFound, BadInput."""
-        known = {card.id: card for card in await self.records.list()}
-        return known[_only(beginning, "card_", list(known), self.team)]
+    @changes("disputes/{dispute_id}/decide")
+    async def decide(self, dispute_id: DisputeId, verdict: Verdict) -> Dispute:
+        """Resolve a dispute as a person decided, where no run waits for the decision.
 
-    async def dispute_starting(self, beginning: str) -> Dispute:
-        """Return the dispute whose id begins so, with or without `disp_`. Raises NotFound, BadInput."""
-        known = {dispute.id: dispute for dispute in await self.disputes.list()}
-        return known[_only(beginning, "disp_", list(known), self.team)]
+        Raises NotFound, BadInput.
+        """
+        dispute = await self._cards.disputes.get(await self._dispute(dispute_id))
+        card = await self._cards.records.get(dispute.card_id)
+        return await self._cards.resolve(dispute.id, decided(verdict, dispute, card))
+
+    async def _card(self, beginning: str) -> str:
+        known = [card.id for card in await self._cards.records.list()]
+        return _only(beginning, "card_", known, self._owner)
+
+    async def _dispute(self, beginning: str) -> str:
+        known = [dispute.id for dispute in await self._cards.disputes.list()]
+        return _only(beginning, "disp_", known, self._owner)
 
 
 def _only(beginning: str, prefix: str, ids: Sequence[str], team: str) -> str:

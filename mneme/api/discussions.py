@@ -1,37 +1,48 @@
 """Operations on discussions, in this process or on a running server."""
 
+import builtins
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated
 
+from pydantic import Field
+
+from mneme.api.operation import USER, Limit, Operations, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
+from mneme.stores.ledger.ledger import Ledger
+
+DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
+AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
+TurnNumber = Annotated[int, Field(ge=0, description="A turn's number.")]
 
 
-class DiscussionOperations(Discussions):
+class TeamDiscussions(Operations):
     """Operations on discussions, their turns, and each agent's memory after each turn."""
 
-    ROUTE: ClassVar[str] = "discussions"
-    REMOTE: ClassVar[Sequence[str]] = (
-        "whose",
-        "get",
-        "list",
-        "starting",
-        "turns",
-        "memory_now",
-        "memory_at",
-        "memory_history",
-        "memory_diff",
-    )
-    """The operations that a server offers to the command line."""
+    OWNER = "team"
 
+    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
+        super().__init__(ledger, team, caller)
+        self._discussions = Discussions(ledger, team)
+
+    @reads("discussions/whose")
     async def whose(self) -> str:
         """Return the owner's name; on a server with users it contains the caller's name."""
-        return self.owner
+        return self._owner
 
-    async def starting(self, beginning: str) -> Discussion:
-        """Return the discussion whose id begins so; the latest for "". Raises NotFound, BadInput."""
-        known = await self.list(limit=MANY)
+    @reads("discussions")
+    async def list(self, limit: Limit = 100) -> Sequence[Discussion]:
+        """Return discussions in the order in which they were begun."""
+        return await self._discussions.list(limit=limit)
+
+    @reads("discussions/starting")
+    async def starting(
+        self,
+        beginning: Annotated[str, Field(description="The first letters of its id; none: the latest.")] = "",
+    ) -> Discussion:
+        """Return the discussion whose id begins so, or the latest. Raises NotFound, BadInput."""
+        known = await self._discussions.list(limit=MANY)
         found = [each for each in known if each.id.startswith(beginning)]
         if not found:
             raise NotFound(f"There is no discussion {beginning or 'yet'}.", "See `mneme discuss list`.")
@@ -40,28 +51,42 @@ class DiscussionOperations(Discussions):
             raise BadInput(f"{len(found)} discussions begin with {beginning}.", "Give more of the id.")
         return exact[0] if exact else found[-1]
 
-    async def turns(self, discussion_id: str) -> Sequence[Turn]:
+    @reads("discussions/{discussion_id}")
+    async def get(self, discussion_id: DiscussionId) -> Discussion:
+        """Return a discussion by its whole id. Raises NotFound."""
+        return await self._discussions.get(discussion_id)
+
+    @reads("discussions/{discussion_id}/turns")
+    async def turns(self, discussion_id: DiscussionId) -> Sequence[Turn]:
         """Return a discussion's turns so far, oldest first."""
-        conversation, found = self.conversation(discussion_id), list[Turn]()
+        conversation, found = self._discussions.conversation(discussion_id), builtins.list[Turn]()
         while turns := await conversation.between(len(found) + 1, len(found) + PAGE):
             found += turns
         return found
 
-    async def memory_now(self, discussion_id: str, agent: str) -> MemoryVersion:
+    @reads("discussions/{discussion_id}/memories/{agent}")
+    async def memory_now(self, discussion_id: DiscussionId, agent: AgentName) -> MemoryVersion:
         """Return an agent's current memory. Raises NotFound."""
-        return await self.memory(discussion_id, agent).now()
+        return await self._discussions.memory(discussion_id, agent).now()
 
-    async def memory_at(self, discussion_id: str, agent: str, turn: int) -> MemoryVersion:
+    @reads("discussions/{discussion_id}/memories/{agent}/at")
+    async def memory_at(
+        self, discussion_id: DiscussionId, agent: AgentName, turn: TurnNumber
+    ) -> MemoryVersion:
         """Return an agent's memory after a turn. Raises NotFound."""
-        return await self.memory(discussion_id, agent).at_turn(turn)
+        return await self._discussions.memory(discussion_id, agent).at_turn(turn)
 
-    async def memory_history(self, discussion_id: str, agent: str) -> Sequence[MemoryVersion]:
-        """Return every version of an agent's memory. Raises NotFound."""
-        return await self.memory(discussion_id, agent).history()
+    @reads("discussions/{discussion_id}/memories/{agent}/history")
+    async def memory_history(self, discussion_id: DiscussionId, agent: AgentName) -> Sequence[MemoryVersion]:
+        """Return every version of an agent's memory, oldest first. Raises NotFound."""
+        return await self._discussions.memory(discussion_id, agent).history()
 
-    async def memory_diff(self, discussion_id: str, agent: str, older: int, newer: int) -> str:
+    @reads("discussions/{discussion_id}/memories/{agent}/diff")
+    async def memory_diff(
+        self, discussion_id: DiscussionId, agent: AgentName, older: TurnNumber, newer: TurnNumber
+    ) -> str:
         """Return what changed in an agent's memory between two turns. Raises NotFound."""
-        return await self.memory(discussion_id, agent).diff(older, newer)
+        return await self._discussions.memory(discussion_id, agent).diff(older, newer)
 
 
 MANY = 1_000_000

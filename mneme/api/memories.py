@@ -1,25 +1,41 @@
-"""Operations on one user's memories, in this process or on a running server."""
+"""Operations on what is remembered about one user."""
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import TypeAdapter, validate_call
+from pydantic import BaseModel, Field
 
 from mneme.api.copies import backups_with
-from mneme.core.errors import MnemeError, NotFound
+from mneme.api.messages import ChatMessage, to_remember
+from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
+from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.inbox import Inbox, MessageOutcome, complete
+from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
-    from mneme.api.threads import ThreadOperations
+    from mneme.api.threads import Threads
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two looks whether a message has been remembered; doubled each time."""
+
+Content = Annotated[
+    str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
+]
+Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
+VersionNumber = Annotated[int, Field(ge=1, description="A version's number, from 1.")]
+
+Remembering = Callable[[str, str], Awaitable[None]]
+"""Lets what waits of a user be remembered by a memory agent's model; it may return before the end."""
 
 
 class Erased(Forgotten):
@@ -35,147 +51,284 @@ class Erased(Forgotten):
     """Backups made by `mneme backup` that may still hold it."""
 
 
-class MemoryOperations(UserMemories):
-    """Operations on a user's memories, and on the messages that wait to be remembered."""
+class Remembered(BaseModel):
+    """What has become of a message so far."""
 
-    ROUTE: ClassVar[str] = "memories"
-    REMOTE: ClassVar[Sequence[str]] = (
-        "whoami",
-        "list",
-        "similar",
-        "show",
-        "keys",
-        "history",
-        "diff",
-        "as_of",
-        "rollback",
-        "undo",
-        "forget",
-        "forget_everything",
-        "waiting",
-        "outcome",
-        "letters",
-        "letter",
-        "retry",
-        "drop",
-        "flagged",
-        "accept",
-        "export_lines",
-        "import_lines",
+    message_id: str
+    status: Literal["stored", "discarded", "waiting", "failed"] = Field(
+        description="`failed`: no model could make sense of it; it is tried again, or set aside."
     )
-    """The operations that a server offers to the command line."""
+    outcome: MessageOutcome | None = None
+    error: str = ""
 
-    def __init__(self, ledger: Ledger, user: str, state: "ServerState | None" = None) -> None:
-        super().__init__(ledger, user)
-        self._inbox, self._state = Inbox(ledger), state
 
+class Memories(Operations):
+    """Operations on one user's memories."""
+
+    OWNER = "user"
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        user: str,
+        caller: str = USER,
+        *,
+        state: "ServerState | None" = None,
+        remembering: Remembering | None = None,
+    ) -> None:
+        super().__init__(ledger, user, caller)
+        self._kept, self._inbox = UserMemories(ledger, user), Inbox(ledger)
+        self._state, self._remembering = state, remembering
+
+    @reads("me")
     async def whoami(self) -> str:
         """Return the user's name; a server with users answers with the name that the key belongs to."""
-        return self.user
+        return self._owner
 
-    async def waiting(self) -> int:
-        """Return how many messages are still to be remembered."""
-        return len(await self._inbox.pending(self.user))
+    @changes("memories/remember")
+    async def remember(
+        self,
+        messages: Annotated[Sequence[ChatMessage], Field(min_length=1, max_length=1000)],
+        thread: Annotated[
+            str,
+            Field(max_length=200, description="The conversation's name: sent again, it is remembered once."),
+        ] = "",
+        memory_agent: Annotated[str, Field(description="The memory agent's model.")] = "auto",
+        seconds: Annotated[float, Field(ge=0, le=600, description="How long to wait for it.")] = 60.0,
+    ) -> Sequence[Remembered]:
+        """Let the memory agent read messages, and return what it did with each of the user's.
 
-    async def outcome(self, message_id: str) -> MessageOutcome | None:
-        """Return what the memory agent did with a message; None while the message waits."""
-        return await self._inbox.outcome(self.user, message_id)
+        They are safe before anything else is done: what is not remembered in time, or fails, waits in the
+        inbox. Raises TooMany, BadInput.
+        """
+        batch = [complete(each) for each in to_remember(messages, thread)]
+        if not batch:
+            raise BadInput("No message is the user's.", 'Give one with the role "user".')
+        await self._inbox.must_have_room(self._owner, batch)
+        for message in batch:
+            await self._inbox.add(self._owner, message)
+        if self._remembering is not None:
+            await self._remembering(self._owner, memory_agent)
+        return await self._settled([each["message_id"] for each in batch], seconds)
 
-    async def letters(self) -> list[Letter]:
-        """Return the messages that are still to be remembered, and those that were set aside."""
-        return await self._inbox.letters(self.user)
+    async def _settled(self, ids: Sequence[str], seconds: float) -> Sequence[Remembered]:
+        """Return what became of messages, once none waits any more or the time is over."""
+        until, pause = asyncio.get_running_loop().time() + seconds, FIRST_PAUSE
+        while True:
+            found = [await self._remembered(each) for each in ids]
+            waits = self._remembering is not None and any(each.status == "waiting" for each in found)
+            if not waits or asyncio.get_running_loop().time() >= until:
+                return found
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def letter(self, message_id: str) -> Letter:
-        """Return one message of the inbox. Raises NotFound."""
-        return await self._inbox.letter(self.user, message_id)
+    async def _remembered(self, message_id: str) -> Remembered:
+        if outcome := await self._inbox.outcome(self._owner, message_id):
+            status: Literal["stored", "discarded"] = (
+                "discarded" if outcome["route"] == "discard" else "stored"
+            )
+            return Remembered(message_id=message_id, status=status, outcome=outcome)
+        error = (await self._inbox.letter(self._owner, message_id))["error"]
+        return Remembered(message_id=message_id, status="failed" if error else "waiting", error=error)
 
-    async def retry(self, message_id: str) -> Letter:
-        """Let a message that was set aside wait again. Raises NotFound."""
-        return await self._inbox.retry(self.user, message_id)
+    @changes("memories")
+    async def add(
+        self,
+        content: Content,
+        kind: Annotated[Kind, Field(description="A lasting fact, or something that happened.")] = "semantic",
+        entities: Annotated[Sequence[str], Field(max_length=50, description="Whom and what it names.")] = (),
+        reason: Reason = "",
+    ) -> MemoryRecord:
+        """Remember a text as it stands, without the memory agent. Raises BadInput."""
+        memory = Memory(content=_filled(content), kind=kind, entities=list(entities))
+        return await self._kept.insert(memory, change=self._change(reason, "added by hand"))
 
-    async def drop(self, message_id: str) -> Letter:
-        """Close a message without remembering it. Raises NotFound."""
-        return await self._inbox.drop(self.user, message_id)
+    @changes("memories/{key}/edit")
+    async def edit(
+        self,
+        key: Key,
+        content: Content,
+        reason: Reason = "",
+        expected_version: Annotated[
+            VersionNumber | None, Field(description="Refuse if another version is the latest.")
+        ] = None,
+    ) -> MemoryRecord:
+        """Replace the text of a memory by a next version. Raises NotFound, Conflict, BadInput."""
+        found = await self._kept.show(await self._whole(key))
+        new = {"content": _filled(content), "flag": "", "unclear": "", "statements": []}
+        return await self._kept.update(
+            found.key,
+            found.memory.model_copy(update=new),
+            change=self._change(reason, "edited by hand"),
+            expected_version=expected_version or found.version,
+        )
 
-    async def forget(self, key: str, *, reason: str, actor: str, whole: bool = False) -> Erased:
+    @reads("memories/search")
+    async def recall(
+        self,
+        query: Query,
+        limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 10,
+        mode: Annotated[
+            Mode, Field(description="By cosine, by words, by both ranks, or by both scores and more.")
+        ] = "blend",
+        kind: Annotated[Kind | None, Field(description="Only of this kind.")] = None,
+        min_similarity: Annotated[
+            float | None, Field(ge=-1, le=1, description="Leave out memories of a lower cosine.")
+        ] = None,
+    ) -> Sequence[MemoryRecord]:
+        """Return the live memories that fit a query best, the best first; `similarity` is the cosine."""
+        _filled(query)
+        return await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+
+    @reads("memories")
+    async def list(
+        self,
+        limit: Limit = 100,
+        offset: Offset = 0,
+        include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
+    ) -> Sequence[MemoryRecord]:
+        """Return memories in the order in which they were first remembered."""
+        return await self._kept.list(limit=limit, offset=offset, include_retired=include_retired)
+
+    @reads("memories/{key}")
+    async def show(self, key: Key) -> MemoryRecord:
+        """Return a memory as it is now, live or retired. Raises NotFound, BadInput."""
+        return await self._kept.show(await self._whole(key))
+
+    @reads("memories/{key}/history")
+    async def history(self, key: Key) -> Sequence[Version]:
+        """Return every version of a memory with its reason, oldest first. Raises NotFound."""
+        return await self._kept.history(await self._whole(key))
+
+    @reads("memories/{key}/diff")
+    async def diff(self, key: Key, older: VersionNumber, newer: VersionNumber) -> str:
+        """Return what changed between two versions, as a unified diff. Raises NotFound."""
+        return await self._kept.diff(await self._whole(key), older, newer)
+
+    @reads("memories/as-of")
+    async def as_of(
+        self, at: Annotated[datetime, Field(description="A moment, in ISO 8601.")]
+    ) -> Sequence[MemoryRecord]:
+        """Return what was remembered at a moment; without a time zone it is the server's."""
+        return await self._kept.as_of(at.astimezone())
+
+    @reads("memories/flagged")
+    async def flagged(self) -> Sequence[MemoryRecord]:
+        """Return the live memories that a person should look at, oldest first."""
+        return await self._kept.flagged()
+
+    @changes("memories/{key}/accept")
+    async def accept(self, key: Key) -> MemoryRecord:
+        """Take the flag off a memory that is right as it stands. Raises NotFound, Conflict."""
+        return await self._kept.accept(await self._whole(key))
+
+    @changes("memories/{key}/rollback")
+    async def rollback(
+        self,
+        key: Key,
+        to_version: VersionNumber,
+        reason: Reason = "",
+        expected_version: Annotated[
+            VersionNumber | None, Field(description="Refuse if another version is the latest.")
+        ] = None,
+    ) -> MemoryRecord:
+        """Write a new version that equals an older one. Raises Conflict, NotFound."""
+        change = self._change(reason, f"rolled back to version {to_version}")
+        whole = await self._whole(key)
+        return await self._kept.rollback(whole, to_version, change=change, expected_version=expected_version)
+
+    @changes("memories/{key}/retire")
+    async def retire(self, key: Key, reason: Reason = "") -> MemoryRecord:
+        """Stop recalling a memory, keeping its history; `undo` brings it back. Raises NotFound, Conflict."""
+        found = await self._kept.show(await self._whole(key))
+        change = self._change(reason, "retired by hand")
+        return await self._kept.retire(found.key, change=change, expected_version=found.version)
+
+    @changes("memories/undo")
+    async def undo(self) -> MemoryRecord | None:
+        """Take back the latest change that has not been taken back yet; None where there is none.
+
+        Called again, it takes back the change before that one.
+        """
+        return await self._kept.undo(actor=self._caller)
+
+    @changes("memories/{key}/forget")
+    async def forget(
+        self,
+        key: Key,
+        reason: Reason = "",
+        whole: Annotated[bool, Field(description="Delete the conversations in which it was said.")] = False,
+    ) -> Erased:
         """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
 
-        With `whole`, the conversations in which it was said are deleted. The ledger comes after the threads,
-        so that after a failure it can be done again. Raises NotFound, Conflict where a reply does not end.
+        It cannot be undone. The ledger comes after the threads, so that after a failure it can be done again.
+        Raises NotFound, Conflict where a reply does not end.
         """
-        told = await self.told([key])
+        found = await self._whole(key)
+        told = await self._kept.told([found])
         async with self._threads().erasing(told, whole=whole) as cleaned:
-            mark = await super().forget(key, reason=reason, actor=actor)
-        backups = await _backups({key, *told.messages})
+            mark = await self._kept.forget(found, reason=reason, actor=self._caller)
+        backups = await _backups({found, *told.messages})
         return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
 
-    async def forget_everything(self, *, reason: str, actor: str, threads: bool) -> Erased:
+    @changes("memories/forget-everything")
+    async def forget_everything(
+        self,
+        reason: Reason = "",
+        threads: Annotated[bool, Field(description="Delete all of the user's threads, too.")] = False,
+    ) -> Erased:
         """Erase all memories with what waits; with `threads` also all threads, else the turns that told them.
 
-        Raises Conflict where a reply does not end.
+        It cannot be undone. Raises Conflict where a reply does not end.
         """
-        keys = await self.keys("")
-        told = await self.told(keys)
+        keys = await self._kept.keys("")
+        told = await self._kept.told(keys)
         kept = self._threads()
         async with kept.deleting_all() if threads else kept.erasing(told) as cleaned:
-            count = await self.forget_all(reason=reason, actor=actor)
+            count = await self._kept.forget_all(reason=reason, actor=self._caller)
         if threads:
-            await kept.forget_ids(reason=reason, actor=actor)
-        mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=actor)
+            await kept.forget_ids(reason=reason, actor=self._caller)
+        mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
         backups = await _backups({*keys, *told.messages})
         return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
 
-    def _threads(self) -> "ThreadOperations":
-        from mneme.api.threads import ThreadOperations  # noqa: PLC0415  (slow to import)
-
-        return ThreadOperations(self._ledger, self.user, self._state)
-
-    async def export_lines(self) -> list[str]:
+    @reads("memories/export")
+    async def export(self) -> Sequence[str]:
         """Return every version of every memory as a line of JSON."""
-        return [line async for line in self.export()]
+        return [line async for line in self._kept.export()]
 
-    async def import_lines(self, lines: list[str]) -> ImportReport:
+    @changes("memories/import")
+    async def import_(
+        self, lines: Annotated[Sequence[str], Field(description="What `export` returned.")]
+    ) -> ImportReport:
         """Import exported lines; records that exist already stay unchanged."""
-        return await self.import_(lines)
+        return await self._kept.import_(lines)
+
+    def _threads(self) -> "Threads":
+        from mneme.api.threads import Threads  # noqa: PLC0415  (slow to import)
+
+        return Threads(self._ledger, self._owner, self._caller, state=self._state)
+
+    async def _whole(self, beginning: str) -> str:
+        """Return the key that begins with this. Raises NotFound, BadInput."""
+        if not beginning.strip():
+            hint = "Give its key or the first letters; `mneme memories list` shows the keys."
+            raise BadInput("The memory's key is missing.", hint)
+        keys = await self._kept.keys(beginning)
+        if not keys:
+            raise NotFound(f"{self._owner} has no memory {beginning}.", "See `mneme memories list`.")
+        if len(keys) > 1 and beginning not in keys:
+            raise BadInput(f"{len(keys)} keys begin with {beginning}.", "Give more letters of the key.")
+        return beginning if beginning in keys else keys[0]
 
 
-async def _backups(names: Set[str]) -> list[str]:
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise BadInput("The text is empty.", "Give some words.")
+    return text
+
+
+async def _backups(names: Set[str]) -> Sequence[str]:
     """Name the backups that may hold these records; users with keys are not told in which folder they are."""
     made, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
     return [f"{Path(each.file).name if keyed else each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]
-
-
-class Remote(Protocol):
-    """A class of operations on one owner's data; a server offers those in `REMOTE` to the command line."""
-
-    ROUTE: ClassVar[str]
-    """The name of this class in the server's routes."""
-    REMOTE: ClassVar[Sequence[str]]
-
-    def __init__(self, ledger: Ledger, owner: str, /) -> None: ...
-
-
-Kind = TypeVar("Kind", bound=Remote)
-
-
-async def operate(operations: Remote, name: str, arguments: dict[str, Any]) -> bytes:
-    """Call one operation with arguments from JSON; return its result as JSON.
-
-    Raises NotFound for an unknown operation, pydantic's ValidationError for wrong arguments.
-    """
-    kind = type(operations)
-    if name not in kind.REMOTE:
-        raise NotFound(f"There is no operation {name!r}.", f"There are: {', '.join(kind.REMOTE)}.")
-    method = getattr(operations, name)
-    result = await validate_call(method)(**arguments)
-    return returns_of(kind, name).dump_json(result)
-
-
-def returns_of(kind: type[Remote], name: str) -> TypeAdapter[Any]:
-    """Return the type adapter for an operation's result."""
-    return TypeAdapter(get_type_hints(getattr(kind, name))["return"])
-
-
-def error_as_json(error: MnemeError) -> dict[str, str]:
-    """Return an error as JSON, from which the command line raises it again."""
-    return {"error": type(error).__name__, "message": str(error), "hint": error.hint}

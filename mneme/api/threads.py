@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, PositiveInt
+from pydantic import BaseModel, Field
 
+from mneme.api.operation import USER, Operations, changes, reads
 from mneme.api.repeating import repeating
 from mneme.api.server_files import ServerFiles
 from mneme.api.server_state import ServerState
@@ -29,6 +30,8 @@ from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.told import Told
 
 CONVERSATION = "chat/{user}/{name}"
+
+ThreadName = Annotated[str, Field(description="The thread's name, its id, or the beginning of its id.")]
 
 
 class Thread(BaseModel):
@@ -57,21 +60,23 @@ class Pruned(BaseModel):
     checkpoints: int
 
 
-class ThreadOperations:
+class Threads(Operations):
     """A user's threads: conversations, the one on which is remembered, and those of other graphs."""
 
-    ROUTE: ClassVar[str] = "threads"
-    REMOTE: ClassVar[Sequence[str]] = ("named", "list", "find", "delete", "prune")
-    """The operations that a server offers to the command line."""
+    OWNER = "user"
 
-    def __init__(self, ledger: Ledger, user: str, state: ServerState | None = None) -> None:
-        self._ledger, self._user = ledger, user
+    def __init__(
+        self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
+    ) -> None:
+        super().__init__(ledger, user, caller)
         self._state: ServerState = state or ServerFiles()
 
-    async def named(self, name: str) -> str:
+    @reads("threads/named")
+    async def named(self, name: ThreadName) -> str:
         """Return the id of the user's thread of that name, whether it exists yet or not."""
-        return await named_thread(self._ledger, name, self._user)
+        return await named_thread(self._ledger, name, self._owner)
 
+    @reads("threads")
     async def list(self) -> Sequence[Thread]:
         """Return the user's threads that have checkpoints, those that went on last at the end."""
         async with opened_checkpointer() as saver:
@@ -79,9 +84,10 @@ class ThreadOperations:
         mine = await self._mine(found)
         return [_described(each) for each in found if each.id in mine]
 
-    async def find(self, name: str) -> Thread:
+    @reads("threads/find")
+    async def find(self, name: ThreadName) -> Thread:
         """Return a thread by its name, its id or the beginning of one of them. Raises NotFound, BadInput."""
-        threads, names = await self.list(), {name, CONVERSATION.format(user=self._user, name=name)}
+        threads, names = await self.list(), {name, CONVERSATION.format(user=self._owner, name=name)}
         ids = {name, *[await self.named(each) for each in names]}
         exact = [each for each in threads if each.name in names or each.id in ids]
         found = exact or [each for each in threads if each.id.startswith(name)]
@@ -91,7 +97,8 @@ class ThreadOperations:
             raise BadInput(f"{len(found)} threads are meant by {name}.", "Give the whole id.")
         return found[0]
 
-    async def delete(self, name: str) -> Cleaned:
+    @changes("threads/delete")
+    async def delete(self, name: ThreadName) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
         threads = {(await self.find(name)).id}
         background = await self._background() & threads
@@ -110,7 +117,10 @@ class ThreadOperations:
             yield cleaned
             cleaned.left += await self._once_more(lambda all_, _: self._deleted(all_))
 
-    async def prune(self, name: str, turns: PositiveInt) -> Pruned:
+    @changes("threads/prune")
+    async def prune(
+        self, name: ThreadName, turns: Annotated[int, Field(ge=1, description="How many turns to keep.")]
+    ) -> Pruned:
         """Keep the checkpoints that the last turns of a thread need; of all the user's threads for "".
 
         Raises NotFound, BadInput.
@@ -156,7 +166,7 @@ class ThreadOperations:
 
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""
-        await ThreadIds(self._ledger, self._user).forget(reason=reason, actor=actor)
+        await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=actor)
 
     async def _deleted(self, threads: Set[str]) -> Cleaned:
         """Delete threads, whatever is known of them."""
@@ -168,8 +178,8 @@ class ThreadOperations:
 
     async def _background(self) -> Set[str]:
         """Return the ids of the thread on which is remembered, that of an earlier version too."""
-        name = MEMORY_THREAD.format(user=self._user)
-        return {known_id(name), await ThreadIds(self._ledger, self._user).of(name)} & await self._all()
+        name = MEMORY_THREAD.format(user=self._owner)
+        return {known_id(name), await ThreadIds(self._ledger, self._owner).of(name)} & await self._all()
 
     async def _all(self) -> Set[str]:
         """Return the ids of the user's threads, also of those that only the server knows."""
@@ -181,7 +191,7 @@ class ThreadOperations:
         keyed, on_server = settings().auth is not None, await self._state.owners()
         named = {each.id: _owner(each.metadata, keyed) for each in found}
         owners = {**named, **on_server} if keyed else {**on_server, **named}
-        return {thread for thread, owner in owners.items() if owner == self._user}
+        return {thread for thread, owner in owners.items() if owner == self._owner}
 
 
 async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[str]]:

@@ -9,7 +9,7 @@ from typing import Literal
 from langsmith.utils import tracing_is_enabled
 from pydantic import BaseModel
 
-from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations, open_or_find_server
 from mneme.client.measured import Measured, measured_models
@@ -190,10 +190,8 @@ async def _workers(url: str) -> Finding:
 async def _pools() -> AsyncIterator[Finding]:
     """Check the team's pools, and which version of each retriever is in use."""
     try:
-        async with open_operations(
-            SharingOperations, os.environ.get("MNEME_TEAM", "local"), reading=True
-        ) as shared:
-            found = [_pool(each, await shared.serving_problem(each.pool)) for each in await shared.pools()]
+        async with open_operations(Pools, os.environ.get("MNEME_TEAM", "local"), reading=True) as shared:
+            found = [_pool(each, await shared.serving_problem(each.pool)) for each in await shared.list()]
     except MnemeError as error:
         yield Finding(what="pools", state="warning", detail=str(error), fix=error.hint)
         return

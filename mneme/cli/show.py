@@ -16,7 +16,6 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
-from mneme.api.memories import error_as_json
 from mneme.cli.tables import Table
 from mneme.core.errors import MnemeError, NotFound
 
@@ -66,7 +65,8 @@ def _escaped(text: str) -> str:
 def print_error(error: MnemeError, as_json: bool = False) -> None:
     """Print what went wrong in one line, and how to fix it in the next."""
     if as_json:
-        print(json.dumps(error_as_json(error)), file=sys.stderr, flush=True)
+        said = {"error": type(error).__name__, "message": str(error), "hint": error.hint}
+        print(json.dumps(said), file=sys.stderr, flush=True)
         return
     errors.print(f"mneme: {escape(str(error))}", soft_wrap=True)
     errors.print(f"  {escape(error.hint or 'See `mneme doctor`.')}", soft_wrap=True)

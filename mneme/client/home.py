@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from mneme.api.memories import Kind
+from mneme.api.operation import Kind
 from mneme.client.waiting import in_turn
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder

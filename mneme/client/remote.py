@@ -1,19 +1,20 @@
 """Operations on the data of a user or a team, sent to a running server."""
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
+from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter
 
-from mneme.api.memories import Kind, Remote, returns_of
+from mneme.api.operation import API_PATH, CALLER, USER, Kind, Operation, Operations
 from mneme.core import errors
 from mneme.core.errors import Forbidden, MnemeError
 from mneme.core.settings import settings
 
 PATIENCE = httpx.Timeout(60, connect=5)
+JSON = TypeAdapter[Any](Any)
 
 
 def api_key() -> str | None:
@@ -22,16 +23,16 @@ def api_key() -> str | None:
 
 
 @asynccontextmanager
-async def open_remote(url: str, kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
+async def open_remote(url: str, kind: type[Kind], owner: str, caller: str = USER) -> AsyncIterator[Kind]:
     """Yield operations on an owner's data that are sent to the server at this address."""
-    async with _client(url) as client:
-        yield cast(Kind, _Remote(client, kind, owner))
+    async with client_of(url) as client:
+        yield cast(Kind, Remote(client, kind, owner, caller))
 
 
 async def workers_of(url: str) -> int:
     """Return how many runs the server at this address serves at once. Raises MnemeError where it hides it."""
     try:
-        async with _client(url) as client:
+        async with client_of(url) as client:
             answer = await client.get("/metrics", params={"format": "json"})
         _raise_for(answer)
         return int(answer.json()["workers"]["max"])
@@ -40,29 +41,48 @@ async def workers_of(url: str) -> int:
         raise MnemeError(hidden, "With one, replies wait for background work.") from error
 
 
-def _client(url: str) -> httpx.AsyncClient:
+def client_of(url: str) -> httpx.AsyncClient:
+    """Return a client of the server at this address, with the user's key."""
     headers = {"x-api-key": key} if (key := api_key()) else {}
     return httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE)
 
 
-class _Remote:
+class Remote:
     """Send every call to the server; signatures and results are those of the class `kind`."""
 
-    def __init__(self, client: httpx.AsyncClient, kind: type[Remote], owner: str) -> None:
-        self._client, self._kind, self._owner = client, kind, owner
+    def __init__(
+        self, client: httpx.AsyncClient, kind: type[Operations], owner: str, caller: str = USER
+    ) -> None:
+        self._client, self._kind, self._owner, self._caller = client, kind, owner, caller
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        signature = inspect.signature(getattr(self._kind, name))
+        operation = self._kind.OFFERED.get(name)
+        if operation is None:
+            raise AttributeError(f"{self._kind.__name__} has no operation {name!r}")
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            arguments = dict(signature.bind(self, *args, **kwargs).arguments)
-            del arguments["self"]
-            body = TypeAdapter(dict[str, Any]).dump_json({"owner": self._owner, "arguments": arguments})
-            answer = await self._client.post(f"/mneme/{self._kind.ROUTE}/{name}", content=body)
+            answer = await self._client.send(self._request(operation, operation.arguments(*args, **kwargs)))
             _raise_for(answer)
-            return returns_of(self._kind, name).validate_json(answer.content)
+            return operation.returns.validate_json(answer.content)
 
         return call
+
+    def _request(self, operation: Operation, arguments: dict[str, Any]) -> httpx.Request:
+        """Return the request of a call."""
+        plain: dict[str, Any] = JSON.dump_python(arguments, mode="json")
+        path = operation.route.path.format(
+            **{name: quote(str(plain[name]), safe="") for name in operation.in_path}
+        )
+        beside = {name: value for name, value in plain.items() if name not in operation.in_path}
+        reads = operation.route.method == "GET"
+        asked = {name: value for name, value in beside.items() if value is not None} if reads else {}
+        return self._client.build_request(
+            operation.route.method,
+            f"{API_PATH}/{path}",
+            params={**asked, self._kind.OWNER: self._owner},
+            json=None if reads else beside,
+            headers={CALLER: self._caller},
+        )
 
 
 def _raise_for(answer: httpx.Response) -> None:
@@ -75,7 +95,7 @@ def _raise_for(answer: httpx.Response) -> None:
         )
     try:
         body = answer.json()
-        kind, message, hint = body["error"], body["message"], body["hint"]
+        kind, message, hint = str(body["type"]).rpartition(":")[2], body["detail"], body["hint"]
     except (ValueError, KeyError, TypeError) as error:
         raise MnemeError(
             f"The server answered {answer.status_code}.",

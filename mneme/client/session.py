@@ -8,7 +8,8 @@ from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
 
-from mneme.api.memories import MemoryOperations
+from mneme.api.inbox import Messages
+from mneme.api.memories import Memories
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.settings import settings
 from mneme.nodes.background import LONG
@@ -22,7 +23,8 @@ class Session:
     """What a command needs to chat and to remember for one user."""
 
     user: str
-    memories: MemoryOperations
+    memories: Memories
+    inbox: Messages
     flows: Workflows
 
     @property
@@ -53,9 +55,10 @@ async def open_session(user: str) -> AsyncIterator[Session]:
     """Open a session in this process, or on the server that has the ledger open."""
     async with (
         open_workflows("chatbot", "remember") as flows,
-        flows.operations(MemoryOperations, user) as memories,
+        flows.operations(Memories, user) as memories,
+        flows.operations(Messages, user) as inbox,
     ):
-        yield Session(await memories.whoami(), memories, flows)
+        yield Session(await memories.whoami(), memories, inbox, flows)
 
 
 class PoliteSession:

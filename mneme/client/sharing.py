@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from mneme.api.sharing import SharingOperations
+from mneme.api.pools import Pools
 from mneme.client.workflows import Values, Workflows, open_workflows
 from mneme.core.errors import MnemeError
 from mneme.nodes.background import LONG
@@ -24,7 +24,7 @@ class SharingSession:
     """What a command needs to ask agents, to grow pools and to train retrievers."""
 
     team: str
-    shared: SharingOperations
+    shared: Pools
     flows: Workflows
 
     async def conversation(self, name: str) -> RunnableConfig:
@@ -57,7 +57,7 @@ def pool_part(context: Values) -> Values:
 @asynccontextmanager
 async def open_sharing(team: str, *graphs: str) -> AsyncIterator[SharingSession]:
     """Open a session with these graphs in this process, or on the server that has the ledger open."""
-    async with open_workflows(*graphs) as flows, flows.operations(SharingOperations, team) as shared:
+    async with open_workflows(*graphs) as flows, flows.operations(Pools, team) as shared:
         yield SharingSession(await shared.whose(), shared, flows)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 
-from mneme.api.cards import CardOperations
+from mneme.api.cards import Cards
 from mneme.client.workflows import Workflows, open_workflows
 
 
@@ -15,7 +15,7 @@ class TeamSession:
     """What a command needs to solve tasks and to resolve disputes for one team."""
 
     team: str
-    cards: CardOperations
+    cards: Cards
     flows: Workflows
 
     async def task(self, task_id: str) -> RunnableConfig:
@@ -31,5 +31,5 @@ class TeamSession:
 async def open_team_session(team: str) -> AsyncIterator[TeamSession]:
     """Open a session in this process, or on the server that has the ledger open."""
     names = ("compound_learning", "dispute_resolution")
-    async with open_workflows(*names) as flows, flows.operations(CardOperations, team) as cards:
+    async with open_workflows(*names) as flows, flows.operations(Cards, team) as cards:
         yield TeamSession(await cards.whose(), cards, flows)

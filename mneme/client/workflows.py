@@ -20,8 +20,8 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, RateLimitError
 
-from mneme.api.memories import Kind
-from mneme.api.threads import ThreadOperations
+from mneme.api.operation import Kind
+from mneme.api.threads import Threads
 from mneme.client.announcement import running_server
 from mneme.client.home import open_or_find_server, operations_at
 from mneme.client.remote import api_key
@@ -64,7 +64,7 @@ class Workflows:
         if self.server is None:
             thread = await self._thread_here(name, graph, owner or LOCAL)
         else:
-            async with self.operations(ThreadOperations, owner or LOCAL) as threads:
+            async with self.operations(Threads, owner or LOCAL) as threads:
                 thread = await threads.named(name)
             await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
         metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})

@@ -1,39 +1,39 @@
 """Routes and store that `langgraph dev` serves with the graphs.
 
-The routes let the command line work while the server has the embedded ledger open. A request names one
-operation on memories, cards, discussions or pools. It acts for the authenticated user; without users it acts
-for the user that the request names.
+Every operation on memories, cards, discussions, pools and threads is a typed route: other programs use it,
+and so does the command line while the server has the embedded ledger open. It acts for the authenticated
+user; without users it acts for the user that the request names.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from starlette.applications import Starlette
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from mneme.api.cards import CardOperations
+from mneme.api.cards import Cards
 from mneme.api.copies import note_server
-from mneme.api.discussions import DiscussionOperations
-from mneme.api.memories import MemoryOperations, Remote, error_as_json, operate
-from mneme.api.sharing import SharingOperations
-from mneme.api.threads import ThreadOperations
+from mneme.api.discussions import TeamDiscussions
+from mneme.api.inbox import Messages
+from mneme.api.memories import Memories
+from mneme.api.operation import PROBLEM, Operations, problem_of
+from mneme.api.pools import Pools
+from mneme.api.threads import Threads
 from mneme.client.announcement import announced
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
 from mneme.core.settings import settings
-from mneme.nodes.chat.waking import agenda
-from mneme.nodes.context import LOCAL, own_team
+from mneme.nodes.chat.waking import agenda, remember_later
+from mneme.nodes.context import own_team
 from mneme.server.entrance import Entrance
 from mneme.server.opened import store
+from mneme.server.rest import Opened, offer
 from mneme.server.rows import ServerRows
-from mneme.stores.ledger.ledger import Ledger
 
 STATUS: dict[type[MnemeError], int] = {
     BadInput: 400,
@@ -44,60 +44,49 @@ STATUS: dict[type[MnemeError], int] = {
 }
 
 
-class Asked(BaseModel):
-    """The body of a request: the owner of the data (a user without keys, or a team), and the arguments."""
+def _opened(kind: type[Operations], **more: Any) -> Opened:
+    """Return how the data that a request names is opened, for its caller only."""
 
-    owner: str = LOCAL
-    arguments: dict[str, Any] = {}
+    async def opened(request: Request, owner: str, caller: str) -> Operations:
+        identity = None if settings().auth is None else str(request.user.identity)
+        ledger = (await store()).ledger
+        if kind.OWNER == "user":
+            return kind(ledger, owner if identity is None else identity, caller, **more)
+        return kind(ledger, own_team(identity, owner), caller, **more)
 
-
-async def operation(request: Request) -> Response:
-    """Run one operation on the data of the caller or of one of the caller's teams."""
-    try:
-        asked = Asked.model_validate_json(await request.body())
-        operations = _open(request, asked.owner, (await store()).ledger)
-        result = await operate(operations, request.path_params["operation"], asked.arguments)
-    except ValidationError as error:
-        return _refusal(BadInput(f"The request is not valid: {error}"))
-    except MnemeError as error:
-        return _refusal(error)
-    return Response(result, media_type="application/json")
+    return opened
 
 
-def _open(request: Request, owner: str, ledger: Ledger) -> Remote:
-    """Open the data that the request names, for its caller only."""
-    identity = None if settings().auth is None else str(request.user.identity)
-    kind = request.path_params["kind"]
-    if kind in OF_USERS:
-        return OF_USERS[kind](ledger, owner if identity is None else identity)
-    if kind not in OF_TEAMS:
-        raise NotFound(
-            f"There is no route for {kind!r}.",
-            "Use the same version of Mneme for the server and the command line.",
-        )
-    return OF_TEAMS[kind](ledger, own_team(identity, owner))
+async def _remember(user: str, memory_agent: str) -> None:
+    """Let the server's memory agent read what waits, as soon as it is its turn."""
+    await remember_later((await store()).ledger, {"user": user, "memory_agent": memory_agent})
 
 
-OF_USERS: dict[str, Callable[[Ledger, str], Remote]] = {
-    MemoryOperations.ROUTE: partial(MemoryOperations, state=ServerRows()),
-    ThreadOperations.ROUTE: partial(ThreadOperations, state=ServerRows()),
+OFFERED: Mapping[type[Operations], dict[str, Any]] = {
+    Memories: {"state": ServerRows(), "remembering": _remember},
+    Messages: {},
+    Threads: {"state": ServerRows()},
+    Cards: {},
+    TeamDiscussions: {},
+    Pools: {},
 }
-"""Operations on the data of users, by route."""
-OF_TEAMS: dict[str, Callable[[Ledger, str], Remote]] = {
-    CardOperations.ROUTE: CardOperations,
-    DiscussionOperations.ROUTE: DiscussionOperations,
-    SharingOperations.ROUTE: SharingOperations,
-}
-"""Operations on the data of teams, by route."""
+"""The operations that the server offers, and what they need of the server."""
 
 
 def _refusal(error: MnemeError) -> Response:
-    return JSONResponse(error_as_json(error), STATUS.get(type(error), 500))
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+    return JSONResponse(problem_of(error, status), status, media_type=PROBLEM)
 
 
 async def refused(_: Request, error: MnemeError) -> Response:
-    """Answer an error of ours that a route of the LangGraph server ran into."""
+    """Answer an error of ours that a route ran into."""
     return _refusal(error)
+
+
+async def not_valid(_: Request, error: RequestValidationError) -> Response:
+    """Answer a request that its route's description does not allow."""
+    wrong = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
+    return _refusal(BadInput(f"The request is not valid: {'; '.join(wrong)}.", "See /docs."))
 
 
 async def not_supported(_: Request, error: NotImplementedError) -> Response:
@@ -106,7 +95,7 @@ async def not_supported(_: Request, error: NotImplementedError) -> Response:
 
 
 @asynccontextmanager
-async def lifespan(_: Starlette) -> AsyncIterator[None]:
+async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
     await asyncio.to_thread(note_server)
@@ -120,11 +109,18 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await ledger.close()
 
 
-ROUTES = [
-    Route("/mneme/{kind}/{operation}", operation, methods=["POST"]),
-]
 # The server's own routes raise what the store raises, such as for a filter that it cannot test.
-HANDLERS: Any = {MnemeError: refused, NotImplementedError: not_supported}
-app = Starlette(
-    routes=ROUTES, lifespan=lifespan, middleware=[Middleware(Entrance)], exception_handlers=HANDLERS
+HANDLERS: Any = {
+    MnemeError: refused,
+    NotImplementedError: not_supported,
+    RequestValidationError: not_valid,
+}
+app = FastAPI(
+    title="Mneme",
+    lifespan=lifespan,
+    middleware=[Middleware(Entrance)],
+    exception_handlers=HANDLERS,
+    openapi_url=None,  # the LangGraph server has the description of all routes
 )
+for _kind, _more in OFFERED.items():
+    offer(app, _kind, _opened(_kind, **_more))

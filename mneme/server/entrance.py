@@ -16,7 +16,7 @@ from langgraph_sdk import Auth
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mneme.api.memories import error_as_json
+from mneme.api.operation import PROBLEM, problem_of
 from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import read_settings
 from mneme.server.auth import Headers, identify, key_of
@@ -121,4 +121,4 @@ def _answer(status: int, detail: str) -> Response:
 
 def _too_many(seconds: int) -> Response:
     error = TooMany("Too many wrong keys came from your address.", f"Try again in {seconds} seconds.")
-    return JSONResponse(error_as_json(error), 429, {"retry-after": str(seconds)})
+    return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)

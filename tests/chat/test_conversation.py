@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mneme.cli.chat.conversation import LONGEST, messages_of, read_conversation
+from mneme.api.messages import LONGEST, to_remember
+from mneme.cli.chat.conversation import read_conversation
 from mneme.core.errors import BadInput
 
 
@@ -70,13 +71,13 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_ids_stay_when_the_file_grows(tmp_path: Path) -> None:
     text = "user: one\nassistant: two\nuser: three\n"
-    before = messages_of(read_conversation(write(tmp_path, text)), "t")
-    after = messages_of(read_conversation(write(tmp_path, text + "user: four\n")), "t")
+    before = to_remember(read_conversation(write(tmp_path, text)).turns, "t")
+    after = to_remember(read_conversation(write(tmp_path, text + "user: four\n")).turns, "t")
     assert [each["message_id"] for each in after[:2]] == [each["message_id"] for each in before]
     assert after[1]["preceding"] == ["user: one", "assistant: two"]
     assert len({str(each["message_id"]) for each in after}) == 3
 
 
 def test_the_same_words_twice_are_two_messages(tmp_path: Path) -> None:
-    messages = messages_of(read_conversation(write(tmp_path, "user: yes\nuser: yes\n")), "t")
+    messages = to_remember(read_conversation(write(tmp_path, "user: yes\nuser: yes\n")).turns, "t")
     assert messages[0]["message_id"] != messages[1]["message_id"]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from mneme.api.memories import MemoryOperations
+from mneme.api.inbox import Messages
+from mneme.api.memories import Memories
 from mneme.core.errors import NotFound
 from mneme.evals.doubles.ollama import Model
 from mneme.graphs.chatbot import builder as chatbot
@@ -145,7 +146,7 @@ async def test_a_rewrite_that_loses_something_leaves_the_memory_and_stands_besid
 ) -> None:
     result = await tell(ledger, script(rewrite_memory=RENEWED | {"content": lossy}), monkeypatch)
     assert await contents(ledger) == [MEMORY, FACT["content"]]
-    operations = MemoryOperations(ledger, "local")
+    operations = Memories(ledger, "local")
     (flagged,) = await operations.flagged()
     assert flagged.memory.flag == result["operations"][0]["flag"] != ""
     await operations.accept(flagged.key)
@@ -274,7 +275,7 @@ async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(
     with served(monkeypatch, Model("small"), brain=said) as double:
         await graph.ainvoke({"message": MESSAGE, "message_id": "m1"}, context=SMALL)
         assert MEMORY in double.chats[0].body["messages"][-1]["content"]
-    operations = MemoryOperations(ledger, "local")
+    operations = Memories(ledger, "local")
     (marked,) = await operations.flagged()
     assert question in await unclear(ledger, monkeypatch)
     await operations.accept(marked.key)
@@ -294,12 +295,12 @@ async def unclear(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> str:
 async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memories = MemoryOperations(ledger, "local")
-    other = await memories.insert(
-        Memory(content="The user sails."), change=Change(reason="said", actor="user")
-    )
+    memories = Memories(ledger, "local")
+    other = await memories.add("The user sails.")
     (max_,) = [
-        number for number, found in enumerate(await memories.similar(MESSAGE)) if found.key != other.key
+        number
+        for number, found in enumerate(await memories.recall(MESSAGE, 5, "dense"))
+        if found.key != other.key
     ]
     said = script(
         read_message=reading(route="forget"),
@@ -308,7 +309,7 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     result = await tell(ledger, said, monkeypatch)
     assert [each["operation"] for each in result["operations"]] == ["retire"]
     assert await contents(ledger) == ["The user sails."]
-    await memories.undo(actor="user")
+    await memories.undo()
     assert MEMORY in await contents(ledger)
 
 
@@ -347,14 +348,14 @@ async def run(ledger: Ledger, context: MemoryContext, *messages: str) -> dict[st
 async def test_a_message_that_fails_too_often_is_set_aside_until_somebody_decides(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operations = MemoryOperations(ledger, "local")
+    operations = Messages(ledger, "local")
     with served(monkeypatch, Model("small"), brain=lambda _: "I live in Nonsense."):
         for _ in range(MOST_TRIES):
             report = await run(ledger, SMALL, "I live in Ulm.", "I like tea.")
             assert len(report["failed"]) == 2
         assert (await run(ledger, SMALL))["failed"] == []
     assert await operations.waiting() == 0
-    first, second = await operations.letters()
+    first, second = await operations.list()
     assert (first["status"], first["tries"], first["message"]) == ("set aside", MOST_TRIES, "I live in Ulm.")
     assert first["reply"] == "I live in Nonsense."
     assert "3 attempts" in first["error"]
@@ -363,12 +364,12 @@ async def test_a_message_that_fails_too_often_is_set_aside_until_somebody_decide
     assert (await operations.drop("m1"))["message"] == second["message"]
     assert (await run(ledger, RULES))["remembered"] == 1
     assert await contents(ledger) == [MEMORY, "The user lives in Ulm."]
-    assert await operations.letters() == []
+    assert await operations.list() == []
     outcome = await Inbox(ledger).outcome("local", "m1")
     assert outcome is not None
     assert "Dropped" in outcome["rationale"]
     with pytest.raises(NotFound, match="begins with"):
-        await operations.letter("m1")
+        await operations.get("m1")
 
 
 async def test_a_server_that_is_down_sets_nothing_aside(
@@ -378,5 +379,5 @@ async def test_a_server_that_is_down_sets_nothing_aside(
     with served(monkeypatch, Model("another")):
         for _ in range(MOST_TRIES + 1):
             await run(ledger, SMALL, "I live in Ulm.")
-    (letter,) = await MemoryOperations(ledger, "local").letters()
+    (letter,) = await Messages(ledger, "local").list()
     assert (letter["status"], letter["tries"]) == ("waiting", 0)

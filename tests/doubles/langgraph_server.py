@@ -8,6 +8,7 @@ import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
+from mneme.api.operation import API_PATH
 from mneme.evals import langgraph_server
 from mneme.evals.commands import quiet
 from tests.doubles.command_line import Done, run_mneme
@@ -24,9 +25,8 @@ class Server(langgraph_server.Server):
 
     def thread(self, name: str, owner: str = "local", key: str = "") -> str:
         """Return the id of an owner's thread of that name."""
-        body = {"owner": owner, "arguments": {"name": name}}
-        headers = {"x-api-key": key} if key else {}
-        answer = httpx.post(f"{self.url}/mneme/threads/named", json=body, headers=headers)
+        headers, asked = {"x-api-key": key} if key else {}, {"user": owner, "name": name}
+        answer = httpx.get(f"{self.url}{API_PATH}/threads/named", params=asked, headers=headers)
         return str(answer.raise_for_status().json())
 
     def mneme(self, *words: str, stdin: str = "") -> Done:

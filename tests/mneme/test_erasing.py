@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import APIStatusError
 
 from mneme.api import inert_pickle, server_tables
 from mneme.api.copies import backups_with, note_backup, note_server
-from mneme.api.memories import MemoryOperations
-from mneme.api.threads import ThreadOperations
+from mneme.api.memories import Memories
+from mneme.api.threads import Threads
 from mneme.client.home import open_operations
+from mneme.client.remote import open_remote
+from mneme.core.errors import NotFound
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.stores.checkpoints.erasing import Eraser
@@ -30,7 +30,6 @@ from tests.doubles.waiting import eventually
 WORD, LATER, ALONE = "Zanzibarrow", "Quillemere", "Ostrawick"
 TOLD = "My sister Emily lives in {}."
 ASKED = "Where does my sister Emily live?"
-WHY: Any = {"reason": "a test", "actor": "test"}
 
 
 def holding(folder: Path, word: str) -> list[str]:
@@ -57,16 +56,15 @@ async def say(client: LangGraphClient, user: str, text: str, thread: str = "") -
     return on, str(state["messages"][-1]["content"])
 
 
-async def asked_of(server: Server, operation: str, user: str, **arguments: Any) -> Any:
-    """Ask the server for an operation on a user's data; return its result, or its error."""
-    async with httpx.AsyncClient(timeout=60) as client:
-        body = {"owner": user, "arguments": arguments}
-        return (await client.post(f"{server.url}/mneme/{operation}", json=body)).json()
-
-
 async def key_of(server: Server, user: str, word: str) -> str:
-    found = await asked_of(server, "memories/list", user)
-    return next((each["key"] for each in found if word in each["memory"]["content"]), "")
+    async with open_remote(server.url, Memories, user) as memories:
+        found = await memories.list()
+    return next((each.key for each in found if word in each.memory.content), "")
+
+
+async def threads_of(server: Server, user: str) -> set[str]:
+    async with open_remote(server.url, Threads, user) as threads:
+        return {each.id for each in await threads.list()}
 
 
 async def tell(server: Server, client: LangGraphClient, word: str, user: str) -> list[str]:
@@ -89,16 +87,14 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             await eventually(lambda: key_of(server, "bob", WORD))
             assert len(holding(home, WORD)) >= 3, "the search finds what is there"
             await say(client, "ann", "I like plum tea.")
-            erased = await asked_of(
-                server, "memories/forget", "ann", key=await key_of(server, "ann", WORD), **WHY
-            )
-            assert (erased["turns"], erased["left"]) == (3, [])
-            assert set(threads) < set(erased["threads"]), "and from what a third conversation recalled"
+            async with open_remote(server.url, Memories, "ann") as memories:
+                erased = await memories.forget(await key_of(server, "ann", WORD))
+            assert (erased.turns, [*erased.left]) == (3, [])
+            assert {*threads} < {*erased.threads}, "and from what a third conversation recalled"
             await eventually(lambda: key_of(server, "ann", "plum tea"))
             assert await key_of(server, "bob", WORD), "another user's memory is another one"
-            bobs: Any = await client.threads.get_state(
-                (await asked_of(server, "threads/list", "bob"))[0]["id"]
-            )
+            (of_bob,) = await threads_of(server, "bob") - {server.thread("memory/bob", "bob")}
+            bobs: Any = await client.threads.get_state(of_bob)
             assert WORD in str(bobs["values"])
             key = await key_of(server, "bob", WORD)
             ok(server.mneme("memories", "forget", key, "--user", "bob", "--yes"))
@@ -127,32 +123,28 @@ async def it_goes_on(client: LangGraphClient, threads: list[str]) -> None:
 
 async def threads_are_their_owner_s(server: Server, threads: list[str]) -> None:
     """See that a user lists and deletes own threads only."""
-    listed = {each["id"]: each for each in await asked_of(server, "threads/list", "ann")}
-    assert listed.keys() > set(threads)
-    of_bob = {each["id"] for each in await asked_of(server, "threads/list", "bob")}
-    assert of_bob and not of_bob & listed.keys()
-    refused = await asked_of(server, "threads/delete", "bob", name=threads[1])
-    assert refused["error"] == "NotFound"
-    await asked_of(server, "threads/delete", "ann", name=threads[1])
-    assert {each["id"] for each in await asked_of(server, "threads/list", "ann")} == listed.keys() - {
-        threads[1]
-    }
-    async with server.client() as client:
-        with pytest.raises(APIStatusError):
-            await client.threads.get(threads[1])
+    listed, of_bob = await threads_of(server, "ann"), await threads_of(server, "bob")
+    assert listed > {*threads}
+    assert of_bob and not of_bob & listed
+    async with open_remote(server.url, Threads, "bob") as theirs:
+        with pytest.raises(NotFound):
+            await theirs.delete(threads[1])
+    async with open_remote(server.url, Threads, "ann") as hers:
+        await hers.delete(threads[1])
+    assert await threads_of(server, "ann") == listed - {threads[1]}
 
 
 async def the_rest_goes_without_a_server(home: Path) -> None:
-    async with open_operations(MemoryOperations, "ann") as memories:
+    async with open_operations(Memories, "ann") as memories:
         (key,) = [each.key for each in await memories.list() if LATER in each.memory.content]
-        assert not (await memories.forget(key, **WHY)).left
+        assert not (await memories.forget(key)).left
         assert holding(home, LATER) == []
         assert holding(home, "plum tea"), "what else was said stays"
-        erased = await memories.forget_everything(**WHY, threads=True)
+        erased = await memories.forget_everything(threads=True)
         assert erased.threads and not erased.left
     assert holding(home, "plum tea") == []
     for user, has_threads in (("ann", False), ("bob", True)):
-        async with open_operations(ThreadOperations, user) as threads:
+        async with open_operations(Threads, user) as threads:
             assert bool(await threads.list()) == has_threads
 
 

@@ -14,12 +14,16 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
+from mneme.api.cards import Cards
+from mneme.api.operation import API_PATH, PROBLEM
+from mneme.client.remote import open_remote
 from mneme.environments.sql_tuning import story
 from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
 from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
 from mneme.server.users import add_user
+from mneme.stores.cards.disputes import Approach
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.waiting import eventually
 
@@ -176,15 +180,18 @@ class TestAlone:
         assert any("Zoe" in each for each in await remembered(client, user))
 
     async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
-        async with httpx.AsyncClient(base_url=f"{server.url}/mneme/memories") as client:
-            assert (await client.post("/list", content=b"{broken")).status_code == 400
-            assert (await client.post("/show", json={"arguments": {"nonsense": 1}})).status_code == 400
-            assert (await client.post("/insert", json={})).status_code == 404
-            assert (await client.post("/__init__", json={})).status_code == 404
+        async with httpx.AsyncClient(base_url=f"{server.url}{API_PATH}") as client:
+            broken = await client.post("/memories", content=b"{broken")
+            assert (broken.status_code, broken.headers["content-type"]) == (400, PROBLEM)
+            assert "not valid" in broken.json()["detail"]
+            assert (await client.post("/memories", json={"nonsense": 1})).status_code == 400
+            assert (await client.get("/memories", params={"nonsense": 1})).status_code == 400
+            assert (await client.get("/memories/none")).json()["type"] == "urn:mneme:NotFound"
+            assert (await client.get("/nonsense")).status_code == 404
 
     async def test_other_hosts_names_are_refused(self, server: Server) -> None:
         async with httpx.AsyncClient(headers={"host": "evil.example"}) as stranger:
-            assert (await stranger.post(f"{server.url}/mneme/memories/list")).status_code == 403
+            assert (await stranger.get(f"{server.url}{API_PATH}/memories")).status_code == 403
 
 
 MEMORY: dict[str, Any] = {"memory_agent": "rules"}
@@ -292,8 +299,7 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
     """Ask the route of the command line for Ann's memories, with a key."""
     headers = {"x-api-key": key} if key else {}
     async with httpx.AsyncClient(headers=headers) as client:
-        body = {"owner": "ann", "arguments": {}}
-        answer = await client.post(f"{server.url}/mneme/memories/list", json=body)
+        answer = await client.get(f"{server.url}{API_PATH}/memories", params={"user": "ann"})
     return answer.status_code, answer.json()
 
 
@@ -439,16 +445,8 @@ async def disputed_on(server: Server, team: str) -> str:
     """Open a dispute in words that nothing can be tried on, so that a person must decide."""
     listed = server.mneme("cards", "list", "--team", team, "--json")
     card = json.loads(listed.stdout.splitlines()[0])["id"]
-    body = {
-        "owner": team,
-        "arguments": {
-            "card_id": card,
-            "old": {"claim": "the card"},
-            "new": {"claim": "something else"},
-            "change": {"reason": "a test", "actor": "test"},
-        },
-    }
-    async with httpx.AsyncClient() as client:
-        answer = await client.post(f"{server.url}/mneme/teams/open_dispute", json=body)
-    assert answer.is_success, answer.text
-    return str(answer.json()["id"])
+    async with open_remote(server.url, Cards, team) as cards:
+        opened = await cards.open_dispute(
+            card, Approach(claim="the card"), Approach(claim="something else"), "a test"
+        )
+    return opened.id

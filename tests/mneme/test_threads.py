@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
 
-from mneme.api.threads import ThreadOperations
+from mneme.api.threads import Threads
 from mneme.client.workflows import open_workflows
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
@@ -49,7 +49,7 @@ async def test_a_user_s_threads_are_found_by_name_and_by_id(edge_ledger: Ledger)
         await keep_something(saver, known, owner="ann")
         await keep_something(saver, other, owner="ann", thread_name="chat/ann/new")
         await keep_something(saver, str(uuid4()), owner="bob")
-    threads = ThreadOperations(edge_ledger, "ann")
+    threads = Threads(edge_ledger, "ann")
     assert [each.id for each in await threads.list()] == [known, other]
     for name, found in (("old", known), ("new", other), ("chat/ann/new", other), (other[:9], other)):
         assert (await threads.find(name)).id == found
@@ -61,7 +61,7 @@ async def test_a_user_s_threads_are_found_by_name_and_by_id(edge_ledger: Ledger)
     async with threads.deleting_all() as deleted:
         assert deleted.threads == [other]
     assert await threads.list() == []
-    assert len(await ThreadOperations(edge_ledger, "bob").list()) == 1
+    assert len(await Threads(edge_ledger, "bob").list()) == 1
 
 
 async def keep_something(saver: BaseCheckpointSaver[Any], thread: str, **noted: str) -> None:

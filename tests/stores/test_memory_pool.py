@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mneme.api.sharing import SharingOperations
+from mneme.api.pools import Pools
 from mneme.core.errors import BadInput, NotFound
 from mneme.library.agents.rubric import Rubric, load_rubric, read_rubric
 from mneme.nodes.sharing.exchange import keep
@@ -55,7 +55,7 @@ async def test_what_is_stored_again_after_a_kill_opens_the_lesson_that_was_missi
 
 
 async def test_a_removed_pair_is_found_no_more_and_does_not_come_back(ledger: Ledger) -> None:
-    pool, shared = pool_in(ledger), SharingOperations(ledger, "poets")
+    pool, shared = pool_in(ledger), Pools(ledger, "poets")
     await keep(pool, [pair(1), pair(2)], change=CHANGE)
     key = await shared.remove("literary_creation", pair(1).key[:10], "it is wrong")
     assert [each.pair for each in await pool.retrieve("stone 1", 5)] == [pair(2)]
@@ -66,7 +66,7 @@ async def test_a_removed_pair_is_found_no_more_and_does_not_come_back(ledger: Le
 
 
 async def test_a_forgotten_pair_leaves_no_word_behind(edge_ledger: Ledger) -> None:
-    pool, shared = pool_in(edge_ledger), SharingOperations(edge_ledger, "poets")
+    pool, shared = pool_in(edge_ledger), Pools(edge_ledger, "poets")
     await keep(pool, [pair(1), pair(2)], change=CHANGE)
     await shared.forget("literary_creation", pair(1).key, "asked for")
     left = [line async for line in edge_ledger.export()]
@@ -75,7 +75,7 @@ async def test_a_forgotten_pair_leaves_no_word_behind(edge_ledger: Ledger) -> No
 
 
 async def test_an_export_comes_back_as_it_was(ledger: Ledger) -> None:
-    shared, other = SharingOperations(ledger, "poets"), SharingOperations(ledger, "others")
+    shared, other = Pools(ledger, "poets"), Pools(ledger, "others")
     pairs = [pair(1, leading=["user: hello", "assistant: hm"], retriever=3, rubric=2), pair(2, prompt="")]
     await keep(pool_in(ledger), pairs, change=CHANGE)
     lines = [
@@ -92,7 +92,7 @@ async def test_broken_lines_are_told_by_number_and_the_rest_goes_in(ledger: Ledg
     good = [pair(number).model_dump_json() for number in range(3)]
     long = json.dumps(pair(4).model_dump() | {"answer": "x" * 50_000})
     lines = [good[0], "{not json", good[1], long, "", '{"prompt": "no answer"}', good[2]]
-    told = await SharingOperations(ledger, "poets").import_lines("literary_creation", lines, first=11)
+    told = await Pools(ledger, "poets").import_lines("literary_creation", lines, first=11)
     assert told.added == 3
     assert [line.partition(":")[0] for line in told.broken] == ["line 12", "line 14", "line 16"]
     assert "20000 characters" in told.broken[1] and "answer" in told.broken[2]
@@ -108,8 +108,8 @@ async def test_pools_and_teams_are_apart(ledger: Ledger) -> None:
     await keep(pool_in(ledger), [pair(1)], change=CHANGE)
     assert await pool_in(ledger, "single_pool").retrieve("stone 1", 3) == []
     assert await pool_in(ledger, team="others").retrieve("stone 1", 3) == []
-    assert [each.pool for each in await SharingOperations(ledger, "poets").pools()] == ["literary_creation"]
-    assert await SharingOperations(ledger, "others").pools() == []
+    assert [each.pool for each in await Pools(ledger, "poets").list()] == ["literary_creation"]
+    assert await Pools(ledger, "others").list() == []
 
 
 async def test_the_turns_that_led_up_to_a_question_make_it_another_memory(ledger: Ledger) -> None:

@@ -17,10 +17,11 @@ import pytest
 from langchain_core.messages import HumanMessage
 from qdrant_client import AsyncQdrantClient
 
-from mneme.api.cards import CardOperations
-from mneme.api.discussions import DiscussionOperations
-from mneme.api.memories import MemoryOperations
-from mneme.api.sharing import SharingOperations
+from mneme.api.cards import Cards
+from mneme.api.discussions import TeamDiscussions
+from mneme.api.inbox import Messages
+from mneme.api.memories import Memories
+from mneme.api.pools import Pools
 from mneme.core.errors import StorageFailure
 from mneme.graphs.chatbot import builder
 from mneme.nodes.chat.context import ChatContext
@@ -131,13 +132,13 @@ def format_of(home: Path) -> int:
 
 
 async def everything_is_found(home: Path, ledger: Ledger) -> None:
-    memories = MemoryOperations(ledger, OWNER)
+    memories = Memories(ledger, OWNER)
     found = as_json(await memories.list())
     for new in ("flag", "statements", "unclear"):  # fields that are new since
         assert not any(each["memory"].pop(new) for each in found)
     assert found == said(home, "mem")
-    assert await memories.waiting() == 0
-    cards = CardOperations(ledger, OWNER)
+    assert await Messages(ledger, OWNER).waiting() == 0
+    cards = Cards(ledger, OWNER)
     assert as_json(await cards.list()) == said(home, "cards")
     assert [task.id for task in await cards.list_tasks()] == ["t1"]
     await pools_are_found(ledger)
@@ -149,7 +150,7 @@ async def everything_is_found(home: Path, ledger: Ledger) -> None:
 
 
 async def pools_are_found(ledger: Ledger) -> None:
-    found = await SharingOperations(ledger, OWNER).pools()
+    found = await Pools(ledger, OWNER).list()
     assert [(each.pool, each.memories, each.waiting) for each in found] == [(name, 4, 4) for name in POOLS]
     for name in POOLS:
         pool = MemoryPool(ledger, OWNER, name)
@@ -166,7 +167,7 @@ async def pools_are_found(ledger: Ledger) -> None:
 
 
 async def a_discussion_is_found(expected: dict[str, Any], ledger: Ledger) -> None:
-    discussions = DiscussionOperations(ledger, OWNER)
+    discussions = TeamDiscussions(ledger, OWNER)
     [found] = await discussions.list()
     told = found.model_dump(mode="json")
     assert {name: told[name] for name in expected if name in told} == {

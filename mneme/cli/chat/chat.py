@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from rich.markup import escape
 
-from mneme.cli.chat.memories import full_key, print_erased, print_history, print_memories
+from mneme.cli.chat.memories import print_erased, print_history, print_memories
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
 from mneme.cli.show import console, print_error, print_json, print_outcome
 from mneme.client.session import PoliteSession
@@ -153,7 +153,7 @@ class Terminal:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
         memories = self.talk.session.memories
         for message_id in list(self.open):
-            find = self.talk.outcome if wait else memories.outcome
+            find = self.talk.outcome if wait else self.talk.session.inbox.outcome
             outcome = await find(message_id)
             if outcome is None and not wait:
                 continue
@@ -176,15 +176,14 @@ class Terminal:
         if command == "/memories":
             print_memories(await memories.list(), self.as_json)
         elif command == "/history":
-            print_history(await memories.history(await full_key(memories, argument)), self.as_json)
+            print_history(await memories.history(argument), self.as_json)
         elif command == "/forget":
             if not self.talk.session.is_served:  # what is being remembered would write the old words again
                 await self.talk.finish()
-            key = await full_key(memories, argument)
-            erased = await memories.forget(key, reason="requested in the chat", actor="user")
+            erased = await memories.forget(argument, reason="requested in the chat")
             print_erased(erased, self.as_json)
         elif command == "/undo":
-            undone = await memories.undo(actor="user")
+            undone = await memories.undo()
             print_memories([undone] if undone else [], self.as_json)
         else:
             raise BadInput(f"There is no command {command}.", HELP)

@@ -3,48 +3,39 @@
 import json
 import re
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from mneme.api.messages import ChatMessage
 from mneme.cli.files import read_file
 from mneme.core.errors import BadInput
-from mneme.nodes.chat.chatbot import PRECEDING
-
-LONGEST = 32_000
-"""The most characters of a message: about 8000 tokens, the chatbot's window."""
 
 SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
-
-
-class Line(BaseModel):
-    """One line of a JSON Lines conversation; other fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    role: Literal["user", "assistant", "system"]
-    content: str
-    time: str = ""
 
 
 @dataclass
 class Conversation:
     """The turns of a file in order, and the lines that could not be read."""
 
-    turns: list[Line] = field(default_factory=list)
+    turns: list[ChatMessage] = field(default_factory=list)
     broken: list[tuple[int, str]] = field(default_factory=list)
 
-    def take(self, number: int, turn: Line) -> None:
-        """Add a turn, or note why the line is no turn."""
-        if not turn.content.strip():
-            self.broken.append((number, "the message is empty"))
-        elif len(turn.content) > LONGEST:
-            self.broken.append((number, f"the message has over {LONGEST} characters"))
-        else:
+    def take(self, number: int, given: Any) -> None:
+        """Add a turn, or note why it is none."""
+        try:
+            turn = ChatMessage.model_validate(given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            self.broken.append((number, f"{where}: {first['msg']}".lstrip(": ")))
+            return
+        if turn.content.strip():
             self.turns.append(turn)
+        else:
+            self.broken.append((number, "the message is empty"))
 
 
 def read_conversation(file: Path) -> Conversation:
@@ -87,11 +78,11 @@ def _json_lines(lines: list[str]) -> Conversation:
         if not line.strip():
             continue
         try:
-            conversation.take(number, Line.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            conversation.broken.append((number, f"{where}: {first['msg']}".lstrip(": ")))
+            given = json.loads(line)
+        except ValueError as error:
+            conversation.broken.append((number, f"no JSON: {error}"))
+        else:
+            conversation.take(number, given)
     return conversation
 
 
@@ -106,32 +97,7 @@ def _plain_text(text: str) -> Conversation:
             words.append(line)
             continue
         if "".join(words).strip():
-            conversation.take(start, Line.model_validate({"role": role, "content": "\n".join(words).strip()}))
+            conversation.take(start, {"role": role, "content": "\n".join(words).strip()})
         start, words = number, [line[speaker.end() :]] if speaker else []
         role = "assistant" if speaker and speaker[1].lower() in ASSISTANTS else "user"
     return conversation
-
-
-def messages_of(conversation: Conversation, thread: str) -> list[dict[str, object]]:
-    """Return the user's messages with the turns before each, as input of the graph `remember`.
-
-    A message's id is a hash of the conversation up to it, so that a file that is given again, also with
-    new lines, is not remembered twice.
-    """
-    messages: list[dict[str, object]] = []
-    digest = sha256(thread.encode())
-    for number, turn in enumerate(conversation.turns):
-        digest.update(json.dumps([turn.role, turn.content]).encode())
-        if turn.role != "user":
-            continue
-        before = conversation.turns[max(0, number - PRECEDING) : number]
-        messages.append(
-            {
-                "message": turn.content,
-                "message_id": digest.hexdigest()[:32],
-                "preceding": [f"{earlier.role}: {earlier.content}" for earlier in before],
-                "time": turn.time,
-                "thread": thread,
-            }
-        )
-    return messages

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mneme.api.memories import MemoryOperations
+from mneme.api.inbox import Messages
 from mneme.cli.chat.memories import SHORT
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
@@ -11,14 +11,14 @@ from mneme.stores.users.inbox import Letter
 
 async def list_(user: str, as_json: bool) -> None:
     """List the messages of the inbox."""
-    async with open_operations(MemoryOperations, user, reading=True) as operations:
-        _print(await operations.letters(), as_json)
+    async with open_operations(Messages, user, reading=True) as operations:
+        _print(await operations.list(), as_json)
 
 
 async def show(user: str, message_id: str, as_json: bool) -> None:
     """Print one message with the last failure and the reply that could not be used."""
-    async with open_operations(MemoryOperations, user, reading=True) as operations:
-        letter = await operations.letter(message_id)
+    async with open_operations(Messages, user, reading=True) as operations:
+        letter = await operations.get(message_id)
     if as_json:
         print_json(letter)
         return
@@ -27,13 +27,13 @@ async def show(user: str, message_id: str, as_json: bool) -> None:
 
 async def retry(user: str, message_id: str, as_json: bool) -> None:
     """Let a message wait again; the memory agent takes it up with its next run."""
-    async with open_operations(MemoryOperations, user) as operations:
+    async with open_operations(Messages, user) as operations:
         _print([await operations.retry(message_id)], as_json)
 
 
 async def drop(user: str, message_id: str, as_json: bool) -> None:
     """Close a message without remembering it."""
-    async with open_operations(MemoryOperations, user) as operations:
+    async with open_operations(Messages, user) as operations:
         letter = await operations.drop(message_id)
     if as_json:
         print_json(letter | {"status": "dropped"})

@@ -8,44 +8,41 @@ from pathlib import Path
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
-from mneme.api.memories import Erased, MemoryOperations
+from mneme.api.memories import Erased, Memories
 from mneme.cli.confirming import confirmed
 from mneme.cli.files import is_written, read_file
 from mneme.cli.show import console, errors, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.client.waiting import alone
-from mneme.core.errors import BadInput, Forbidden, NotFound
+from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.engine import Mode
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.users.memories import MemoryRecord
 
-ACTOR = "user"
 SHORT = 8
 
 
 async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
     """List memories."""
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
+    async with open_operations(Memories, user, reading=True) as memories:
         print_memories(await memories.list(limit=limit, include_retired=retired), as_json)
 
 
 async def search(user: str, query: str, limit: int, mode: Mode, as_json: bool) -> None:
     """Print the memories that match a query best."""
-    if not query.strip():
-        raise BadInput("The query is empty.", "Give some words to search for.")
-    async with open_operations(MemoryOperations, user, reading=True, searching=True) as memories:
-        found = await memories.similar(query, limit, mode=mode)
+    async with open_operations(Memories, user, reading=True, searching=True) as memories:
+        found = await memories.recall(query, limit, mode)
     print_memories(found, as_json)
 
 
 async def review(user: str, accept: str, as_json: bool) -> None:
     """Print the memories that are flagged, with the reasons; or take the flag off one."""
-    async with open_operations(MemoryOperations, user, reading=not accept) as memories:
+    async with open_operations(Memories, user, reading=not accept) as memories:
         if accept:
-            await memories.accept(await full_key(memories, accept))
+            await memories.accept(accept)
         found = await memories.flagged()
     if as_json or not found:
         print_memories(found, as_json)
@@ -58,8 +55,8 @@ async def review(user: str, accept: str, as_json: bool) -> None:
 
 async def show(user: str, key: str, as_json: bool) -> None:
     """Print one memory with all its fields."""
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
-        remembered = await memories.show(await full_key(memories, key))
+    async with open_operations(Memories, user, reading=True) as memories:
+        remembered = await memories.show(key)
     if as_json:
         print_json(remembered)
         return
@@ -69,16 +66,15 @@ async def show(user: str, key: str, as_json: bool) -> None:
 
 async def history(user: str, key: str, as_json: bool) -> None:
     """Print every version of a memory."""
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
-        print_history(await memories.history(await full_key(memories, key)), as_json)
+    async with open_operations(Memories, user, reading=True) as memories:
+        print_history(await memories.history(key), as_json)
 
 
 async def diff(user: str, key: str, older: int, newer: int, as_json: bool) -> None:
     """Print what changed between two versions."""
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
-        whole = await full_key(memories, key)
-        with versions_listed_by(f"mneme memories history {whole[:SHORT]}"):
-            text = await memories.diff(whole, older, newer)
+    async with open_operations(Memories, user, reading=True) as memories:
+        with versions_listed_by(f"mneme memories history {key}"):
+            text = await memories.diff(key, older, newer)
     if as_json:
         print_json({"diff": text})
         return
@@ -91,23 +87,22 @@ async def as_of(user: str, time: str, as_json: bool) -> None:
         at = datetime.fromisoformat(time).astimezone()
     except ValueError as error:
         raise BadInput(f"{time!r} is not a time.", "Write it like 2026-11-20 or 2026-11-20T09:30.") from error
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
+    async with open_operations(Memories, user, reading=True) as memories:
         print_memories(await memories.as_of(at), as_json)
 
 
 async def rollback(user: str, key: str, version: int, reason: str, as_json: bool) -> None:
     """Add a version that equals an older one."""
-    async with open_operations(MemoryOperations, user) as memories:
-        whole, change = await full_key(memories, key), Change(reason=reason, actor=ACTOR)
-        with versions_listed_by(f"mneme memories history {whole[:SHORT]}"):
-            rolled = await memories.rollback(whole, version, change=change)
+    async with open_operations(Memories, user) as memories:
+        with versions_listed_by(f"mneme memories history {key}"):
+            rolled = await memories.rollback(key, version, reason)
     print_memories([rolled], as_json)
 
 
 async def undo(user: str, as_json: bool) -> None:
     """Take back the last change."""
-    async with open_operations(MemoryOperations, user) as memories:
-        undone = await memories.undo(actor=ACTOR)
+    async with open_operations(Memories, user) as memories:
+        undone = await memories.undo()
     print_memories([undone] if undone else [], as_json)
 
 
@@ -121,12 +116,11 @@ async def forget(
         )
     if not confirmed(yes):
         return 0
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(Memories, user) as memories:
         if everything:
-            erased = await memories.forget_everything(reason=reason, actor=ACTOR, threads=whole)
+            erased = await memories.forget_everything(reason, threads=whole)
         else:
-            whole_key = await full_key(memories, key)
-            erased = await memories.forget(whole_key, reason=reason, actor=ACTOR, whole=whole)
+            erased = await memories.forget(key, reason, whole=whole)
     return print_erased(erased, as_json)
 
 
@@ -134,10 +128,10 @@ async def forget_user(user: str, reason: str, yes: bool, as_json: bool) -> int:
     """Erase all that is kept of a user; return 1 if a file may still hold it."""
     if not confirmed(yes):
         return 0
-    async with open_operations(MemoryOperations, user) as memories:
+    async with open_operations(Memories, user) as memories:
         if user != (name := await memories.whoami()):
             raise Forbidden(f"Your key is {name}'s, not {user}'s.", f"Say --everything-of {name}.")
-        erased = await memories.forget_everything(reason=reason, actor=ACTOR, threads=True)
+        erased = await memories.forget_everything(reason, threads=True)
     return print_erased(erased, as_json)
 
 
@@ -159,8 +153,8 @@ def print_erased(erased: Erased, as_json: bool) -> int:
 
 async def export(user: str, file: Path, as_json: bool) -> None:
     """Write every version of every memory as JSON Lines."""
-    async with open_operations(MemoryOperations, user, reading=True) as memories:
-        lines = await memories.export_lines()
+    async with open_operations(Memories, user, reading=True) as memories:
+        lines = await memories.export()
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
         _print_fields({"exported": len(lines), "file": str(file)}, as_json)
@@ -169,25 +163,10 @@ async def export(user: str, file: Path, as_json: bool) -> None:
 async def import_(user: str, file: Path, as_json: bool) -> int:
     """Import exported lines; return 1 if some were refused."""
     text = read_file(file, "Give a file that `export` wrote.")
-    async with open_operations(MemoryOperations, user) as memories:
-        report = await memories.import_lines(text.split("\n"))
+    async with open_operations(Memories, user) as memories:
+        report = await memories.import_(text.split("\n"))
     _print_fields(report.model_dump(), as_json)
     return 1 if report.refused else 0
-
-
-async def full_key(memories: MemoryOperations, beginning: str) -> str:
-    """Return the key that begins with this. Raises NotFound, BadInput."""
-    if not beginning:
-        raise BadInput(
-            "The memory's key is missing.",
-            "Give its key or the first letters; `mneme memories list` shows the keys.",
-        )
-    keys = await memories.keys(beginning)
-    if not keys:
-        raise NotFound(f"{await memories.whoami()} has no memory {beginning}.", "See `mneme memories list`.")
-    if len(keys) > 1 and beginning not in keys:
-        raise BadInput(f"{len(keys)} keys begin with {beginning}.", "Give more letters of the key.")
-    return beginning if beginning in keys else keys[0]
 
 
 def print_memories(found: Sequence[MemoryRecord], as_json: bool) -> None:

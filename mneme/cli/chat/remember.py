@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from mneme.cli.chat.conversation import Conversation, messages_of, read_conversation
+from mneme.api.messages import to_remember
+from mneme.cli.chat.conversation import Conversation, read_conversation
 from mneme.cli.chat.talk import Context, get_ready
 from mneme.cli.show import errors, print_error, print_json
 from mneme.client.session import Session, open_session
@@ -33,8 +34,8 @@ async def _remember(
     session: Session, conversation: Conversation, thread: str, context: Context
 ) -> dict[str, Any]:
     """Remember the messages in batches; messages that were remembered before cost nothing."""
-    messages = messages_of(conversation, thread)
-    config, left_over = await session.background(), await session.memories.waiting()
+    messages = to_remember(conversation.turns, thread)
+    config, left_over = await session.background(), await session.inbox.waiting()
     report: dict[str, Any] = {
         "messages": len(messages),
         "remembered": 0,
@@ -51,7 +52,7 @@ async def _remember(
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]
             report["asked"] = added(report["asked"], done["asked"])
-            report["outcomes"] += await _outcomes(session, [str(each["message_id"]) for each in batch])
+            report["outcomes"] += await _outcomes(session, [each["message_id"] for each in batch])
             progress.update(bar, advance=len(batch))
     report["remembered"] = max(0, report["remembered"] - left_over)
     return report
@@ -59,7 +60,7 @@ async def _remember(
 
 async def _outcomes(session: Session, ids: Sequence[str]) -> list[dict[str, Any]]:
     """Return what became of messages, as far as it is known."""
-    found = [(each, await session.memories.outcome(each)) for each in ids]
+    found = [(each, await session.inbox.outcome(each)) for each in ids]
     return [{"message_id": each, **outcome} for each, outcome in found if outcome]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, convert_to_messages
 from rich.markup import escape
 
-from mneme.api.memories import MemoryOperations
+from mneme.api.memories import Memories
 from mneme.cli.show import errors
 from mneme.client.session import Session
 from mneme.core.errors import NotFound
@@ -97,7 +97,7 @@ class Talk:
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""
         seconds = POLL_SECONDS
-        while (outcome := await self.session.memories.outcome(message_id)) is None:
+        while (outcome := await self.session.inbox.outcome(message_id)) is None:
             if self._memory_agent and self._memory_agent.done():
                 self._memory_agent.result()  # raises what ended it
             if message_id in await self.failures() or await self.session.is_broken():
@@ -120,7 +120,7 @@ class Talk:
             await asyncio.sleep(SLOWEST_POLL_SECONDS)
 
     async def _waits(self) -> bool:
-        return await self.session.memories.waiting() > len(await self.failures())
+        return await self.session.inbox.waiting() > len(await self.failures())
 
 
 async def show_notice(*who: str) -> None:
@@ -139,13 +139,13 @@ async def get_ready(context: Context) -> None:
         await by_rules(read_message, read_message.given(message="I am here."))  # reads the dictionaries
 
 
-async def with_contents(outcome: MessageOutcome, memories: MemoryOperations) -> dict[str, Any]:
+async def with_contents(outcome: MessageOutcome, memories: Memories) -> dict[str, Any]:
     """Return an outcome with the memory's content before and after each operation."""
     operations = [await _with_contents(operation, memories) for operation in outcome["operations"]]
     return {**outcome, "operations": operations}
 
 
-async def _with_contents(operation: OperationNote, memories: MemoryOperations) -> dict[str, Any]:
+async def _with_contents(operation: OperationNote, memories: Memories) -> dict[str, Any]:
     try:
         contents = [
             str(version.value.get("content", "")) for version in await memories.history(operation["key"])

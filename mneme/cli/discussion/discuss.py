@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from rich.markup import escape
 from rich.syntax import Syntax
 
-from mneme.api.discussions import DiscussionOperations
+from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.files import read_file
@@ -59,7 +59,7 @@ async def discuss(
     await show_notice(context["agents"])
     async with (
         open_workflows(GRAPH) as flows,
-        flows.operations(DiscussionOperations, context["team"]) as done,
+        flows.operations(TeamDiscussions, context["team"]) as done,
     ):
         prepared = await _prepared(done, discussion_id, given, context)
         values = await _run(flows, prepared, context, as_json)
@@ -110,7 +110,7 @@ BEGUN = {
 
 
 async def _prepared(
-    done: DiscussionOperations, discussion_id: str, given: Values | None, context: Values
+    done: TeamDiscussions, discussion_id: str, given: Values | None, context: Values
 ) -> Prepared:
     """Return a new discussion, or the one in the ledger with this id."""
     owner = await done.whose()
@@ -305,7 +305,7 @@ def _print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path], as
         console.print(str(file), soft_wrap=True)
 
 
-async def _write(done: DiscussionOperations, about: Discussion, out: Path | None) -> list[Path]:
+async def _write(done: TeamDiscussions, about: Discussion, out: Path | None) -> list[Path]:
     """Write a discussion's report into its folder."""
     turns = await done.turns(about.id)
     memories = []
@@ -326,7 +326,7 @@ def one_of(discussion: str, named: str) -> str:
 
 async def list_(owner: str, limit: int, as_json: bool) -> None:
     """List discussions."""
-    async with open_operations(DiscussionOperations, owner) as done:
+    async with open_operations(TeamDiscussions, owner) as done:
         found = await done.list(limit)
     if as_json:
         for each in found:
@@ -347,7 +347,7 @@ def _title(about: Discussion) -> str:
 
 async def show(owner: str, discussion: str, as_json: bool) -> None:
     """Print a discussion with its turns."""
-    async with open_operations(DiscussionOperations, owner) as done:
+    async with open_operations(TeamDiscussions, owner) as done:
         about = await done.starting(discussion)
         turns = await done.turns(about.id)
     if as_json:
@@ -361,7 +361,7 @@ async def show(owner: str, discussion: str, as_json: bool) -> None:
 
 async def report(owner: str, discussion: str, out: Path | None, as_json: bool) -> None:
     """Write a discussion's report again."""
-    async with open_operations(DiscussionOperations, owner) as done:
+    async with open_operations(TeamDiscussions, owner) as done:
         about = await done.starting(discussion)
         files = await _write(done, about, out)
     _print_end(about, None, files, as_json)
@@ -377,7 +377,7 @@ async def memory(
 ) -> None:
     """Print an agent's memory after a turn, its versions, or what changed in it between two turns."""
     since, turn = turns
-    async with open_operations(DiscussionOperations, owner) as done:
+    async with open_operations(TeamDiscussions, owner) as done:
         about = await done.starting(discussion)
         if history:
             for each in await done.memory_history(about.id, agent):

@@ -6,7 +6,7 @@ from typing import get_args
 
 from rich.markup import escape
 
-from mneme.api.cards import CardOperations
+from mneme.api.cards import Cards
 from mneme.cli.files import is_written, read_file
 from mneme.cli.show import console, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
@@ -15,7 +15,6 @@ from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.yaml_form import dump
-from mneme.stores.ledger.records import Change
 
 ACTOR = "user"
 
@@ -23,7 +22,7 @@ ACTOR = "user"
 async def list_(team: str, status: str, limit: int, as_json: bool) -> None:
     """List cards."""
     wanted = _status(status)
-    async with open_operations(CardOperations, team) as cards:
+    async with open_operations(Cards, team) as cards:
         _print_cards(await cards.list(wanted, limit=limit), as_json)
 
 
@@ -35,10 +34,8 @@ def _status(status: str) -> Status | None:
 
 async def search(team: str, task: str, limit: int, as_json: bool) -> None:
     """Print the cards that a task would be shown, with the four parts of each score (§4)."""
-    if not task.strip():
-        raise BadInput("The task is empty.", "Give some words to search for.")
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.retrieve(task, limit)
+    async with open_operations(Cards, team) as cards:
+        found = await cards.search(task, limit)
     if as_json:
         for each in found:
             print_json(each)
@@ -66,8 +63,8 @@ def _print_found(found: Sequence[Retrieved]) -> None:
 
 async def show(team: str, card: str, as_json: bool) -> None:
     """Print one card, in its YAML form."""
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.card_starting(card)
+    async with open_operations(Cards, team) as cards:
+        found = await cards.get(card)
     _print_card(found, as_json)
 
 
@@ -80,8 +77,8 @@ def _print_card(card: Card, as_json: bool) -> None:
 
 async def history(team: str, card: str, as_json: bool) -> None:
     """Print every version of a card with its reason, oldest first."""
-    async with open_operations(CardOperations, team) as cards:
-        versions = await cards.history((await cards.card_starting(card)).id)
+    async with open_operations(Cards, team) as cards:
+        versions = await cards.history(card)
     if as_json:
         for version in versions:
             print_json(version)
@@ -106,26 +103,23 @@ def _row(version: CardVersion) -> list[str]:
 
 async def rollback(team: str, card: str, version: int, reason: str, as_json: bool) -> None:
     """Go back to an earlier version."""
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.card_starting(card)
-        with versions_listed_by(f"mneme cards history {found.id}"):
-            changed = await cards.rollback(found.id, version, change=_change(reason))
+    async with open_operations(Cards, team) as cards:
+        with versions_listed_by(f"mneme cards history {card}"):
+            changed = await cards.rollback(card, version, reason)
     _print_card(changed, as_json)
 
 
 async def deprecate(team: str, card: str, reason: str, as_json: bool) -> None:
     """Remove a card from retrieval."""
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.card_starting(card)
-        changed = await cards.deprecate(found.id, change=_change(reason))
+    async with open_operations(Cards, team) as cards:
+        changed = await cards.deprecate(card, reason)
     _print_card(changed, as_json)
 
 
 async def restore(team: str, card: str, reason: str, as_json: bool) -> None:
     """Bring a deprecated or archived card back."""
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.card_starting(card)
-        changed = await cards.restore(found.id, change=_change(reason))
+    async with open_operations(Cards, team) as cards:
+        changed = await cards.restore(card, reason)
     _print_card(changed, as_json)
 
 
@@ -133,21 +127,16 @@ async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
     """Approve a card instead of the leader; the conditions for promotion still apply."""
     rubric = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
     approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.card_starting(card)
-        changed = await cards.promote(found.id, approval, change=_change(reason))
+    async with open_operations(Cards, team) as cards:
+        changed = await cards.promote(card, approval, reason)
     _print_card(changed, as_json)
-
-
-def _change(reason: str) -> Change:
-    return Change(reason=reason, actor=ACTOR)
 
 
 async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
     """Write all cards as YAML; with `versions`, every version of each."""
-    async with open_operations(CardOperations, team) as cards:
-        text = await cards.export_yaml(all_versions=versions)
-        count = len(await cards.list())
+    async with open_operations(Cards, team) as cards:
+        text = await cards.export(all_versions=versions)
+        count = await cards.count()
     if is_written(text, file):
         _print_fields({"exported": count, "file": str(file)}, as_json)
 
@@ -155,14 +144,14 @@ async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
 async def import_(team: str, file: Path, as_json: bool) -> None:
     """Import cards from YAML; if one is invalid, none is stored."""
     text = read_file(file, "Give a file that `export` wrote.")
-    async with open_operations(CardOperations, team) as cards:
-        report = await cards.import_yaml(text, change=_change(f"imported from {file.name}"))
+    async with open_operations(Cards, team) as cards:
+        report = await cards.import_(text, f"imported from {file.name}")
     _print_fields({"stored": len(report.stored), "unchanged": len(report.unchanged)}, as_json)
 
 
 async def metrics(team: str, as_json: bool) -> int:
     """Print every metric of §10 and the alerts; return 1 if an alert is critical."""
-    async with open_operations(CardOperations, team) as cards:
+    async with open_operations(Cards, team) as cards:
         found = await cards.metrics()
     if as_json:
         print_json(found)

@@ -5,7 +5,7 @@ from typing import Any, get_args
 from langgraph.types import Command
 from rich.markup import escape
 
-from mneme.api.cards import CardOperations
+from mneme.api.cards import Cards
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
@@ -20,7 +20,7 @@ async def list_(team: str, status: str, as_json: bool) -> None:
     """List disputes."""
     if status and status not in get_args(DisputeStatus):
         raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(DisputeStatus))}.")
-    async with open_operations(CardOperations, team) as cards:
+    async with open_operations(Cards, team) as cards:
         found = await cards.list_disputes(status or None)  # type: ignore[arg-type]
     if as_json:
         for each in found:
@@ -38,8 +38,8 @@ def _ended(dispute: Dispute) -> str:
 
 async def show(team: str, dispute: str, as_json: bool) -> None:
     """Print one dispute with its trials."""
-    async with open_operations(CardOperations, team) as cards:
-        found = await cards.dispute_starting(dispute)
+    async with open_operations(Cards, team) as cards:
+        found = await cards.get_dispute(dispute)
     print_dispute(found, as_json)
 
 
@@ -48,7 +48,7 @@ async def resolve(dispute: str, decision: str, reason: str, context: Context, as
     if decision and decision not in get_args(Decision):
         raise BadInput(f"There is no decision {decision!r}.", f"There are: {', '.join(get_args(Decision))}.")
     async with open_team_session(context["team"]) as session:
-        found = await session.cards.dispute_starting(dispute)
+        found = await session.cards.get_dispute(dispute)
         if decision:
             verdict = Verdict(decision=decision, reason=reason, by="user")
             ended = await decide(session, found, verdict, context)

@@ -28,6 +28,8 @@ SIGNS = {
     "dispute": "[yellow]? dispute[/]",
 }
 Context = dict[str, Any]
+PAGE = 1000
+"""Finished tasks that are asked for at once."""
 
 
 class Given(BaseModel):
@@ -59,12 +61,20 @@ async def learn(
     given = tasks_of(words, file, suite, size, where)
     await show_notice(context["researcher"], context["leader"])
     async with open_team_session(context["team"]) as session:
-        done = {record.id for record in await session.cards.list_tasks()}
+        done = await _done(session)
         failed = [not await _solve(session, each, context, as_json) for each in given if each.id not in done]
     skipped = len(given) - len(failed)
     if not as_json and (len(given) > 1 or skipped):
         console.print(f"{len(failed) - sum(failed)} solved, {sum(failed)} not solved, {skipped} done before.")
     return int(any(failed))
+
+
+async def _done(session: TeamSession) -> set[str]:
+    """Return the ids of all finished tasks."""
+    done = set[str]()
+    while page := await session.cards.list_tasks(PAGE, len(done)):
+        done |= {record.id for record in page}
+    return done
 
 
 def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Given]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.files import is_written
 from mneme.cli.sharing.share import agent_text, lines_of
 from mneme.cli.show import console, print_json, print_table
@@ -28,11 +28,11 @@ CHOSEN_BY_HAND = 100
 
 async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> None:
     """List the pools, or the pairs of one."""
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         if pool:
             _print_pairs(await shared.pairs(pool, agent, limit), as_json)
         else:
-            _print_pools(await shared.pools(), as_json)
+            _print_pools(await shared.list(), as_json)
 
 
 def _print_pools(pools: Sequence[RetrieverState], as_json: bool) -> None:
@@ -77,7 +77,7 @@ def _short(text: str) -> str:
 
 async def show(team: str, pool: str, key: str, as_json: bool) -> None:
     """Print a pair with its earlier turns and its history."""
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         found = await shared.pair(pool, key)
         history = await shared.history(pool, found.key)
     if as_json:
@@ -101,7 +101,7 @@ async def show(team: str, pool: str, key: str, as_json: bool) -> None:
 
 async def remove(team: str, pool: str, key: str, reason: str, for_good: bool, as_json: bool) -> None:
     """Remove a pair from retrieval, or erase it."""
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         gone = await (shared.forget if for_good else shared.remove)(pool, key, reason)
     if as_json:
         print_json({"key": gone, "forgotten": for_good})
@@ -111,14 +111,14 @@ async def remove(team: str, pool: str, key: str, reason: str, for_good: bool, as
 
 async def export(team: str, pool: str, file: Path, as_json: bool) -> None:
     """Write a pool as JSON Lines."""
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         lines = [line async for line in _exported(shared, pool)]
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
         print_json({"exported": len(lines)}) if as_json else console.print(f"{len(lines)} pairs in {file}.")
 
 
-async def _exported(shared: SharingOperations, pool: str) -> AsyncIterator[str]:
+async def _exported(shared: Pools, pool: str) -> AsyncIterator[str]:
     start = 0
     while lines := await shared.export_lines(pool, start, PAGE):
         for line in lines:
@@ -135,7 +135,7 @@ async def import_(team: str, pool: str, file: Path | None, agent: str, shipped: 
     sources = _shipped(pool, agent) if file is None else [(pool, _lines(file, agent))]
     if not all(name for name, _ in sources):
         raise BadInput("The pool is missing.", f"Give --pool NAME, for example --pool {next(iter(DOMAINS))}.")
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         parts = [await _import(shared, name, lines) for name, lines in sources]
     whole = Added(
         added=sum(each.added for each in parts),
@@ -186,7 +186,7 @@ def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any
     return {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
 
 
-async def _import(shared: SharingOperations, pool: str, lines: list[str]) -> Added:
+async def _import(shared: Pools, pool: str, lines: list[str]) -> Added:
     sum_ = Added()
     for first, part in _parts(lines):
         more = await shared.import_lines(pool, part, first)

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from mneme.api.sharing import RetrieverState, SharingOperations
+from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
@@ -18,8 +18,8 @@ NOTE = "Only the query encoder is trained: a new version goes live with one writ
 
 async def status(team: str, pool: str, as_json: bool) -> None:
     """Print every version of a pool's retriever with its training data and why it was accepted or not."""
-    async with open_operations(SharingOperations, team) as shared:
-        found = [await shared.retriever(pool)] if pool else await shared.pools()
+    async with open_operations(Pools, team) as shared:
+        found = [await shared.retriever(pool)] if pool else await shared.list()
     for each in found:
         _print_state(each, as_json)
     if not found and not as_json:
@@ -85,8 +85,8 @@ def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
 
 async def rollback(team: str, pool: str, to: int | None, reason: str, as_json: bool) -> None:
     """Go back to an earlier version."""
-    async with open_operations(SharingOperations, team) as shared:
-        now = await shared.roll_back(pool, to, reason)
+    async with open_operations(Pools, team) as shared:
+        now = await shared.rollback(pool, to, reason)
     if as_json:
         print_json({"pool": pool, "serving": now})
         return

@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.types import Command
 from rich.markup import escape
 
-from mneme.api.sharing import SharingOperations
+from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
@@ -21,7 +21,7 @@ Context = dict[str, Any]
 
 async def list_(team: str, as_json: bool) -> None:
     """List each domain's current rubric."""
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         found = await shared.rubrics()
     if as_json:
         for each in found:
@@ -36,7 +36,7 @@ async def list_(team: str, as_json: bool) -> None:
 
 async def show(team: str, domain: str, version: int | None, as_json: bool) -> None:
     """Print a domain's rubric."""
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         found = await shared.rubric(domain, version)
     _print_frozen(found, as_json)
 
@@ -52,7 +52,7 @@ def _print_frozen(found: FrozenRubric, as_json: bool) -> None:
 async def freeze(team: str, file: Path, reason: str, as_json: bool) -> None:
     """Freeze a rubric from a file as the next version."""
     rubric = read_rubric(text_of(file), str(file))
-    async with open_operations(SharingOperations, team) as shared:
+    async with open_operations(Pools, team) as shared:
         _print_frozen(await shared.freeze(rubric, reason), as_json)
 
 

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import TypeAdapter, ValidationError
 from rich.markup import escape
 
-from mneme.api.sharing import SharingOperations
+from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
 from mneme.cli.show import console, print_json
@@ -66,7 +66,7 @@ async def ask(question: str, context: Context, thread: str, train: bool, as_json
             await _learn(session, values["pool"], context, as_json)
 
 
-async def check_rubric(shared: SharingOperations, domain: str, context: Context) -> None:
+async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
     """Refuse, before a model is asked, a domain that has no rubric to score its answers. Raises BadInput."""
     await shared.rubric(domain if context["pools"] == "domain" else SINGLE_POOL)
 

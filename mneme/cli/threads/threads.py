@@ -2,7 +2,7 @@
 
 from rich.markup import escape
 
-from mneme.api.threads import ThreadOperations
+from mneme.api.threads import Threads
 from mneme.cli.confirming import confirmed
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
@@ -12,7 +12,7 @@ from mneme.core.settings import settings
 
 async def list_(user: str, as_json: bool) -> None:
     """List threads."""
-    async with open_operations(ThreadOperations, user, reading=True) as threads:
+    async with open_operations(Threads, user, reading=True) as threads:
         found = await threads.list()
     if as_json:
         for each in found:
@@ -24,7 +24,7 @@ async def list_(user: str, as_json: bool) -> None:
 
 async def delete(name: str, user: str, yes: bool, as_json: bool) -> int:
     """Delete a thread; return 1 if a file may still hold it."""
-    async with open_operations(ThreadOperations, user) as threads:
+    async with open_operations(Threads, user) as threads:
         thread = await threads.find(name)
         if not confirmed(yes):
             return 0
@@ -45,7 +45,7 @@ async def prune(user: str, name: str, everything: bool, keep: int | None, as_jso
     turns = settings().checkpoint_turns if keep is None else keep
     if turns == 0:
         raise BadInput("MNEME_CHECKPOINT_TURNS is 0: all turns are kept.", "Say how many with --keep.")
-    async with open_operations(ThreadOperations, user) as threads:
+    async with open_operations(Threads, user) as threads:
         pruned = await threads.prune(name, turns)
     if as_json:
         print_json(pruned)

@@ -1,10 +1,11 @@
-"""Operations on a team's pools, retrievers and rubrics, in this process or on a running server."""
+"""Operations on a team's pools of pairs, their retrievers, and the rubrics that score pairs."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
@@ -12,12 +13,20 @@ from mneme.nodes.sharing.pools import opened, retrievers_of
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Version
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
 
-USER = "user"
+PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", examples=["literary_creation"])]
+AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
+PairLines = Annotated[Sequence[str], Field(description="Pairs, one per line of JSON.")]
+FirstLine = Annotated[int, Field(ge=1, description="The number of the first line, for what is said of it.")]
+Domain = Annotated[str, Field(description="The domain's name.", examples=["limerick"])]
+RetrieverVersion = Annotated[
+    int | None, Field(ge=0, description="Which version; 0: the untrained embedder; none: the one before.")
+]
+RubricVersion = Annotated[int | None, Field(ge=1, description="Which version; none: the latest.")]
 
 
 class RetrieverState(BaseModel):
@@ -30,83 +39,75 @@ class RetrieverState(BaseModel):
     waiting: int = Field(description="Memories that no training has used yet.")
 
 
-class SharingOperations:
+class Pools(Operations):
     """Operations on a team's pools with their retrievers, and on its rubrics."""
 
-    ROUTE: ClassVar[str] = "sharing"
-    REMOTE: ClassVar[Sequence[str]] = (
-        "whose",
-        "pools",
-        "pairs",
-        "pair",
-        "history",
-        "remove",
-        "forget",
-        "export_lines",
-        "import_lines",
-        "retriever",
-        "serving_problem",
-        "roll_back",
-        "rubrics",
-        "rubric",
-        "freeze",
-    )
-    """The operations that a server offers to the command line."""
+    OWNER = "team"
 
-    def __init__(self, ledger: Ledger, team: str) -> None:
-        self._ledger, self.team = ledger, team
+    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
+        super().__init__(ledger, team, caller)
         self._rubrics = rubrics_of(ledger, team)
 
+    @reads("pools/whose")
     async def whose(self) -> str:
         """Return the team's name; on a server with users it contains the caller's name."""
-        return self.team
+        return self._owner
 
-    async def pools(self) -> list[RetrieverState]:
+    @reads("pools")
+    async def list(self) -> Sequence[RetrieverState]:
         """Return every pool of the team that has or had pairs."""
-        below = await self._ledger.namespaces(team_namespace(self.team, "pools"), include_retired=True)
+        below = await self._ledger.namespaces(team_namespace(self._owner, "pools"), include_retired=True)
         return [await self.retriever(name) for name in dict.fromkeys(each[3] for each in below)]
 
-    async def pairs(self, pool: str, agent: str = "", limit: int = 100) -> list[Pooled]:
+    @reads("pools/{pool}/pairs")
+    async def pairs(self, pool: PoolName, agent: AgentName = "", limit: Limit = 100) -> Sequence[Pooled]:
         """Return a pool's first pairs, or those of one agent, in the order in which they were added."""
         return await self._pool(pool).first(limit, agent)
 
-    async def pair(self, pool: str, key: str) -> Pooled:
+    @reads("pools/{pool}/pairs/{key}")
+    async def pair(self, pool: PoolName, key: Key) -> Pooled:
         """Return a pair by its key or the first letters of it. Raises NotFound, BadInput."""
         return await self._pool(pool).get(key)
 
-    async def history(self, pool: str, key: str) -> list[Version]:
+    @reads("pools/{pool}/pairs/{key}/history")
+    async def history(self, pool: PoolName, key: Key) -> Sequence[Version]:
         """Return every version of a pair with its reason, oldest first. Raises NotFound, BadInput."""
         found = await self.pair(pool, key)
         return await self._ledger.history(self._pool(pool).namespace, found.key)
 
-    async def remove(self, pool: str, key: str, reason: str) -> str:
+    @changes("pools/{pool}/pairs/{key}/remove")
+    async def remove(self, pool: PoolName, key: Key, reason: Reason = "") -> str:
         """Remove a pair from retrieval, keeping its history; return its key. Raises NotFound, BadInput."""
         found = await self.pair(pool, key)
-        await self._pool(pool).remove(found.key, change=Change(reason=reason, actor=USER))
+        await self._pool(pool).remove(found.key, change=self._change(reason, "a person's decision"))
         return found.key
 
-    async def forget(self, pool: str, key: str, reason: str) -> str:
+    @changes("pools/{pool}/pairs/{key}/forget")
+    async def forget(self, pool: PoolName, key: Key, reason: Reason = "") -> str:
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
         lessons = RetrieverLessons(self._pool(pool))
         namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
-        await self._ledger.forget_records([each for each in heads if each], reason=reason, actor=USER)
+        await self._ledger.forget_records([each for each in heads if each], reason=reason, actor=self._caller)
         return found.key
 
-    async def export_lines(self, pool: str, start: int = 0, limit: int = 500) -> list[str]:
+    @reads("pools/{pool}/export")
+    async def export_lines(self, pool: PoolName, start: Offset = 0, limit: Limit = 500) -> Sequence[str]:
         """Return pairs as lines of JSON, beginning with the pair at position `start`."""
         found = await self._pool(pool).first(limit, start=start)
         return [each.pair.model_dump_json() for each in found]
 
-    async def import_lines(self, pool: str, lines: list[str], first: int = 1) -> Added:
+    @changes("pools/{pool}/import")
+    async def import_lines(self, pool: PoolName, lines: PairLines, first: FirstLine = 1) -> Added:
         """Import pairs, one per JSON line; `first` is the number of the first line."""
-        into, change = self._pool(pool), Change(reason="imported", actor=USER)
+        into, change = self._pool(pool), self._change("", "imported")
         pairs, broken = read_lines(lines, first)
         fresh = await keep(into, pairs, change=change)
         return Added(added=sum(fresh), known=len(fresh) - sum(fresh), broken=broken)
 
-    async def retriever(self, pool: str) -> RetrieverState:
+    @reads("pools/{pool}/retriever")
+    async def retriever(self, pool: PoolName) -> RetrieverState:
         """Return the state of a pool's retriever."""
         of = self._pool(pool)
         retrievers = await retrievers_of(of)
@@ -118,7 +119,8 @@ class SharingOperations:
             waiting=await RetrieverLessons(of).count_waiting(),
         )
 
-    async def serving_problem(self, pool: str) -> str:
+    @reads("pools/{pool}/retriever/problem")
+    async def serving_problem(self, pool: PoolName) -> str:
         """Return why the retriever in use cannot be read; "" where it can."""
         of = self._pool(pool)
         retrievers = await retrievers_of(of)
@@ -131,24 +133,30 @@ class SharingOperations:
             return str(problem)
         return ""
 
-    async def roll_back(self, pool: str, to: int | None, reason: str) -> int:
+    @changes("pools/{pool}/retriever/rollback")
+    async def rollback(self, pool: PoolName, to: RetrieverVersion = None, reason: Reason = "") -> int:
         """Go back to an earlier version of the retriever; return its number. Raises BadInput, NotFound."""
         retrievers = await retrievers_of(self._pool(pool))
-        return await retrievers.roll_back(to, change=Change(reason=reason, actor=USER))
+        return await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
 
-    async def rubrics(self) -> list[FrozenRubric]:
+    @reads("rubrics")
+    async def rubrics(self) -> Sequence[FrozenRubric]:
         """Return each domain's current rubric."""
         return await self._rubrics.all()
 
-    async def rubric(self, name: str, version: int | None = None) -> FrozenRubric:
+    @reads("rubrics/{name}")
+    async def rubric(self, name: Domain, version: RubricVersion = None) -> FrozenRubric:
         """Return a domain's rubric, the latest or a version. Raises BadInput, NotFound."""
         return await (self._rubrics.latest(name) if version is None else self._rubrics.get(name, version))
 
-    async def freeze(self, rubric: Rubric, reason: str) -> FrozenRubric:
+    @changes("rubrics")
+    async def freeze(self, rubric: Rubric, reason: Reason = "") -> FrozenRubric:
         """Store a rubric as the next version, which scores pairs from now on. Raises Conflict."""
-        return await self._rubrics.freeze(rubric.name, rubric, change=Change(reason=reason, actor=USER))
+        return await self._rubrics.freeze(
+            rubric.name, rubric, change=self._change(reason, "a person's decision")
+        )
 
     def _pool(self, name: str) -> MemoryPool:
         if not name.strip():
             raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
-        return MemoryPool(self._ledger, self.team, name)
+        return MemoryPool(self._ledger, self._owner, name)

@@ -1,0 +1,50 @@
+"""Chat messages as callers send them, and as the inbox takes them."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.nodes.chat.chatbot import PRECEDING
+from mneme.stores.users.inbox import Message
+
+LONGEST = 32_000
+"""The most characters of a message: about 8000 tokens, the chatbot's window."""
+
+
+class ChatMessage(BaseModel):
+    """One turn of a conversation. The user's are remembered; the others say what they refer to."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    role: Literal["user", "assistant", "system"] = Field(description="Who speaks.")
+    content: str = Field(max_length=LONGEST, description="The words.", examples=["I live in Oslo."])
+    id: str = Field("", max_length=200, description="The message's id; the same id is remembered once.")
+    time: str = Field("", max_length=64, description="When it was said, in ISO 8601; empty: now.")
+
+
+def to_remember(turns: Sequence[ChatMessage], thread: str) -> list[Message]:
+    """Return the user's messages with the turns before each, as input of the graph `remember`.
+
+    With a thread, a message without an id gets a hash of the conversation up to it, so that a conversation
+    that is sent again, also with new turns, is not remembered twice.
+    """
+    messages: list[Message] = []
+    digest = sha256(thread.encode())
+    for number, turn in enumerate(turns):
+        digest.update(json.dumps([turn.role, turn.content]).encode())
+        if turn.role != "user":
+            continue
+        before = turns[max(0, number - PRECEDING) : number]
+        messages.append(
+            Message(
+                message=turn.content,
+                message_id=turn.id or (digest.hexdigest()[:32] if thread else ""),
+                preceding=[f"{earlier.role}: {earlier.content}" for earlier in before],
+                time=turn.time,
+                thread=thread,
+            )
+        )
+    return messages

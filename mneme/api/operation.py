@@ -1,0 +1,152 @@
+"""Operations: what may be done with an owner's data, each declared once, at its method.
+
+From the declaration come the server's typed route, the call that is sent to it, and with them the command
+line, the library, the tools of an agent and those of an MCP server.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
+
+from pydantic import Field, TypeAdapter
+
+from mneme.core.errors import MnemeError
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+
+Owner = Literal["user", "team"]
+Method = Literal["GET", "POST"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+USER = "user"
+"""Who changes something where nobody else is named."""
+ROUTE = "__mneme_route__"
+API_PATH = "/mneme/v1"
+"""Below this path a server has the routes of all operations."""
+PROBLEM = "application/problem+json"
+CALLER = "x-mneme-caller"
+"""The header that names the program for which something is changed, for the history."""
+
+Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
+Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]
+Offset = Annotated[int, Field(ge=0, description="How many to pass over.")]
+Reason = Annotated[str, Field(max_length=2000, description="Why; kept in the history.")]
+
+
+@dataclass(frozen=True)
+class Route:
+    """The HTTP method of an operation, and its path below the server's root of operations."""
+
+    method: Method
+    path: str
+
+
+def reads(path: str) -> Callable[[Function], Function]:
+    """Declare a method that changes nothing as an operation; `{name}` in the path is a parameter."""
+    return _declared(Route("GET", path))
+
+
+def changes(path: str) -> Callable[[Function], Function]:
+    """Declare a method that changes something as an operation; `{name}` in the path is a parameter."""
+    return _declared(Route("POST", path))
+
+
+def _declared(route: Route) -> Callable[[Function], Function]:
+    def mark(function: Function) -> Function:
+        setattr(function, ROUTE, route)
+        return function
+
+    return mark
+
+
+class Operations:
+    """Operations on the data of one owner, in this process; it reaches nobody else's."""
+
+    OWNER: ClassVar[Owner]
+    """Whether a user or a team owns the data."""
+    OFFERED: "ClassVar[Mapping[str, Operation]]"
+    """The declared operations by name, in the order of their paths, the fixed before the variable."""
+
+    def __init_subclass__(cls) -> None:
+        declared = {name: getattr(getattr(cls, name), ROUTE, None) for name in dir(cls)}
+        found = [Operation(cls, name, route) for name, route in declared.items() if route is not None]
+        found.sort(key=lambda each: (each.route.path.count("{"), each.route.path))
+        cls.OFFERED = {each.name: each for each in found}
+
+    def __init__(self, ledger: Ledger, owner: str, caller: str = USER) -> None:
+        self._ledger, self._owner, self._caller = ledger, owner, caller
+
+    def _change(self, reason: str, otherwise: str) -> Change:
+        """Return why a version is written, and by whom."""
+        return Change(reason=reason.strip() or otherwise, actor=self._caller)
+
+
+Kind = TypeVar("Kind", bound=Operations)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a class: its route, parameters and result."""
+
+    kind: type[Operations]
+    name: str
+    route: Route
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(self.kind, self.name)
+        return function
+
+    @property
+    def description(self) -> str:
+        """What it does, for a reader of the routes."""
+        return inspect.getdoc(self._function) or ""
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters by name, with their types resolved."""
+        hints = self._hints
+        given = list(inspect.signature(self._function).parameters.values())[1:]
+        return {each.name: each.replace(annotation=hints[each.name]) for each in given}
+
+    @cached_property
+    def in_path(self) -> Mapping[str, inspect.Parameter]:
+        """Those of the parameters that stand in the path."""
+        return {name: each for name, each in self.parameters.items() if f"{{{name}}}" in self.route.path}
+
+    @cached_property
+    def beside_path(self) -> Mapping[str, inspect.Parameter]:
+        """The other parameters: of the query where it reads, of the body where it changes."""
+        return {name: each for name, each in self.parameters.items() if name not in self.in_path}
+
+    @cached_property
+    def returns(self) -> TypeAdapter[Any]:
+        """The type of the result."""
+        return TypeAdapter(self.result_type)
+
+    @property
+    def result_type(self) -> Any:
+        """The annotation of the result."""
+        return self._hints["return"]
+
+    @cached_property
+    def _hints(self) -> Mapping[str, Any]:
+        return get_type_hints(self._function, include_extras=True)
+
+    def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the arguments of a call by name. Raises TypeError."""
+        bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments
+        return {name: value for name, value in bound.items() if name in self.parameters}
+
+
+def problem_of(error: MnemeError, status: int) -> dict[str, Any]:
+    """Return an error as problem details (RFC 9457), from which a client raises it again."""
+    return {
+        "type": f"urn:mneme:{type(error).__name__}",
+        "title": (type(error).__doc__ or "").partition("\n")[0],
+        "status": status,
+        "detail": str(error),
+        "hint": error.hint,
+    }
