@@ -1,1 +1,54 @@
-"""Memory for LLM agents and teams of agents, on your own machine."""
+"""Memory for LLM agents and teams of agents, on your own machine.
+
+`open` gives a program what is remembered; `import mneme` alone loads nothing else.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mneme.api.memories import Erased, Remembered
+    from mneme.api.messages import ChatMessage
+    from mneme.client.memory import Memory, open
+    from mneme.core.errors import MnemeError
+    from mneme.stores.cards.card import Card
+    from mneme.stores.users.memories import MemoryRecord
+
+    __version__: str
+
+__all__ = [
+    "Card",
+    "ChatMessage",
+    "Erased",
+    "Memory",
+    "MemoryRecord",
+    "MnemeError",
+    "Remembered",
+    "__version__",
+    "open",
+]
+
+_PLACES = {
+    "Card": "mneme.stores.cards.card",
+    "ChatMessage": "mneme.api.messages",
+    "Erased": "mneme.api.memories",
+    "Memory": "mneme.client.memory",
+    "MemoryRecord": "mneme.stores.users.memories",
+    "MnemeError": "mneme.core.errors",
+    "Remembered": "mneme.api.memories",
+    "open": "mneme.client.memory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: the command line imports this package, and needs little of it."""
+    if name == "__version__":
+        return version("mneme-agents")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'mneme' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -18,7 +19,7 @@ from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.inbox import Inbox, MessageOutcome, complete
+from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories
 
 if TYPE_CHECKING:  # slow to import
@@ -34,8 +35,8 @@ Content = Annotated[
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
 VersionNumber = Annotated[int, Field(ge=1, description="A version's number, from 1.")]
 
-Remembering = Callable[[str, str], Awaitable[None]]
-"""Lets what waits of a user be remembered by a memory agent's model; it may return before the end."""
+Remembering = Callable[[str, str, float], Awaitable[None]]
+"""Lets what waits of a user be remembered by a memory agent's model, and waits so many seconds at most."""
 
 
 class Erased(Forgotten):
@@ -56,7 +57,7 @@ class Remembered(BaseModel):
 
     message_id: str
     status: Literal["stored", "discarded", "waiting", "failed"] = Field(
-        description="`failed`: no model could make sense of it; it is tried again, or set aside."
+        description="`failed`: the last attempt did; it is tried again, or set aside after several."
     )
     outcome: MessageOutcome | None = None
     error: str = ""
@@ -107,20 +108,26 @@ class Memories(Operations):
         await self._inbox.must_have_room(self._owner, batch)
         for message in batch:
             await self._inbox.add(self._owner, message)
+        until, before = monotonic() + seconds, await self._all_remembered(batch)
         if self._remembering is not None:
-            await self._remembering(self._owner, memory_agent)
-        return await self._settled([each["message_id"] for each in batch], seconds)
+            await self._remembering(self._owner, memory_agent, seconds)
+        return await self._settled(batch, before, until)
 
-    async def _settled(self, ids: Sequence[str], seconds: float) -> Sequence[Remembered]:
-        """Return what became of messages, once none waits any more or the time is over."""
-        until, pause = asyncio.get_running_loop().time() + seconds, FIRST_PAUSE
+    async def _settled(
+        self, batch: Sequence[Message], before: Sequence[Remembered], until: float
+    ) -> Sequence[Remembered]:
+        """Return what became of messages, once none is as before and open, or the time is over."""
+        pause = FIRST_PAUSE
         while True:
-            found = [await self._remembered(each) for each in ids]
-            waits = self._remembering is not None and any(each.status == "waiting" for each in found)
-            if not waits or asyncio.get_running_loop().time() >= until:
+            found = await self._all_remembered(batch)
+            is_same = [now == then and now.outcome is None for now, then in zip(found, before, strict=True)]
+            if self._remembering is None or not any(is_same) or monotonic() >= until:
                 return found
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _all_remembered(self, batch: Sequence[Message]) -> Sequence[Remembered]:
+        return [await self._remembered(each["message_id"]) for each in batch]
 
     async def _remembered(self, message_id: str) -> Remembered:
         if outcome := await self._inbox.outcome(self._owner, message_id):

@@ -1,12 +1,14 @@
 """Chat messages as callers send them, and as the inbox takes them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
+from langchain_core.messages import BaseMessage, convert_to_messages
 from pydantic import BaseModel, ConfigDict, Field
 
+from mneme.core.errors import BadInput
 from mneme.nodes.chat.chatbot import PRECEDING
 from mneme.stores.users.inbox import Message
 
@@ -23,6 +25,39 @@ class ChatMessage(BaseModel):
     content: str = Field(max_length=LONGEST, description="The words.", examples=["I live in Oslo."])
     id: str = Field("", max_length=200, description="The message's id; the same id is remembered once.")
     time: str = Field("", max_length=64, description="When it was said, in ISO 8601; empty: now.")
+
+
+Spoken = str | BaseMessage | ChatMessage | Mapping[str, Any]
+"""A message as a program has it: the user's words, or a chat message in LangChain's or anybody's form."""
+ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+}
+
+
+def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
+    """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
+    several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
+    try:
+        return [each for one in several if (each := _chat_message(one)) is not None]
+    except (ValueError, TypeError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0]
+        hint = 'Give a text, or messages such as {"role": "user", "content": "…"}.'
+        raise BadInput(f"This is no chat message: {why}", hint) from error
+
+
+def _chat_message(given: Spoken) -> ChatMessage | None:
+    if isinstance(given, ChatMessage):
+        return given
+    if isinstance(given, str):
+        return ChatMessage(role="user", content=given)
+    if not isinstance(given, BaseMessage | Mapping):
+        raise TypeError(f"{given!r}")
+    time = "" if isinstance(given, BaseMessage) else str(given.get("time") or "")
+    (message,) = convert_to_messages([given if isinstance(given, BaseMessage) else dict(given)])
+    role = ROLES.get(message.type)
+    return ChatMessage(role=role, content=message.text, id=message.id or "", time=time) if role else None
 
 
 def to_remember(turns: Sequence[ChatMessage], thread: str) -> list[Message]:

@@ -13,7 +13,8 @@ from mneme.core import errors
 from mneme.core.errors import Forbidden, MnemeError
 from mneme.core.settings import settings
 
-PATIENCE = httpx.Timeout(60, connect=5)
+PATIENCE, CONNECTING = 60.0, 5.0
+"""Seconds that an answer may take, beside those that were asked for, and the way to the server."""
 JSON = TypeAdapter[Any](Any)
 
 
@@ -44,7 +45,9 @@ async def workers_of(url: str) -> int:
 def client_of(url: str) -> httpx.AsyncClient:
     """Return a client of the server at this address, with the user's key."""
     headers = {"x-api-key": key} if (key := api_key()) else {}
-    return httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE)
+    return httpx.AsyncClient(
+        base_url=url, headers=headers, timeout=httpx.Timeout(PATIENCE, connect=CONNECTING)
+    )
 
 
 class Remote:
@@ -82,6 +85,7 @@ class Remote:
             params={**asked, self._kind.OWNER: self._owner},
             json=None if reads else beside,
             headers={CALLER: self._caller},
+            timeout=httpx.Timeout(PATIENCE + float(plain.get("seconds", 0)), connect=CONNECTING),
         )
 
 

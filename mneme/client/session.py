@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
-from mneme.client.workflows import Workflows, open_workflows
+from mneme.client.workflows import Values, Workflows, open_workflows
 from mneme.core.settings import settings
 from mneme.nodes.background import LONG
 from mneme.nodes.chat.waking import MEMORY_THREAD
@@ -38,8 +38,7 @@ class Session:
 
     async def background(self) -> RunnableConfig:
         """Return the config of the thread on which this user's messages are remembered."""
-        name = MEMORY_THREAD.format(user=self.user)
-        return await self.flows.thread(name, "remember", owner=self.user) | {"recursion_limit": LONG}
+        return await background_of(self.flows, self.user)
 
     async def is_broken(self) -> bool:
         """Return whether the server's memory agent ended with an error, so that waiting for it is useless."""
@@ -48,6 +47,19 @@ class Session:
         background = await self.background()
         thread = await self.flows.server.threads.get(background["configurable"]["thread_id"])
         return thread["status"] == "error"
+
+
+async def background_of(flows: Workflows, user: str) -> RunnableConfig:
+    """Return the config of the thread on which a user's messages are remembered."""
+    name = MEMORY_THREAD.format(user=user)
+    return await flows.thread(name, "remember", owner=user) | {"recursion_limit": LONG}
+
+
+async def remember_waiting(flows: Workflows, user: str, context: Values) -> None:
+    """Run the memory agent until no message of a user waits; continue a run that was killed."""
+    config = await background_of(flows, user)
+    steps, _ = await flows.left_at("remember", config)
+    await flows.invoke("remember", None if steps else {}, config, context | {"user": user})
 
 
 @asynccontextmanager

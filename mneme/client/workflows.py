@@ -153,10 +153,17 @@ async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
         yield Workflows(remote, found, client)
         return
     try:
-        given = settings()
-        async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as checkpointer:
-            made: Values = {"checkpointer": checkpointer, "store": LedgerStore(found)}
-            here = {name: load(name).builder.compile(**made, name=name) for name in names}
-            yield Workflows(here, found, None)
+        async with workflows_here(found, *names) as flows:
+            yield flows
     finally:
         await found.close()
+
+
+@asynccontextmanager
+async def workflows_here(ledger: Ledger, *names: str) -> AsyncIterator[Workflows]:
+    """Open graphs by name in this process, on a ledger that is open, with the checkpoints of the settings."""
+    given = settings()
+    async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as checkpointer:
+        made: Values = {"checkpointer": checkpointer, "store": LedgerStore(ledger)}
+        here = {name: load(name).builder.compile(**made, name=name) for name in names}
+        yield Workflows(here, ledger, None)

@@ -57,8 +57,8 @@ def _opened(kind: type[Operations], **more: Any) -> Opened:
     return opened
 
 
-async def _remember(user: str, memory_agent: str) -> None:
-    """Let the server's memory agent read what waits, as soon as it is its turn."""
+async def _remember(user: str, memory_agent: str, _: float) -> None:
+    """Let the server's memory agent read what waits, as soon as it is its turn, without waiting for it."""
     await remember_later((await store()).ledger, {"user": user, "memory_agent": memory_agent})
 
 

@@ -104,9 +104,11 @@ async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Comman
     if not isinstance(error.error, MnemeError):
         raise error.error
     asked = NOTHING.copy()
-    if isinstance(error.error, BadAnswer | PromptTooLong):
+    counts = isinstance(error.error, BadAnswer | PromptTooLong)
+    if counts:
         asked["questions"] = asked["refused"] = 1  # what the message asked before went with its run
-        reply = error.error.raw if isinstance(error.error, BadAnswer) else ""
-        await inbox_of(runtime).fail(user_of(runtime), state["message_id"], str(error.error), reply)
+    reply = error.error.raw if isinstance(error.error, BadAnswer) else ""
+    inbox, why = inbox_of(runtime), str(error.error)
+    await inbox.fail(user_of(runtime), state["message_id"], why, reply, counts=counts)
     failure = Failure(message_id=state["message_id"], error=str(error.error))
     return Command(goto="take", update={"failed": [failure], "asked": asked})

@@ -148,12 +148,17 @@ class Inbox:
         """Return one open message, by its id or its beginning. Raises NotFound."""
         return _letter(await self._find(user, message_id))
 
-    async def fail(self, user: str, message_id: str, error: str, reply: str) -> None:
-        """Note that remembering a message failed; the last of several times sets it aside."""
+    async def fail(
+        self, user: str, message_id: str, error: str, reply: str = "", *, counts: bool = True
+    ) -> None:
+        """Note that remembering a message failed; the last of several times that count sets it aside."""
         head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
-        if head is not None and head.live:
-            tries = trouble_of(head.value)["tries"] + 1
-            await self._note(head, Trouble(tries=tries, error=error, reply=reply[:LONGEST_REPLY]), error)
+        if head is None or not head.live:
+            return
+        before = trouble_of(head.value)
+        trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:LONGEST_REPLY])
+        if trouble != before:
+            await self._note(head, trouble, error)
 
     async def retry(self, user: str, message_id: str) -> Letter:
         """Let a message that was set aside wait again. Raises NotFound."""

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mneme.api.memories import Memories
 from mneme.cli.show import errors
-from mneme.client.session import Session
+from mneme.client.session import Session, remember_waiting
 from mneme.core.errors import NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
 from mneme.prompts.chat.memory_agent import read_message
@@ -85,14 +85,10 @@ class Talk:
 
     async def _remember(self) -> None:
         """Run the memory agent until no message waits; continue a run that was killed."""
-        config = await self.session.background()
-        context: Context = {
-            name: self._context[name] for name in ("user", "memory_agent") if name in self._context
-        }
+        context: Context = {name: self._context[name] for name in ("memory_agent",) if name in self._context}
         while self._is_wanted:
             self._is_wanted = False
-            steps, _ = await self.session.flows.left_at("remember", config)
-            await self.session.flows.invoke("remember", None if steps else {}, config, context)
+            await remember_waiting(self.session.flows, self.session.user, context)
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""

@@ -1,0 +1,258 @@
+"""The library: what is remembered for a user and a team, from a program of one's own.
+
+Every call goes to the embedded ledger, or to the server that has it open. The ledger is opened with the first
+call, and closed while nothing is asked of it as soon as another process waits for it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar, cast
+
+import httpx
+
+from mneme.api.cards import Cards
+from mneme.api.discussions import TeamDiscussions
+from mneme.api.inbox import Messages
+from mneme.api.memories import Memories, Remembered
+from mneme.api.messages import Spoken, chat_messages
+from mneme.api.operation import Kind, Operations
+from mneme.api.pools import Pools
+from mneme.api.threads import Threads
+from mneme.client.blocking import Blocking, Loop
+from mneme.client.home import open_or_find_server
+from mneme.client.remote import Remote, client_of
+from mneme.core.errors import BadInput
+from mneme.core.settings import settings
+from mneme.nodes.context import LOCAL
+from mneme.stores.ledger.ledger import Ledger, is_server
+from mneme.stores.ledger.line import is_waited_for
+
+T = TypeVar("T")
+CALLER = "library"
+"""Who changes something, in the history of what a program changes."""
+LOOK = 0.2
+"""Seconds between two looks whether another process waits for the ledger."""
+
+
+class Memory:
+    """What is remembered for one user and one team.
+
+    `memories`, `inbox` and `threads` are the user's; `cards`, `pools` and `discussions` are the team's. What
+    is called most stands here, too.
+    """
+
+    def __init__(self, door: "Door", user: str, team: str, caller: str) -> None:
+        self.user, self.team = user, team
+        self.memories = door.operations(Memories, user, caller)
+        self.inbox = door.operations(Messages, user, caller)
+        self.threads = door.operations(Threads, user, caller)
+        self.cards = door.operations(Cards, team, caller)
+        self.pools = door.operations(Pools, team, caller)
+        self.discussions = door.operations(TeamDiscussions, team, caller)
+        self.recall = self.memories.recall
+        self.list = self.memories.list
+        self.history = self.memories.history
+        self.rollback = self.memories.rollback
+        self.undo = self.memories.undo
+        self.forget = self.memories.forget
+        self.export = self.memories.export
+
+    async def remember(
+        self,
+        messages: Spoken | Sequence[Spoken],
+        thread: str = "",
+        *,
+        memory_agent: str = "auto",
+        seconds: float = 60.0,
+    ) -> Sequence[Remembered]:
+        """Let the memory agent read a text or messages; return what it did with each of the user's.
+
+        With the name of a thread, a conversation that is given again, also with new turns, is not remembered
+        twice. After so many `seconds` it goes on in the background. Raises BadInput, TooMany.
+        """
+        return await self.memories.remember(chat_messages(messages), thread, memory_agent, seconds)
+
+
+class Door:
+    """The way to the ledger, or to the server that has it open, shared by all operations of a `Memory`."""
+
+    def __init__(self) -> None:
+        self._lock, self._busy = asyncio.Lock(), 0
+        self._place: Ledger | httpx.AsyncClient | None = None
+        self._opened = AsyncExitStack()
+        self._remembering: dict[str, asyncio.Task[None]] = {}
+
+    def operations(self, kind: type[Kind], owner: str, caller: str) -> Kind:
+        """Return operations on an owner's data that find the ledger, or the server, with each call."""
+        return cast(Kind, _Calls(self, Owned(kind, owner, caller)))
+
+    async def do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do something with operations on an owner's data."""
+        try:
+            return await self._do(owned, work)
+        except httpx.ConnectError:  # the server has ended, so the ledger is open to everybody
+            return await self._do(owned, work)
+
+    async def _do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]]) -> T:
+        async with self._used() as place:
+            if not isinstance(place, Ledger):
+                try:
+                    return await work(Remote(place, *owned))
+                except httpx.ConnectError:
+                    self._place = None
+                    raise
+            more: dict[str, Any] = {"remembering": self._remember} if owned.kind is Memories else {}
+            return await work(owned.kind(place, owned.owner, owned.caller, **more))
+
+    @asynccontextmanager
+    async def _used(self) -> AsyncIterator[Ledger | httpx.AsyncClient]:
+        """Open the ledger or the way to its server, and keep it open meanwhile. Raises LedgerInUse."""
+        async with self._lock:
+            if self._place is None:
+                self._place = await self._open()
+            self._busy += 1
+        try:
+            yield self._place
+        finally:
+            self._busy -= 1
+
+    async def _open(self) -> Ledger | httpx.AsyncClient:
+        found = await open_or_find_server()
+        if isinstance(found, str):
+            return await self._opened.enter_async_context(client_of(found))
+        self._opened.push_async_callback(found.close)
+        return found
+
+    async def give_way(self) -> None:
+        """Close the embedded ledger whenever another process waits for it and nothing is asked of it."""
+        location = settings().ledger_location
+        while not is_server(location):
+            await asyncio.sleep(LOOK)
+            is_idle = isinstance(self._place, Ledger) and not self._busy
+            if is_idle and await asyncio.to_thread(is_waited_for, Path(location).expanduser()):
+                await self.close()
+
+    async def close(self) -> None:
+        """Close what is open, once nothing is asked of it; the next call opens it again."""
+        async with self._lock:
+            if not self._busy:
+                self._place = None
+                await self._opened.aclose()
+
+    async def leave(self) -> None:
+        """End what is remembered in the background, which goes on with the next call, and close."""
+        for task in self._remembering.values():
+            task.cancel()
+        await asyncio.gather(*self._remembering.values(), return_exceptions=True)
+        await self.close()
+
+    async def _remember(self, user: str, memory_agent: str, seconds: float) -> None:
+        """Run the memory agent here until nothing of the user's waits; it goes on after these seconds."""
+        if (before := self._remembering.get(user)) is not None:
+            await asyncio.wait({before}, timeout=seconds)
+        if before is None or before.done():
+            self._remembering[user] = asyncio.create_task(self._run(user, memory_agent))
+        await asyncio.wait({self._remembering[user]}, timeout=seconds)
+        if self._remembering[user].done():
+            self._remembering.pop(user).result()  # raises what ended it
+
+    async def _run(self, user: str, memory_agent: str) -> None:
+        from mneme.client.session import remember_waiting  # noqa: PLC0415  (the graphs are slow to import)
+        from mneme.client.workflows import workflows_here  # noqa: PLC0415
+
+        async with self._used() as place:
+            if isinstance(place, Ledger):
+                async with workflows_here(place, "remember") as flows:
+                    await remember_waiting(flows, user, {"memory_agent": memory_agent})
+
+
+class Owned(NamedTuple):
+    """Operations of a class on an owner's data, and who calls them."""
+
+    kind: type[Operations]
+    owner: str
+    caller: str
+
+
+class _Calls:
+    """Operations of a class, each of which is done through the door."""
+
+    def __init__(self, door: Door, owned: Owned) -> None:
+        self._door, self._owned = door, owned
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        kind = self._owned.kind
+        if name not in kind.OFFERED:
+            raise AttributeError(f"{kind.__name__} has no operation {name!r}")
+
+        @wraps(getattr(kind, name))
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self._door.do(self._owned, lambda on: getattr(on, name)(*args, **kwargs))
+
+        return call
+
+    def __dir__(self) -> list[str]:
+        return [*self._owned.kind.OFFERED]
+
+
+class Opening:
+    """A `Memory` as a context: `async with` for its coroutines, `with` for calls that block."""
+
+    def __init__(self, user: str, team: str, caller: str) -> None:
+        self._given = (user, team, caller)
+        self._door: Door | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._loop: Loop | None = None
+
+    async def __aenter__(self) -> Memory:
+        self._door = Door()
+        self._watch = asyncio.create_task(self._door.give_way())
+        return Memory(self._door, *self._given)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._door is not None and self._watch is not None
+        self._watch.cancel()
+        await asyncio.gather(self._watch, return_exceptions=True)
+        await self._door.leave()
+
+    def __enter__(self) -> Any:
+        """Return a `Memory` whose calls block, with no type of its own. Raises BadInput in a coroutine."""
+        if _is_in_a_loop():
+            raise BadInput("`with mneme.open()` would stop this program's event loop.", "Say `async with`.")
+        self._loop = Loop()
+        return Blocking(self._loop.run(self.__aenter__()), self._loop)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        self._loop.run(self.__aexit__(kind, error, trace))
+        self._loop.close()
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Opening:
+    """Open what is remembered for a user and a team, in `MNEME_HOME` or on the server that has it open.
+
+    With keys, user and team are those of the key in `MNEME_KEY`.
+
+    >>> with open("ann") as memory:
+    ...     [told] = memory.remember("I live in Oslo.", memory_agent="rules")
+    ...     [found] = memory.recall("Where does she live?", limit=1)
+    >>> told.status, found.memory.content
+    ('stored', 'The user lives in Oslo.')
+    """
+    return Opening(user, team, caller)

@@ -1,0 +1,130 @@
+"""The library: `mneme.open`, in this process, beside others, and through a server."""
+
+import asyncio
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+import mneme
+from mneme.client import memory as library
+from mneme.core.settings import settings
+from mneme.evals.commands import NOWHERE, quiet
+from mneme.evals.commands import mneme as run_mneme
+from tests.doubles.langgraph_server import serving
+
+RULES: Any = {"memory_agent": "rules"}
+
+
+@pytest.fixture(autouse=True)
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_OLLAMA_URL", NOWHERE)
+    settings.cache_clear()
+
+
+def test_importing_loads_nothing_and_has_what_it_promises() -> None:
+    code = "import mneme, sys; print(sum(m.startswith('mneme.') for m in sys.modules), mneme.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "0"
+    assert all(getattr(mneme, name) for name in mneme.__all__)
+    with pytest.raises(AttributeError):
+        _ = mneme.nonsense  # type: ignore[attr-defined]
+
+
+def test_the_examples_in_its_docstrings_are_true() -> None:
+    failed, tried = doctest.testmod(library)
+    assert tried and not failed
+
+
+async def test_a_memory_is_remembered_corrected_taken_back_and_erased() -> None:
+    async with mneme.open("ann") as memory:
+        (told,) = await memory.remember("I live in Oslo.", **RULES)
+        assert told.status == "stored" and told.outcome is not None
+        (found,) = await memory.recall("Where does the user live?")
+        (kept,) = await memory.list()
+        assert kept.key == found.key and found.similarity is not None
+        edited = await memory.memories.edit(found.key[:8], "The user lives in Bergen.", "a slip")
+        assert edited.version == 2
+        *_, last = await memory.history(found.key)
+        assert (last.change.actor, last.change.reason) == ("library", "a slip")
+        assert (await memory.rollback(found.key, 1)).memory.content == found.memory.content
+        assert len(await memory.export()) == 3
+        undone = await memory.undo()
+        assert undone is not None and undone.memory.content == "The user lives in Bergen."
+        assert (await memory.forget(found.key)).records == 1
+        assert not await memory.list()
+        with pytest.raises(mneme.MnemeError, match="has no memory"):
+            await memory.history(found.key)
+
+
+async def test_messages_of_every_form_are_taken_and_a_thread_only_once() -> None:
+    chat = [
+        {"role": "user", "content": "I have a cat.", "time": "2026-01-01T10:00:00+00:00"},
+        AIMessage("What is it called?"),
+        ToolMessage("42", tool_call_id="t"),
+        HumanMessage("My cat is called Zoe."),
+    ]
+    async with mneme.open("bob") as memory:
+        first = await memory.remember(chat, "greeting", **RULES)
+        again = await memory.remember(chat, "greeting", **RULES)
+        assert [each.message_id for each in first] == [each.message_id for each in again]
+        assert {each.status for each in first} == {"stored"}
+        assert any("Zoe" in each.memory.content for each in await memory.list())
+        for wrong in (5, [5], [{"role": "pope", "content": "x"}], {"content": "x"}, []):
+            with pytest.raises(mneme.MnemeError):
+                await memory.remember(wrong, **RULES)  # type: ignore[arg-type]
+        assert await memory.inbox.waiting() == 0
+
+
+async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -> None:
+    async with mneme.open("eve") as memory:
+        (told,) = await memory.remember("I live in Rome.", **RULES, seconds=0)
+        assert told.status == "waiting"
+        (later,) = await memory.remember("I like tea.", **RULES)
+        assert later.status == "stored"
+        assert len(await memory.list()) == 2
+        (down,) = await memory.remember("I like figs.", memory_agent="ollama:none")
+        (letter,) = await memory.inbox.list()
+        assert down.status == "failed" and down.error == letter["error"] != ""
+        assert (letter["tries"], letter["status"]) == (0, "waiting")
+
+
+def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> None:
+    beside = quiet(tmp_path / "mneme_home")
+    with mneme.open("ann", "crew") as memory:
+        memory.remember("I live in Oslo.", **RULES)
+        listed = run_mneme(beside, "memories", "list", "--user", "ann", "--json")
+        assert "Oslo" in listed.stdout
+        assert run_mneme(beside, "memories", "undo", "--user", "ann").returncode == 0
+        assert memory.list() == []
+        assert memory.cards.list() == [] and memory.team == "crew"
+    with pytest.raises(AttributeError, match="no operation"):
+        memory.cards.nonsense()
+
+
+async def test_blocking_calls_are_refused_in_a_coroutine() -> None:
+    with pytest.raises(mneme.MnemeError, match="event loop"), mneme.open():
+        pass
+
+
+@pytest.mark.xdist_group("server")
+async def test_the_same_calls_go_through_a_server_and_on_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("MNEME_HOME", str(home))
+    settings.cache_clear()
+    async with mneme.open("ann") as memory:
+        with serving(home):
+            (told,) = await memory.remember("I live in Oslo.", **RULES)
+            assert told.status == "stored"
+            (found,) = await memory.recall("Where does the user live?")
+            with pytest.raises(mneme.MnemeError, match="has no memory"):
+                await memory.history("none")
+            again = await asyncio.gather(*(memory.history(found.key) for _ in range(5)))
+            assert [len(each) for each in again] == [1] * 5
+        assert [each.key for each in await memory.list()] == [found.key]
