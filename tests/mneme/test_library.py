@@ -32,7 +32,7 @@ def test_importing_loads_nothing_and_has_what_it_promises() -> None:
     assert done.stdout.split()[0] == "0"
     assert all(getattr(mneme, name) for name in mneme.__all__)
     with pytest.raises(AttributeError):
-        _ = mneme.nonsense  # type: ignore[attr-defined]
+        _ = mneme.nonsense
 
 
 def test_the_examples_in_its_docstrings_are_true() -> None:
@@ -62,7 +62,7 @@ async def test_a_memory_is_remembered_corrected_taken_back_and_erased() -> None:
 
 
 async def test_messages_of_every_form_are_taken_and_a_thread_only_once() -> None:
-    chat = [
+    chat: list[Any] = [
         {"role": "user", "content": "I have a cat.", "time": "2026-01-01T10:00:00+00:00"},
         AIMessage("What is it called?"),
         ToolMessage("42", tool_call_id="t"),
@@ -76,7 +76,7 @@ async def test_messages_of_every_form_are_taken_and_a_thread_only_once() -> None
         assert any("Zoe" in each.memory.content for each in await memory.list())
         for wrong in (5, [5], [{"role": "pope", "content": "x"}], {"content": "x"}, []):
             with pytest.raises(mneme.MnemeError):
-                await memory.remember(wrong, **RULES)  # type: ignore[arg-type]
+                await memory.remember(wrong, **RULES)
         assert await memory.inbox.waiting() == 0
 
 
