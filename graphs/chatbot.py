@@ -1,12 +1,13 @@
 """The chatbot of Figure 1: it answers at once and leaves memory to the agent in the background."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.chat.chatbot import Conversation, State, hand_over, recall, respond
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.chat.waking import wake
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=ChatContext, input_schema=Conversation, output_schema=Conversation)
+builder = Workflow(State, context_schema=ChatContext, input_schema=Conversation, output_schema=Conversation)
 builder.add_node(recall)
 builder.add_node(hand_over)
 builder.add_node(respond)

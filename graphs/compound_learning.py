@@ -1,6 +1,6 @@
 """Compound learning (§2, §3): researcher, devil's advocate, leader and monitor around one shared memory."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.learning.compound_learning.challenge import challenge, needs_patch, patch
 from mneme.nodes.learning.compound_learning.compile import compile, keep
@@ -9,8 +9,9 @@ from mneme.nodes.learning.compound_learning.research import recall, research
 from mneme.nodes.learning.compound_learning.state import Result, State
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.query_tuning import Problem
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
+builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
 builder.add_node(recall)
 builder.add_node(research)
 builder.add_node(challenge)

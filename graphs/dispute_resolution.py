@@ -1,6 +1,6 @@
 """Dispute resolution (§5): both approaches on similar tasks, at most two rounds, then a person."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.learning.dispute_resolution import (
@@ -16,8 +16,9 @@ from mneme.nodes.learning.dispute_resolution import (
     settle,
     test,
 )
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=TeamContext, input_schema=Case, output_schema=Ended)
+builder = Workflow(State, context_schema=TeamContext, input_schema=Case, output_schema=Ended)
 builder.add_node(choose)
 builder.add_node(test)
 builder.add_node(recommend)

@@ -1,6 +1,6 @@
 """Interactive learning (§3.3): a question for each standard answer, agents answer it, the good is kept."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.sharing.context import GrowthContext
 from mneme.nodes.sharing.growth_exchange import Dealt, exchange
@@ -17,8 +17,9 @@ from mneme.nodes.sharing.interactive_learning import (
     pose,
     take_in,
 )
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=GrowthContext, input_schema=Wanted, output_schema=Result)
+builder = Workflow(State, context_schema=GrowthContext, input_schema=Wanted, output_schema=Result)
 builder.add_node(take_in)
 builder.add_node(choose)
 builder.add_node(ask, input_schema=Chosen)

@@ -1,13 +1,14 @@
 """Intrinsic Memory Agents (§3, §5): speak, update the speaker's memory, choose who is next."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.discussion.ending import approval, ask_approval, close, document, verdict
 from mneme.nodes.discussion.intrinsic_memory import floor, hear, open, select, speak, update
 from mneme.nodes.discussion.state import Given, Result, State
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)
+builder = Workflow(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)
 builder.add_node(open)
 builder.add_node(select)
 builder.add_node(speak)

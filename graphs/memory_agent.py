@@ -3,9 +3,7 @@
 The paper's own versions are in `graphs/baselines/`.
 """
 
-from typing import Any
-
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.memory_agent import compare, find_similar, read, routed, weigh
@@ -20,13 +18,14 @@ from mneme.nodes.chat.remembering import (
     receive,
     settle,
 )
+from mneme.nodes.workflow import Workflow
 
 OPERATIONS = ["insert_memory", "update_memory", "discard", "settle"]
 
 
-def remembering(first: str) -> StateGraph[Any, Any, Any, Any]:
+def remembering(first: str) -> Workflow:
     """Build what every version has: a message comes in and goes to `first`, and the operations end it."""
-    builder = StateGraph(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
+    builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
     builder.add_node(receive)
     builder.add_node(insert_memory, input_schema=Task)
     builder.add_node(update_memory, input_schema=Task)

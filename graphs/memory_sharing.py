@@ -1,11 +1,12 @@
 """Memory Sharing (§3): retrieve, answer after examples, score by the rubric, remember what is good."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.sharing.context import SharingContext
 from mneme.nodes.sharing.memory_sharing import Question, Result, State, answer, retrieve, score, store
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=SharingContext, input_schema=Question, output_schema=Result)
+builder = Workflow(State, context_schema=SharingContext, input_schema=Question, output_schema=Result)
 builder.add_node(retrieve)
 builder.add_node(answer)
 builder.add_node(score)

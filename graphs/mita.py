@@ -1,6 +1,6 @@
 """MiTa (§3): members perceive, negotiate and execute; a manager allocates and summarises."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.household import Task
@@ -18,8 +18,9 @@ from mneme.nodes.household.mita import (
     who_decides,
 )
 from mneme.nodes.household.mita_state import Asked, Result, State
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
+builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
 builder.add_node(begin)
 builder.add_node(perceive)
 builder.add_node(summarise)

@@ -1,11 +1,12 @@
 """A team in a PDDL world (§4): a solver, a second agent, and a memory of any kind."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.pddl.pddl_team import Given, Result, State, act, is_over, observe, recall, remember, solve
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=PddlContext, input_schema=Given, output_schema=Result)
+builder = Workflow(State, context_schema=PddlContext, input_schema=Given, output_schema=Result)
 builder.add_node(recall)
 builder.add_node(solve)
 builder.add_node(act)

@@ -1,12 +1,13 @@
 """Remember every message that waits, with the memory agent as a subgraph."""
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START
 
 from mneme.graphs.memory_agent import graph as memory_agent
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.remember import Batch, Report, State, count, keep, take, take_in
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=MemoryContext, input_schema=Batch, output_schema=Report)
+builder = Workflow(State, context_schema=MemoryContext, input_schema=Batch, output_schema=Report)
 builder.add_node(take_in)
 builder.add_node(take)
 builder.add_node("memory_agent", memory_agent, error_handler=keep)

@@ -1,6 +1,6 @@
 """Memory training (§3.2): grade what is new, train, judge; keep what retrieves no worse; repeat."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.retriever_training import (
@@ -16,8 +16,9 @@ from mneme.nodes.sharing.retriever_training import (
     more,
     train,
 )
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=PoolContext, input_schema=Wanted, output_schema=Result)
+builder = Workflow(State, context_schema=PoolContext, input_schema=Wanted, output_schema=Result)
 builder.add_node(begin)
 builder.add_node(gather)
 builder.add_node(grade, input_schema=Waiting)

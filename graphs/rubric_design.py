@@ -1,11 +1,12 @@
 """Rubric design (§3.1): a model drafts the criteria, a person reviews them, they are frozen as a version."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.sharing.context import DesignContext
 from mneme.nodes.sharing.rubric_design import Result, State, Wanted, draft, freeze, is_reviewed, review
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=DesignContext, input_schema=Wanted, output_schema=Result)
+builder = Workflow(State, context_schema=DesignContext, input_schema=Wanted, output_schema=Result)
 builder.add_node(draft)
 builder.add_node(review)
 builder.add_node(freeze)

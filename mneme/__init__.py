@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mneme.api.memories import Erased, Remembered
     from mneme.api.messages import ChatMessage
-    from mneme.client.memory import Memory, open
+    from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
     from mneme.stores.cards.card import Card
     from mneme.stores.users.memories import MemoryRecord
@@ -27,6 +27,7 @@ __all__ = [
     "Remembered",
     "__version__",
     "open",
+    "open_store",
 ]
 
 _PLACES = {
@@ -38,6 +39,7 @@ _PLACES = {
     "MnemeError": "mneme.core.errors",
     "Remembered": "mneme.api.memories",
     "open": "mneme.client.memory",
+    "open_store": "mneme.client.memory",
 }
 
 

@@ -78,5 +78,5 @@ def ledger_of(runtime: Runtime[Any]) -> Ledger:
         return runtime.store.ledger
     raise BadInput(
         "This graph runs without a ledger.",
-        "Compile it with store=LedgerStore(ledger), or name the store in langgraph.json.",
+        "Compile it with `async with mneme.open_store() as store`, or name the store in langgraph.json.",
     )

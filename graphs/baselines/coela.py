@@ -1,13 +1,14 @@
 """CoELA (Zhang et al., ICLR 2024): each agent perceives, remembers, drafts a message, plans, executes."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.household.alone import is_over
 from mneme.nodes.household.coela import State, communicate, plan, remember
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.household import Ending, Task, begin, execute, perceive
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
+builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
 builder.add_node(begin)
 builder.add_node(perceive)
 builder.add_node(remember)

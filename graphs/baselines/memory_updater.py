@@ -1,6 +1,6 @@
 """The updater of the memory agent as two agents: it brings older memories up to date in batches (§4.2)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.two_agents import (
@@ -12,8 +12,9 @@ from mneme.nodes.chat.two_agents import (
     look_at_batch,
     update_batch,
 )
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(Updating, context_schema=MemoryContext, input_schema=Since, output_schema=Updated)
+builder = Workflow(Updating, context_schema=MemoryContext, input_schema=Since, output_schema=Updated)
 builder.add_node(gather_new)
 builder.add_node(look_at_batch)
 builder.add_node(update_batch)

@@ -1,13 +1,14 @@
 """MHP (Puig et al., ICLR 2021): a hierarchical planner, tree search over subgoals on a sampled belief."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from mneme.nodes.household.alone import is_over
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.household import Ending, Task, begin, execute, perceive
 from mneme.nodes.household.mhp import State, search_subgoals
+from mneme.nodes.workflow import Workflow
 
-builder = StateGraph(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
+builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
 builder.add_node(begin)
 builder.add_node(perceive)
 builder.add_node(search_subgoals)

@@ -23,11 +23,13 @@ from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
 from mneme.api.threads import Threads
 from mneme.client.blocking import Blocking, Loop
-from mneme.client.home import open_or_find_server
+from mneme.client.home import open_or_find_server, open_own_ledger
 from mneme.client.remote import Remote, client_of
+from mneme.client.waiting import alone
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.context import LOCAL
+from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, is_server
 from mneme.stores.ledger.line import is_waited_for
 
@@ -234,6 +236,21 @@ class Opening:
         assert self._loop is not None
         self._loop.run(self.__aexit__(kind, error, trace))
         self._loop.close()
+
+
+@asynccontextmanager
+async def open_store() -> AsyncIterator[LedgerStore]:
+    """Open the embedded ledger as a LangGraph store: what our graphs need inside yours.
+
+    It stays open until the end, so other processes wait. Raises LedgerInUse.
+
+    `async with mneme.open_store() as store: parent = builder.compile(store=store)`
+    """
+    ledger = await alone(open_own_ledger)
+    try:
+        yield LedgerStore(ledger, actor=CALLER)
+    finally:
+        await ledger.close()
 
 
 def _is_in_a_loop() -> bool:

@@ -46,7 +46,8 @@ PAGE = 100
 class LedgerStore(BaseStore):
     """A ledger as a store; several stores may share one ledger. Safe from any event loop and thread.
 
-    `mode` says how a query ranks, and so what a score is: `dense` gives cosines.
+    `mode` says how a query ranks. The score of an item is its cosine, in every mode; None where only words
+    were compared.
     """
 
     supports_ttl = False
@@ -106,7 +107,7 @@ class LedgerStore(BaseStore):
         hits = await self.ledger.search(
             op.namespace_prefix, op.query, filter=wanted, limit=limit, offset=offset, mode=self._mode
         )
-        return [SearchItem(**_fields(hit.version), score=hit.score) for hit in hits]
+        return [SearchItem(**_fields(hit.version), score=hit.parts.get("dense")) for hit in hits]
 
     async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()

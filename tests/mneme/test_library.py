@@ -74,7 +74,8 @@ async def test_messages_of_every_form_are_taken_and_a_thread_only_once() -> None
         assert [each.message_id for each in first] == [each.message_id for each in again]
         assert {each.status for each in first} == {"stored"}
         assert any("Zoe" in each.memory.content for each in await memory.list())
-        for wrong in (5, [5], [{"role": "pope", "content": "x"}], {"content": "x"}, []):
+        wrongs: list[Any] = [5, [5], [{"role": "pope", "content": "x"}], {"content": "x"}, []]
+        for wrong in wrongs:
             with pytest.raises(mneme.MnemeError):
                 await memory.remember(wrong, **RULES)
         assert await memory.inbox.waiting() == 0
@@ -104,6 +105,25 @@ def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> 
         assert memory.cards.list() == [] and memory.team == "crew"
     with pytest.raises(AttributeError, match="no operation"):
         memory.cards.nonsense()
+
+
+def test_an_app_of_thirty_lines_remembers(tmp_path: Path) -> None:
+    app, beside = Path(__file__).parents[2] / "examples" / "app.py", quiet(tmp_path / "mneme_home")
+    said = [
+        subprocess.run(
+            [sys.executable, str(app), words], env=beside, capture_output=True, text=True, check=True
+        ).stdout
+        for words in ("I live in Oslo.", "Where do I live?")
+    ]
+    assert "nothing yet" in said[0] and "lives in Oslo" in said[1]
+
+
+async def test_a_store_for_graphs_of_one_s_own() -> None:
+    async with mneme.open_store() as store:
+        await store.aput(("notes",), "tea", {"text": "green"})
+    async with mneme.open_store() as store:
+        item = await store.aget(("notes",), "tea")
+    assert item is not None and item.value == {"text": "green"}
 
 
 async def test_blocking_calls_are_refused_in_a_coroutine() -> None:
