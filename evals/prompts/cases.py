@@ -24,8 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mneme.core.errors import BadInput
 from mneme.evals.prompts.filling import filled
 from mneme.evals.prompts.properties import Property, wrong_with
-from mneme.evals.prompts.questions import Key, Question, asked_as, questions
+from mneme.evals.prompts.questions import asked_as
 from mneme.models.asking.schema import bounded, flat
+from mneme.prompts.every import Key, Question, questions
 
 CASES = Path(__file__).parent / "cases"
 KINDS = ("plain", "tricky", "injected", "limit")

@@ -21,10 +21,10 @@ from mneme.evals.options import RUNS, Fresh, Out
 from mneme.evals.prompts.asking import Outcome, outcome_of
 from mneme.evals.prompts.cases import Golden, golden
 from mneme.evals.prompts.judging import THRESHOLD
-from mneme.evals.prompts.questions import Key, questions
 from mneme.evals.prompts.roles import ROLES
 from mneme.evals.prompts.tables import Answers, asked_roles, tables
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal
+from mneme.prompts.every import Key, questions
 
 Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "sharing", "task_memories"]
 

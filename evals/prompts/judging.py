@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from mneme.evals.prompts.asking import Outcome
-from mneme.evals.prompts.questions import Key
 from mneme.evals.prompts.roles import Role
 from mneme.evals.scoring import share
+from mneme.prompts.every import Key
 
 USABLE, RIGHT, RIGHT_OF_EACH = 0.9, 0.8, 0.6
 THRESHOLD = (

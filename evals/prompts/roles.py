@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from mneme.evals.prompts.questions import Key
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.sharing.context import DesignContext, SharingContext
+from mneme.prompts.every import Key
 
 
 class Role(NamedTuple):

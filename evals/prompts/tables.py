@@ -10,9 +10,9 @@ from mneme.evals.answering import Identity
 from mneme.evals.chat.contradictions import interval, percent
 from mneme.evals.prompts.asking import Outcome
 from mneme.evals.prompts.judging import THRESHOLD, Figures, figures_of, why_not
-from mneme.evals.prompts.questions import Key
 from mneme.evals.prompts.roles import ROLES, Role
 from mneme.evals.report import table
+from mneme.prompts.every import Key
 
 MOST_WRONG = 25
 """Lines of the table of wrong answers; the journal has them all."""

@@ -17,6 +17,7 @@ from mneme.cli.evaluations import commands as evaluations
 from mneme.cli.household import commands as household
 from mneme.cli.learning import commands as learning
 from mneme.cli.pddl.commands import pddl
+from mneme.cli.prompts.commands import prompts
 from mneme.cli.sharing import commands as share
 from mneme.cli.threads.commands import threads
 from mneme.cli.users.commands import users
@@ -40,7 +41,7 @@ app.add_typer(share.app, name="share")
 app.add_typer(embedder.app, name="embedder")
 app.add_typer(evaluations.app, name="eval")
 app.add_typer(users, name="users")
-app.add_typer(threads, name="threads")
+app.add_typer(prompts, name="prompts")
 app.add_typer(commands.app)
 
 

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
         20, ge=0, description="Turns of a thread whose checkpoints are kept, to go back to; 0 keeps all."
     )
     embedder: str = Field("bundled", description="`bundled`, or `ollama:<model>`.")
+    prompts: Path | None = Field(
+        None, description="Folder of wordings of your own; see `mneme prompts export`."
+    )
     ollama_url: str = Field("http://127.0.0.1:11434", description="Ollama's address.")
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
     num_ctx: int = Field(16384, ge=512, description="Context window of every Ollama model, in tokens.")

@@ -38,6 +38,7 @@ from mneme.models.asking.schema import bounded, flat, room_for
 from mneme.models.asking.scripts import FixedReply, line_of, script
 from mneme.models.asking.tool_calls import call_tools
 from mneme.models.asking.unusable import Copied, Doubtful, Unusable
+from mneme.models.asking.wording import in_own_words
 from mneme.prompts.prompt import Prompt
 
 __all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
@@ -83,7 +84,8 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
 
     async def answer(run: RunnableConfig) -> A:
         if not record.is_prepared:
-            return await ask_with_repairs(_question(prompt, given, history, lane), record, run)
+            own = await in_own_words(prompt)
+            return await ask_with_repairs(_question(own, given, history, lane), record, run)
         record.attempts = 1
         value = await _prepared(prompt, given, record)
         if isinstance(value, str):

@@ -30,6 +30,7 @@ from mneme.models.asking.replies import read
 from mneme.models.asking.responders import CallOptions, ModelRequest
 from mneme.models.asking.schema import flat
 from mneme.models.asking.unusable import Unusable
+from mneme.models.asking.wording import in_own_words
 from mneme.prompts.prompt import Prompt
 
 G = TypeVar("G", bound=BaseModel)
@@ -65,8 +66,9 @@ async def ask_probability(
         or record.responder in _without_logprobs
     ):
         return None
+    own = await in_own_words(prompt)
     probability = await as_one_run(
-        record, given, lambda run: ask_with_repairs(_question(prompt, given, lane), record, run), None
+        record, given, lambda run: ask_with_repairs(_question(own, given, lane), record, run), None
     )
     if probability is None:
         _without_logprobs.add(record.responder)

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from mneme.core.errors import BadInput
@@ -13,6 +14,8 @@ from mneme.models.asking.lazily import import_lazily
 from mneme.models.embedding.absent import MISSING, Absent
 
 FORMS = "bundled, or ollama:<model>"
+PLUGGED = "mneme.embedders"
+"""The group of entry points: functions that take what follows the colon and return an embedder."""
 EMBEDDED_AT_ONCE = 256
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,9 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]: ...
     async def embed_query(self, text: str) -> list[float]: ...
+
+
+MUST_HAVE = ("name", "dimension", "embed_documents", "embed_query")
 
 
 class Bundled:
@@ -72,14 +78,34 @@ _opening = threading.Lock()
 
 
 async def open_embedder(spec: str) -> Embedder:
-    """Return the process's one embedder of this name: `bundled`, or `ollama:<model>`."""
+    """Return the process's one embedder of this name: `bundled`, `ollama:<model>`, or a plugged one.
+
+    Raises BadInput for another name, and what a plugged embedder raises.
+    """
     await read_settings()
     kind, _, model = spec.strip().partition(":")
     if kind == "bundled" and not model:
         return await asyncio.to_thread(_bundled)
     if kind == "ollama" and model:
         return await _served(model)
-    raise BadInput(f"No embedder is called {spec!r}.", f"Accepted: {FORMS}.")
+    plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
+    if kind in plugged.names:
+        return await asyncio.to_thread(_plugged, plugged[kind], model)
+    others = "".join(f", or {name}:…" for name in sorted(plugged.names))
+    raise BadInput(f"No embedder is called {spec!r}.", f"Accepted: {FORMS}{others}.")
+
+
+def _plugged(point: EntryPoint, model: str) -> Embedder:
+    """Open another package's embedder once."""
+    key = (f"{PLUGGED}:{point.name}", model)
+    with _opening:
+        if key not in _opened:
+            made = point.load()(model)
+            if lacks := [each for each in MUST_HAVE if not hasattr(made, each)]:
+                wrong = f"The embedder {point.name!r} of {point.value} has no {lacks[0]}."
+                raise BadInput(wrong, f"It must have: {', '.join(MUST_HAVE)}.")
+            _opened[key] = made
+        return _opened[key]
 
 
 def _bundled() -> Embedder:

@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 
 from mneme.models.asking.asking import by_rules, call_tools, resolve
+from mneme.models.asking.wording import in_own_words
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Similar, Touched
 from mneme.nodes.chat.paper_versions import composed_of
@@ -75,7 +76,8 @@ async def find_similar_to_message(state: State, runtime: MemoryRuntime) -> Updat
 async def manage(state: State, runtime: MemoryRuntime) -> Update:
     """Let the agent call its tools on the message and the similar memories, after it has searched."""
     similar, who = list(state["similar"][0]), runtime.context.memory_agent
-    prompt = manage_memory if runtime.context.compose_first else choose_tools
+    chosen: Prompt[ToolGiven, Any] = manage_memory if runtime.context.compose_first else choose_tools
+    prompt = await in_own_words(chosen)
     given = ToolGiven(**dict(incoming(state)), memories=[memory["content"] for memory in similar])
     messages: list[BaseMessage] = [HumanMessage(prompt.user_text(given))]
     turn = await turn_of(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")

@@ -14,10 +14,10 @@ from mneme.core.errors import BadInput
 from mneme.evals.prompts.cases import KINDS, Golden, file_of, read_cases
 from mneme.evals.prompts.filling import filled
 from mneme.evals.prompts.properties import Property
-from mneme.evals.prompts.questions import Key, questions
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
 from mneme.models.asking.budget import tokens_of
 from mneme.models.asking.json_objects import objects
+from mneme.prompts.every import Key, questions
 
 CONTEXT = 8192
 LEAST_CASES, LEAST_KINDS = 6, 3

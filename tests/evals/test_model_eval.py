@@ -18,9 +18,9 @@ from mneme.evals.prompts import evaluation
 from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, read_cases
 from mneme.evals.prompts.evaluation import Options
-from mneme.evals.prompts.questions import questions
 from mneme.evals.prompts.roles import CONTEXTS, ROLES
 from mneme.evals.report import Report
+from mneme.prompts.every import questions
 from tests.doubles.served import served
 
 MODEL = Model("small:1b", context_length=8192)

@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint, EntryPoints
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, StorageFai
 from mneme.core.settings import settings
 from mneme.evals.doubles.ollama import Embedding, Model, OllamaDouble
 from mneme.models.embedding import embedders, minilm
-from mneme.models.embedding.embedders import open_embedder
+from mneme.models.embedding.embedders import PLUGGED, open_embedder
 from tests.doubles.served import served
 from tests.doubles.waiting import Turns
 
@@ -317,3 +318,35 @@ async def test_a_model_that_cannot_embed_or_is_absent_is_named(monkeypatch: pyte
         with pytest.raises(ModelUnavailable, match="no model 'nomic-embed-text'") as failure:
             await open_embedder("ollama:nomic-embed-text")
     assert failure.value.hint == "Get it: ollama pull nomic-embed-text"
+
+
+class Plugged:
+    """An embedder of another package, which its entry point makes."""
+
+    dimension = 2
+
+    def __init__(self, model: str) -> None:
+        self.name = f"plugged:{model}"
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts]
+
+    async def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0]
+
+
+async def test_another_package_s_embedder_is_found_by_its_entry_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = [
+        EntryPoint("mine", f"{__name__}:Plugged", PLUGGED),
+        EntryPoint("broken", "builtins:str", PLUGGED),
+    ]
+    monkeypatch.setattr(embedders, "entry_points", lambda group: EntryPoints(points).select(group=group))
+    opened = await open_embedder("mine:small")
+    assert opened.name == "plugged:small" and await open_embedder("mine:small") is opened
+    with pytest.raises(BadInput, match="has no name"):
+        await open_embedder("broken:x")
+    with pytest.raises(BadInput, match="No embedder") as refused:
+        await open_embedder("nobody's:x")
+    assert "mine:…" in refused.value.hint

@@ -1,0 +1,46 @@
+"""`mneme prompts …`: what models are asked, and wordings of one's own."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mneme.cli.options import Json
+
+prompts = typer.Typer(no_args_is_help=True, help="Show what models are asked, and word it yourself.")
+Name = Annotated[str, typer.Argument(metavar="WORKFLOW/PROMPT", help="A name that `list` shows.")]
+
+
+@prompts.command("list")
+def list_prompts(as_json: Json = False) -> None:
+    """List all prompts; those that MNEME_PROMPTS words are marked."""
+    from mneme.cli.prompts import prompts as run
+
+    run.list_(as_json)
+
+
+@prompts.command("show")
+def show_prompt(name: Name) -> None:
+    """Print a prompt's wording in force, as the YAML of a file of your own."""
+    from mneme.cli.prompts import prompts as run
+
+    run.show(name)
+
+
+@prompts.command("export")
+def export_prompts(
+    folder: Annotated[Path, typer.Argument(help="Where to write them; files that are there stay.")],
+    name: Annotated[str, typer.Argument(metavar="[WORKFLOW/PROMPT]", help="Only this one.")] = "",
+) -> None:
+    """Write the prompts as files to change; use them with MNEME_PROMPTS=FOLDER."""
+    from mneme.cli.prompts import prompts as run
+
+    run.export(folder, name)
+
+
+@prompts.command("check")
+def check_prompts(as_json: Json = False) -> None:
+    """Check every file in MNEME_PROMPTS against the type of its prompt; exit with 1 if one does not fit."""
+    from mneme.cli.prompts import prompts as run
+
+    raise typer.Exit(run.check(as_json))

@@ -1,0 +1,70 @@
+"""List, show, export and check the wordings of prompts."""
+
+from pathlib import Path
+
+from mneme.cli.show import console, print_error, print_json, print_lines, print_table
+from mneme.core.errors import BadInput, MnemeError, NotFound
+from mneme.core.settings import settings
+from mneme.models.asking.wording import as_file, file_of, worded
+from mneme.prompts.every import Question, questions
+
+
+def list_(as_json: bool) -> None:
+    """List all prompts."""
+    folder = settings().prompts
+    own = {key: folder is not None and file_of(each, folder).exists() for key, each in questions().items()}
+    if as_json:
+        for (room, name), is_own in own.items():
+            print_json({"workflow": room, "prompt": name, "own": is_own})
+        return
+    rows = ([room, name, "own" if is_own else ""] for (room, name), is_own in own.items())
+    print_table("", ("workflow", "prompt", "wording"), rows)
+
+
+def show(name: str) -> None:
+    """Print a prompt's wording in force."""
+    prompt, folder = _named(name), settings().prompts
+    print_lines(as_file(prompt if folder is None else worded(prompt, folder)))
+
+
+def export(folder: Path, name: str) -> None:
+    """Write wordings as files that can be changed."""
+    chosen = [_named(name)] if name else list(questions().values())
+    files = {file_of(each, folder): as_file(each) for each in chosen}
+    new = {file: text for file, text in files.items() if not file.exists()}
+    for file, text in new.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    console.print(f"{len(new)} written, {len(files) - len(new)} were there. Use them: MNEME_PROMPTS={folder}")
+
+
+def check(as_json: bool) -> int:
+    """Check every file of one's own; return 1 if one does not fit, or belongs to no prompt."""
+    folder = settings().prompts
+    if folder is None:
+        raise BadInput("MNEME_PROMPTS is not set.", "Set it to a folder; see `mneme prompts export`.")
+    if not folder.expanduser().is_dir():
+        raise BadInput(f"MNEME_PROMPTS={folder} is no folder.", "See `mneme prompts export`.")
+    known = {file_of(each, folder): each for each in questions().values()}
+    files, wrong = sorted(folder.expanduser().rglob("*.yaml")), 0
+    for file in files:
+        try:
+            _check(file, known, folder)
+        except MnemeError as error:
+            wrong += 1
+            print_error(error, as_json)
+    console.print(f"{len(files) - wrong} of {len(files)} fit.")
+    return 1 if wrong else 0
+
+
+def _check(file: Path, known: dict[Path, Question], folder: Path) -> None:
+    if file not in known:
+        raise BadInput(f"{file} belongs to no prompt.", "`mneme prompts list` shows workflows and names.")
+    worded(known[file], folder)
+
+
+def _named(name: str) -> Question:
+    room, _, prompt = name.partition("/")
+    if (room, prompt) not in questions():
+        raise NotFound(f"There is no prompt {name!r}.", "`mneme prompts list` shows them.")
+    return questions()[room, prompt]
