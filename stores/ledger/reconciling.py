@@ -1,6 +1,7 @@
 """Holding an index against its journal, after a process was killed or on demand."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import qdrant_edge as edge
 
 from mneme.stores.ledger import journal
 from mneme.stores.ledger.engine import SPARSE, Payload
+from mneme.stores.ledger.fingerprints import FIELDS, differs
 from mneme.stores.ledger.journal import JOURNAL
 from mneme.stores.ledger.sealing import damaged
 
@@ -16,12 +18,14 @@ AT_ONCE = 1000
 
 def points_of(shard: edge.EdgeShard) -> Iterator[tuple[str, Payload]]:
     """Yield every point of an index with its payload."""
+    return ((str(record.id), record.payload or {}) for record in _records(shard, with_payload=True))
+
+
+def _records(shard: edge.EdgeShard, **asked: Any) -> Iterator[edge.Record]:
     following: Any = None
     while True:
-        records, following = shard.scroll(
-            edge.ScrollRequest(offset=following, limit=AT_ONCE, with_payload=True)
-        )
-        yield from ((str(record.id), record.payload or {}) for record in records)
+        records, following = shard.scroll(edge.ScrollRequest(offset=following, limit=AT_ONCE, **asked))
+        yield from records
         if following is None:
             return
 
@@ -58,12 +62,9 @@ def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
     for root, versions in history.versions.items():
         if present.get(root, {}).get("event") != versions[max(versions)]:
             found.append(f"the current version of record {root} differs from the journal, or is missing")
-    scopes = sum("scope" in payload for payload in present.values())
-    counted = sum(shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x"))
-    dated = edge.FieldCondition("created", range=edge.RangeFloat(gte=0))
-    timed = shard.count(edge.CountRequest(exact=True, filter=edge.Filter(must=[dated])))
-    if (counted, timed) != (scopes, scopes):
-        found.append(f"the index finds {counted} of {scopes} records by their place, {timed} by their time")
+    found += [*_misplaced(shard, present), *_misnumbered(shard, present)]
+    if changed := sum(differs(each.payload or {}, each.vector or {}) for each in _vectors_of(shard)):
+        found.append(f"the vectors of {changed} records are damaged")
     worded = edge.Filter(
         must=[edge.HasVectorCondition(SPARSE)],
         must_not=[edge.FieldCondition("scope", match=edge.MatchPrefix("+"))],
@@ -71,6 +72,43 @@ def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
     if shard.count(edge.CountRequest(exact=True, filter=worded)):
         found.append("the index finds words where there are none")
     return found
+
+
+def _misplaced(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
+    """Compare the index of places with the scopes of all points."""
+    scopes = Counter(payload["scope"] for payload in present.values() if "scope" in payload)
+    places = shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
+    below = [shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x")]
+    if {str(hit.value): hit.count for hit in places} == scopes and sum(below) == scopes.total():
+        return []
+    return [f"the index finds {sum(below)} of {scopes.total()} records by their place, or in other places"]
+
+
+def _misnumbered(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
+    """Compare the indexes of numbers (the time, and what rankings read) with the numbers in all points."""
+    found = []
+    for path, index in shard.info().payload_schema.items():
+        if index.data_type == edge.PayloadSchemaType.Keyword:
+            continue
+        numbers = {point: _number(payload, path) for point, payload in present.items()}
+        asked = edge.QueryRequest(len(present), query=edge.OrderBy(path))
+        ordered = {str(each.id): each.order_value for each in shard.query(asked)} if present else {}
+        if wrong := sum(ordered.get(point) != number for point, number in numbers.items()):
+            found.append(f"the index has {path} of {wrong} records wrong")
+    return found
+
+
+def _number(payload: Payload, path: str) -> float | None:
+    """Return the number at a path like `created` or `value."importance"`."""
+    first, _, name = path.partition(".")
+    found = payload.get(first)
+    if name:
+        found = found.get(name.strip('"')) if isinstance(found, dict) else None
+    return found if isinstance(found, int | float) else None
+
+
+def _vectors_of(shard: edge.EdgeShard) -> Iterator[edge.Record]:
+    return _records(shard, with_payload=[*FIELDS.values()], with_vector=True)
 
 
 def _below(mark: str) -> edge.Filter:
