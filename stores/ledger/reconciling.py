@@ -40,21 +40,29 @@ def reconcile(generation: Path, shard: edge.EdgeShard, *, sealed: bool) -> None:
     if sealed and path.exists():
         return
     content = journal.read(path) if path.exists() else journal.Content([], [])
-    present = dict(points_of(shard))
-    expected = content.ids | journal.histories(content.entries).versions.keys()
+    history, present = journal.histories(content.entries), dict(points_of(shard))
+    expected = content.ids | history.versions.keys()
     if missing := expected - present.keys():
         raise damaged(generation, f"{len(missing)} of {len(expected)} entries are missing from the index")
     if content.damaged or not path.exists() or journal.kept(present).keys() - expected:
         journal.write(path, present.items())
-    if found := disagreements(generation, shard):
+        found = disagreements(generation, shard)
+    else:
+        found = _differences(content, history, shard, present)
+    if found:
         raise damaged(generation, found[0])
 
 
 def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
     """Compare every version in the index with the journal; return what differs, in words."""
     content = journal.read(generation / JOURNAL)
+    return _differences(content, journal.histories(content.entries), shard, dict(points_of(shard)))
+
+
+def _differences(
+    content: journal.Content, history: journal.Histories, shard: edge.EdgeShard, present: dict[str, Payload]
+) -> list[str]:
     found = [f"line {number} of {JOURNAL} is damaged" for number in content.damaged]
-    history, present = journal.histories(content.entries), dict(points_of(shard))
     found += [f"{gap} is missing" for gap in history.gaps]
     for point, payload in content.entries:
         if "event" in payload and present.get(point, {}).get("event") != payload["event"]:
@@ -62,16 +70,7 @@ def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
     for root, versions in history.versions.items():
         if present.get(root, {}).get("event") != versions[max(versions)]:
             found.append(f"the current version of record {root} differs from the journal, or is missing")
-    found += [*_misplaced(shard, present), *_misnumbered(shard, present)]
-    if changed := sum(differs(each.payload or {}, each.vector or {}) for each in _vectors_of(shard)):
-        found.append(f"the vectors of {changed} records are damaged")
-    worded = edge.Filter(
-        must=[edge.HasVectorCondition(SPARSE)],
-        must_not=[edge.FieldCondition("scope", match=edge.MatchPrefix("+"))],
-    )
-    if shard.count(edge.CountRequest(exact=True, filter=worded)):
-        found.append("the index finds words where there are none")
-    return found
+    return [*found, *_misplaced(shard, present), *_misnumbered(shard, present), *_changed_vectors(shard)]
 
 
 def _misplaced(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
@@ -90,25 +89,42 @@ def _misnumbered(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[
     for path, index in shard.info().payload_schema.items():
         if index.data_type == edge.PayloadSchemaType.Keyword:
             continue
-        numbers = {point: _number(payload, path) for point, payload in present.items()}
         asked = edge.QueryRequest(len(present), query=edge.OrderBy(path))
         ordered = {str(each.id): each.order_value for each in shard.query(asked)} if present else {}
-        if wrong := sum(ordered.get(point) != number for point, number in numbers.items()):
+        values = ((point, _value(payload, path)) for point, payload in present.items())
+        if wrong := sum(_differs(value, ordered.get(point)) for point, value in values):
             found.append(f"the index has {path} of {wrong} records wrong")
     return found
 
 
-def _number(payload: Payload, path: str) -> float | None:
-    """Return the number at a path like `created` or `value."importance"`."""
+def _value(payload: Payload, path: str) -> Any:
+    """Return what is at a path like `created` or `value."importance"`."""
     first, _, name = path.partition(".")
     found = payload.get(first)
-    if name:
-        found = found.get(name.strip('"')) if isinstance(found, dict) else None
-    return found if isinstance(found, int | float) else None
+    if not name:
+        return found
+    return found.get(name.strip('"')) if isinstance(found, dict) else None
 
 
-def _vectors_of(shard: edge.EdgeShard) -> Iterator[edge.Record]:
-    return _records(shard, with_payload=[*FIELDS.values()], with_vector=True)
+def _differs(value: Any, indexed: float | None) -> bool:
+    """Say whether an index has not the number that a point has; of a list it has several."""
+    if isinstance(value, int | float):
+        return indexed is None or float(value) != float(indexed)
+    return indexed is not None and not isinstance(value, list)
+
+
+def _changed_vectors(shard: edge.EdgeShard) -> list[str]:
+    """Compare the vectors with their fingerprints; words must be where they belong."""
+    records = _records(shard, with_payload=[*FIELDS.values()], with_vector=True)
+    changed = sum(differs(each.payload or {}, each.vector or {}) for each in records)
+    worded = edge.Filter(
+        must=[edge.HasVectorCondition(SPARSE)],
+        must_not=[edge.FieldCondition("scope", match=edge.MatchPrefix("+"))],
+    )
+    found = [f"the vectors of {changed} records are damaged"] if changed else []
+    if shard.count(edge.CountRequest(exact=True, filter=worded)):
+        found.append("the index finds words where there are none")
+    return found
 
 
 def _below(mark: str) -> edge.Filter:
