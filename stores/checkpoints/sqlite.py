@@ -152,8 +152,8 @@ async def _refuse_damaged(connection: aiosqlite.Connection, path: Path) -> None:
 def _keep_private(path: Path) -> None:
     """Close the file to others, unless it is open to its group alone; SQLite makes its log alike."""
     if not is_shared(path):
-        for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-            close_to_others(each)
+        for end in ("", "-wal", "-shm", KEPT):
+            close_to_others(Path(f"{path}{end}"))
 
 
 async def _connect(path: Path) -> aiosqlite.Connection:

@@ -47,7 +47,7 @@ async def keep_sums(connection: aiosqlite.Connection) -> None:
 
 async def _add_column(connection: aiosqlite.Connection, table: str) -> None:
     columns = await connection.execute_fetchall(_COLUMNS, (table,))
-    if ("sum",) in columns:
+    if any(name == "sum" for (name,) in columns):
         return
     try:
         await connection.execute(f"ALTER TABLE {table} ADD COLUMN sum INTEGER")

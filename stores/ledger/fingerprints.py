@@ -5,7 +5,7 @@ that a change which it does not show moves no score by more than `SLIGHT`. It st
 where the engine brings a vector to the length 1 once more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isclose
 from typing import Any
 
@@ -36,8 +36,8 @@ def of_dense(vector: Sequence[float]) -> float:
     return _sum(range(len(vector)), np.asarray(vector) / length)
 
 
-def differs(payload: Payload, vectors: Mapping[str, Any]) -> bool:
-    """Say whether a vector of a point is not the one that its payload has the fingerprint of."""
+def differs(payload: Payload, vectors: Any) -> bool:
+    """Say whether one of a point's vectors, by their names, is not the one that its payload knows."""
     return any(
         not isclose(payload[field], _stored(vectors.get(name)), rel_tol=SLIGHT / 10, abs_tol=SLIGHT)
         for name, field in FIELDS.items()
