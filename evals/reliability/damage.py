@@ -28,7 +28,7 @@ from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sealing import SEAL, mark_open
-from mneme.stores.ledger.sparse import copy_file, copy_folder, parts
+from mneme.stores.ledger.sparse import copy_folder, parts
 from mneme.stores.ledger.verifying import repair
 
 NAMESPACE = ("users", "ann", "memories")
@@ -179,8 +179,7 @@ def attempt(whole: Path, file: str, damage: str, before: Seen) -> Row:
     """Damage one file of a copy, read all of it in another process, and remove the copy."""
     with TemporaryDirectory(dir=whole.parent) as folder:
         copy = Path(folder) / "copy"
-        copy_folder(whole / "ledger", copy / "ledger")
-        copy_file(whole / "checkpoints.sqlite", copy / "checkpoints.sqlite")
+        copy_folder(whole, copy)
         DAMAGES[damage](copy / file)
         told = _read_elsewhere(copy, before)
     return {"file": _nameless(file), "damage": damage, **told._asdict()}

@@ -12,7 +12,7 @@ from mneme.client.waiting import alone
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.checkpoints.files import check_sqlite
+from mneme.stores.checkpoints.files import check_checkpoints
 from mneme.stores.ledger import verifying
 from mneme.stores.ledger.ledger import is_server
 from mneme.stores.ledger.verifying import Verified
@@ -22,10 +22,8 @@ async def verify(as_json: bool) -> int:
     """Read all files and compare them; return 1 if something is wrong."""
     found = await alone(lambda: verifying.verify(_folder()))
     checkpoints = Path(settings().checkpoints_location).expanduser()
-    if checkpoints.is_file():
-        found = found.model_copy(
-            update={"problems": [*found.problems, *await asyncio.to_thread(check_sqlite, checkpoints)]}
-        )
+    wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
+    found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     if as_json:
         print_json(found)
     else:

@@ -19,7 +19,7 @@ from mneme.core.errors import BadInput, Damaged
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite
+from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
 from mneme.stores.ledger import journal
 from mneme.stores.ledger.beside import read_beside
 from mneme.stores.ledger.building import build
@@ -59,6 +59,7 @@ def back_up(file: Path) -> Backup:
                     line for point, payload in content.entries for line in journal.lines({point: payload})
                 )
                 archive.writestr(JOURNAL, text)
+                refuse_gone(checkpoints)
                 if checkpoints.exists():
                     copy_sqlite(checkpoints, Path(room) / CHECKPOINTS)
                     archive.write(Path(room) / CHECKPOINTS, CHECKPOINTS)

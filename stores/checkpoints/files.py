@@ -1,24 +1,63 @@
-"""The SQLite file of checkpoints as a file: checked, and copied while it is in use."""
+"""The SQLite file of checkpoints as a file: missed, checked, and copied while it is in use."""
 
 import sqlite3
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
-from mneme.core.errors import StorageFailure
+from mneme.core.durable import sync
+from mneme.core.errors import Damaged, StorageFailure
 from mneme.core.private import make_private_file
+from mneme.stores.checkpoints.sums import changed_rows
 
 MOST = 20
 """Problems that a check lists."""
+KEPT = "-kept"
+"""What follows the file's name in that of an empty file, which says that the file has been made."""
+
+
+def refuse_gone(path: Path) -> None:
+    """Raise Damaged where there were checkpoints, and the file is missing or empty."""
+    note = Path(f"{path}{KEPT}")
+    if note.exists() and not (path.exists() and path.stat().st_size):  # in this order: others may make both
+        raise Damaged(
+            f"The checkpoints at {path} are gone: the file was there, and is missing or empty.",
+            f"Restore a backup. Or remove {note}, to begin without conversations.",
+        )
+
+
+def note_kept(path: Path) -> None:
+    """Note that the file has been made, once its name survives a power cut."""
+    note = Path(f"{path}{KEPT}")
+    if note.exists():
+        return
+    try:
+        sync(path.parent)
+        make_private_file(note)
+    except OSError as failure:
+        raise StorageFailure(
+            f"{note} cannot be written: {failure.strerror}", "Make the folder writable."
+        ) from failure
+
+
+def check_checkpoints(path: Path) -> list[str]:
+    """Check the file, where there is or was one; return what is wrong."""
+    try:
+        refuse_gone(path)
+    except Damaged as gone:
+        return [str(gone)]
+    return check_sqlite(path) if path.is_file() else []
 
 
 def check_sqlite(path: Path) -> list[str]:
-    """Read the whole file and compare its tables with their indexes; return what is wrong."""
+    """Read the whole file and compare its tables with their indexes and checksums; return what is wrong."""
     try:
         with closing(_open(path)) as connection:
             rows = connection.execute(f"PRAGMA integrity_check({MOST})").fetchall()
+            wrong = [row[0] for row in rows if row[0] != "ok"] or [*islice(changed_rows(connection), MOST)]
     except sqlite3.Error as failure:
         return [f"{path}: {failure}"]
-    return [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
+    return [f"{path}: {each}" for each in wrong]
 
 
 def copy_sqlite(path: Path, target: Path) -> None:

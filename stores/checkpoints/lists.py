@@ -30,6 +30,8 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from mneme.stores.checkpoints.sums import CHANGED
+
 COUNT = "mneme: items of a list that is stored apart"
 """The only key of the dict that stands in a checkpoint where the list was."""
 
@@ -166,13 +168,19 @@ class ListsApart(AsyncSqliteSaver):
                 yield whole
 
     async def _whole(self, found: CheckpointTuple) -> CheckpointTuple | None:
-        """Put its lists into a checkpoint; return None where somebody deleted it meanwhile."""
+        """Put its lists into a checkpoint; return None where somebody deleted it meanwhile.
+
+        Raises ValueError where a row of it is not what was written.
+        """
+        at = found.config["configurable"]
+        place = Place(str(at["thread_id"]), at.get("checkpoint_ns", ""), found.checkpoint["id"])
+        async with self.lock:
+            if await self.conn.execute_fetchall(CHANGED, place._asdict()):
+                raise ValueError(f"thread {place.thread_id} has changed since it was written")
         values = found.checkpoint["channel_values"]
         counts = {channel: value[COUNT] for channel, value in values.items() if _is_count(value)}
         if not counts:
             return found
-        at = found.config["configurable"]
-        place = Place(str(at["thread_id"]), at.get("checkpoint_ns", ""), found.checkpoint["id"])
         async with self.lock:
             rows = await self.conn.execute_fetchall(_LISTS, place)
             is_there = bool(await self.conn.execute_fetchall(_EXISTS, place))

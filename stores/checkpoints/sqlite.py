@@ -14,8 +14,10 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints import statements
+from mneme.stores.checkpoints.files import KEPT, note_kept, refuse_gone
 from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
 from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
+from mneme.stores.checkpoints.sums import keep_sums
 
 BUSY_SECONDS = 30.0
 LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -115,6 +117,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
 @asynccontextmanager
 async def open_sqlite(path: Path, turns: int) -> AsyncIterator[Guarded]:
     await asyncio.to_thread(_make_folder, path)
+    await asyncio.to_thread(refuse_gone, path)
     connection = await _connect(path)
     try:
         saver = SqliteCheckpoints(connection, str(path), turns)
@@ -142,15 +145,15 @@ async def _refuse_damaged(connection: aiosqlite.Connection, path: Path) -> None:
     if row is not None and row[0] != "ok":
         raise Damaged(
             f"The checkpoints at {path} are damaged: {row[0]}.",
-            "`mneme verify` lists all damage. Move the file away, or restore a backup.",
+            f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too).",
         )
 
 
 def _keep_private(path: Path) -> None:
     """Close the file to others, unless it is open to its group alone; SQLite makes its log alike."""
     if not is_shared(path):
-        for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-            close_to_others(each)
+        for end in ("", "-wal", "-shm", KEPT):
+            close_to_others(Path(f"{path}{end}"))
 
 
 async def _connect(path: Path) -> aiosqlite.Connection:
@@ -168,6 +171,7 @@ async def _prepare(saver: SqliteCheckpoints, path: Path) -> None:
         await _refuse_damaged(saver.conn, path)
         await asyncio.to_thread(_keep_private, path)
         await _set_up(saver)
+        await asyncio.to_thread(note_kept, path)
     except sqlite3.Error as failure:
         raise _unusable(path, failure) from failure
 
@@ -198,6 +202,7 @@ async def _set_up(saver: SqliteCheckpoints) -> None:
     await saver.setup()
     for statement in (statements.RUN_INDEX, *LIST_TABLES):
         await saver.conn.execute(statement)
+    await keep_sums(saver.conn)
     await saver.conn.commit()
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.engine import Entry, Payload, Point, Step, head_point, version_point
-from mneme.stores.ledger.records import Version, Write, receipt_id, record_id, version_id
+from mneme.stores.ledger.records import Namespace, Version, Write, receipt_id, record_id, version_id
 from mneme.stores.ledger.words import Words
 
 FORGOTTEN = 0  # the version that a receipt names once its record has been forgotten
@@ -49,7 +49,7 @@ def next_version(prepared: Prepared, head: Version | None, now: datetime) -> Ver
     if write.event == "insert":
         return _first(prepared, head, now)
     if head is None:
-        raise NotFound(f"There is no record {prepared.key} in {'/'.join(write.namespace)}.")
+        raise missing(write.namespace, prepared.key)
     if write.expected_version != head.version:
         raise Conflict(
             f"Record {prepared.key} is at version {head.version}, not {write.expected_version}.",
@@ -71,6 +71,11 @@ def next_version(prepared: Prepared, head: Version | None, now: datetime) -> Ver
         shelf=head.shelf if write.shelf is None else write.shelf,
         idempotency_key=write.idempotency_key,
     )
+
+
+def missing(namespace: Namespace, key: str) -> NotFound:
+    """Return the error for a record that is not there."""
+    return NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
 
 
 def _first(prepared: Prepared, head: Version | None, now: datetime) -> Version:

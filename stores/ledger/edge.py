@@ -48,6 +48,7 @@ from mneme.stores.ledger.engine import (
     Where,
     defaults,
 )
+from mneme.stores.ledger.fingerprints import FIELDS, of_dense
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.journal import JOURNAL, Journal, write
 from mneme.stores.ledger.manifest import MANIFEST, Manifest
@@ -354,6 +355,9 @@ class EdgeEngine:
         same = [head for head in heads if now.get(head.id, {}).get("n") == head.n]
         vectors = [edge.PointVectors(head.id, {DENSE: list(head.dense)}) for head in same]
         self._shard.update(edge.UpdateOperation.update_vectors(vectors))
+        for head in same:  # afterwards: between the two a kill may come
+            noted = {FIELDS[DENSE]: of_dense(head.dense)}
+            self._shard.update(edge.UpdateOperation.set_payload([head.id], noted))
 
     def _place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         for scope, ids in groups.items():
@@ -367,6 +371,8 @@ class EdgeEngine:
 
     def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
         erasure = self._drive(plan())
+        if not erasure.erased:
+            return erasure
         erased = frozenset(erasure.erased)
         self._folder.check_space(self._folder.size())
         manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})

@@ -36,8 +36,9 @@ class Forgotten(BaseModel):
 def erasing(heads: Sequence[Version], rewritten: Sequence[tuple[Version, Value]], mark: Forgotten) -> Erasing:
     """Find every point of these records as they are now, which may be more than when they were read.
 
-    `rewritten` records stay, with the value given, as if it had been their first. Raises Conflict
-    where one of them has been written to since it was read.
+    A record that was forgotten meanwhile is left out, so that the note of the first time stays. `rewritten`
+    records stay, with the value given, as if it had been their first. Raises Conflict where one of them has
+    been written to since it was read.
     """
     found = yield [_id(head) for head in (*heads, *(head for head, _ in rewritten))]
     emptied = [(head, value) for head, value in rewritten if _needs_emptying(head, value, found)]
@@ -45,15 +46,20 @@ def erasing(heads: Sequence[Version], rewritten: Sequence[tuple[Version, Value]]
     highest = {_id(head): max(head.version, found.get(_id(head), {"n": 0})["n"]) for head in touched}
     versions = yield list(chain.from_iterable(starmap(_version_ids, highest.items())))
     erased = (*(root for root in highest if root in found), *versions)
-    gone = {_id(head) for head in heads}
+    there = [head for head in heads if _is_there(head, highest[_id(head)], found.keys() | versions.keys())]
+    gone = {_id(head) for head in there}
     receipts = filter(None, (_void_receipt(payload, gone) for payload in versions.values()))
-    tombstones = (_tombstone(head, mark, highest[_id(head)]) for head in heads)
+    tombstones = (_tombstone(head, mark, highest[_id(head)]) for head in there)
     renewed = chain.from_iterable(_written_anew(head, value, mark.at) for head, value in emptied)
     return Erasure(erased, (*receipts, *tombstones, *renewed))
 
 
 def _id(head: Version) -> str:
     return record_id(head.namespace, head.key)
+
+
+def _is_there(head: Version, highest: int, points: Set[str]) -> bool:
+    return any(each in points for each in (_id(head), *_version_ids(_id(head), highest)))
 
 
 def _version_ids(root: str, highest: int) -> list[str]:

@@ -19,7 +19,7 @@ from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, PowerCu
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.blending import blended
-from mneme.stores.ledger.deciding import Prepared, step
+from mneme.stores.ledger.deciding import Prepared, missing, step
 from mneme.stores.ledger.edge import EdgeEngine
 from mneme.stores.ledger.embedding_later import embed_what_waits
 from mneme.stores.ledger.engine import (
@@ -57,6 +57,7 @@ from mneme.stores.ledger.records import (
     make_write,
     microseconds,
     record_id,
+    tombstone_id,
     version_id,
 )
 from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
@@ -353,13 +354,16 @@ class Ledger:
         On the embedded engine that is a rewrite of the store: some seconds for 20,000 records.
         """
         head = await self._head(namespace, key)
-        return (await self.forget_records([head], reason=reason, actor=actor))[0]
+        [mark] = await self.forget_records([head], reason=reason, actor=actor)
+        if mark is None:
+            raise missing(namespace, key)
+        return mark
 
     async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
         """Erase every record below a prefix, retired ones too; return how many there were."""
         where = _where(check_namespace(namespace_prefix), retired=True)
         heads = [head async for page in self._pages(where) for head in page]
-        return len(await self.forget_records(heads, reason=reason, actor=actor)) if heads else 0
+        return sum(each is not None for each in await self.forget_records(heads, reason=reason, actor=actor))
 
     async def forget_records(
         self,
@@ -368,19 +372,20 @@ class Ledger:
         reason: str,
         actor: str,
         rewritten: Sequence[tuple[Version, Value]] = (),
-    ) -> list[Forgotten]:
+    ) -> list[Forgotten | None]:
         """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
 
-        `rewritten` records lose their history too, but stay, with the value given, as they were first
-        written; they must be records that search does not look at. Raises Conflict where one of them
-        has been written to since it was read.
+        Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
+        their history too, but stay, with the value given, as they were first written; they must be records
+        that search does not look at. Raises Conflict where one of them has been written to since it was read.
         """
         now = self._clock.now()
         erasure = await self._engine.erase(
             lambda: erasing(heads, rewritten, Forgotten(at=now, reason=reason, actor=actor))
         )
-        tombstones = {point.id: point.payload for point in erasure.left if "forgotten" in point.payload}
-        return [Forgotten.model_validate_json(payload["forgotten"]) for payload in tombstones.values()]
+        noted = {each.id: each.payload["forgotten"] for each in erasure.left if "forgotten" in each.payload}
+        found = (noted.get(tombstone_id(record_id(head.namespace, head.key))) for head in heads)
+        return [each and Forgotten.model_validate_json(each) for each in found]
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
@@ -445,7 +450,7 @@ class Ledger:
     async def _head(self, namespace: Namespace, key: str) -> Version:
         head = await self.get(namespace, key)
         if head is None:
-            raise NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
+            raise missing(namespace, key)
         return head
 
     async def _many(self, heads: Sequence[Version]) -> list[Version]:

@@ -1,6 +1,7 @@
 """Holding an index against its journal, after a process was killed or on demand."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import qdrant_edge as edge
 
 from mneme.stores.ledger import journal
 from mneme.stores.ledger.engine import SPARSE, Payload
+from mneme.stores.ledger.fingerprints import FIELDS, differs
 from mneme.stores.ledger.journal import JOURNAL
 from mneme.stores.ledger.sealing import damaged
 
@@ -16,12 +18,14 @@ AT_ONCE = 1000
 
 def points_of(shard: edge.EdgeShard) -> Iterator[tuple[str, Payload]]:
     """Yield every point of an index with its payload."""
+    return ((str(record.id), record.payload or {}) for record in _records(shard, with_payload=True))
+
+
+def _records(shard: edge.EdgeShard, **asked: Any) -> Iterator[edge.Record]:
     following: Any = None
     while True:
-        records, following = shard.scroll(
-            edge.ScrollRequest(offset=following, limit=AT_ONCE, with_payload=True)
-        )
-        yield from ((str(record.id), record.payload or {}) for record in records)
+        records, following = shard.scroll(edge.ScrollRequest(offset=following, limit=AT_ONCE, **asked))
+        yield from records
         if following is None:
             return
 
@@ -36,21 +40,29 @@ def reconcile(generation: Path, shard: edge.EdgeShard, *, sealed: bool) -> None:
     if sealed and path.exists():
         return
     content = journal.read(path) if path.exists() else journal.Content([], [])
-    present = dict(points_of(shard))
-    expected = content.ids | journal.histories(content.entries).versions.keys()
+    history, present = journal.histories(content.entries), dict(points_of(shard))
+    expected = content.ids | history.versions.keys()
     if missing := expected - present.keys():
         raise damaged(generation, f"{len(missing)} of {len(expected)} entries are missing from the index")
     if content.damaged or not path.exists() or journal.kept(present).keys() - expected:
         journal.write(path, present.items())
-    if found := disagreements(generation, shard):
+        found = disagreements(generation, shard)
+    else:
+        found = _differences(content, history, shard, present)
+    if found:
         raise damaged(generation, found[0])
 
 
 def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
     """Compare every version in the index with the journal; return what differs, in words."""
     content = journal.read(generation / JOURNAL)
+    return _differences(content, journal.histories(content.entries), shard, dict(points_of(shard)))
+
+
+def _differences(
+    content: journal.Content, history: journal.Histories, shard: edge.EdgeShard, present: dict[str, Payload]
+) -> list[str]:
     found = [f"line {number} of {JOURNAL} is damaged" for number in content.damaged]
-    history, present = journal.histories(content.entries), dict(points_of(shard))
     found += [f"{gap} is missing" for gap in history.gaps]
     for point, payload in content.entries:
         if "event" in payload and present.get(point, {}).get("event") != payload["event"]:
@@ -58,16 +70,58 @@ def disagreements(generation: Path, shard: edge.EdgeShard) -> list[str]:
     for root, versions in history.versions.items():
         if present.get(root, {}).get("event") != versions[max(versions)]:
             found.append(f"the current version of record {root} differs from the journal, or is missing")
-    scopes = sum("scope" in payload for payload in present.values())
-    counted = sum(shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x"))
-    dated = edge.FieldCondition("created", range=edge.RangeFloat(gte=0))
-    timed = shard.count(edge.CountRequest(exact=True, filter=edge.Filter(must=[dated])))
-    if (counted, timed) != (scopes, scopes):
-        found.append(f"the index finds {counted} of {scopes} records by their place, {timed} by their time")
+    return [*found, *_misplaced(shard, present), *_misnumbered(shard, present), *_changed_vectors(shard)]
+
+
+def _misplaced(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
+    """Compare the index of places with the scopes of all points."""
+    scopes = Counter(payload["scope"] for payload in present.values() if "scope" in payload)
+    places = shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
+    below = [shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x")]
+    if {str(hit.value): hit.count for hit in places} == scopes and sum(below) == scopes.total():
+        return []
+    return [f"the index finds {sum(below)} of {scopes.total()} records by their place, or in other places"]
+
+
+def _misnumbered(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
+    """Compare the indexes of numbers (the time, and what rankings read) with the numbers in all points."""
+    found = []
+    for path, index in shard.info().payload_schema.items():
+        if index.data_type == edge.PayloadSchemaType.Keyword:
+            continue
+        asked = edge.QueryRequest(len(present), query=edge.OrderBy(path))
+        ordered = {str(each.id): each.order_value for each in shard.query(asked)} if present else {}
+        values = ((point, _value(payload, path)) for point, payload in present.items())
+        if wrong := sum(_differs(value, ordered.get(point)) for point, value in values):
+            found.append(f"the index has {path} of {wrong} records wrong")
+    return found
+
+
+def _value(payload: Payload, path: str) -> Any:
+    """Return what is at a path like `created` or `value."importance"`."""
+    first, _, name = path.partition(".")
+    found = payload.get(first)
+    if not name:
+        return found
+    return found.get(name.strip('"')) if isinstance(found, dict) else None
+
+
+def _differs(value: Any, indexed: float | None) -> bool:
+    """Say whether an index has not the number that a point has; of a list it has several."""
+    if isinstance(value, int | float):
+        return indexed is None or float(value) != float(indexed)
+    return indexed is not None and not isinstance(value, list)
+
+
+def _changed_vectors(shard: edge.EdgeShard) -> list[str]:
+    """Compare the vectors with their fingerprints; words must be where they belong."""
+    records = _records(shard, with_payload=[*FIELDS.values()], with_vector=True)
+    changed = sum(differs(each.payload or {}, each.vector or {}) for each in records)
     worded = edge.Filter(
         must=[edge.HasVectorCondition(SPARSE)],
         must_not=[edge.FieldCondition("scope", match=edge.MatchPrefix("+"))],
     )
+    found = [f"the vectors of {changed} records are damaged"] if changed else []
     if shard.count(edge.CountRequest(exact=True, filter=worded)):
         found.append("the index finds words where there are none")
     return found

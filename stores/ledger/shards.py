@@ -9,6 +9,7 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.engine import DENSE, SPARSE, Point
+from mneme.stores.ledger.fingerprints import with_fingerprints
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.manifest import MANIFEST, Manifest, read_manifest
 from mneme.stores.ledger.sealing import damaged
@@ -113,4 +114,4 @@ def to_point(point: Point) -> edge.Point:
         vectors[DENSE] = point.dense
     if point.words is not None:
         vectors[SPARSE] = edge.SparseVector(point.words.indices, point.words.values)
-    return edge.Point(point.id, vectors, point.payload)
+    return edge.Point(point.id, vectors, with_fingerprints(point))

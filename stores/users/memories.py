@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.deciding import missing
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
@@ -261,10 +262,12 @@ class UserMemories:
     async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
         history = await self._ledger.history(self.namespace, key)
         traces = await InboxTraces(self._ledger, self.user).find(told_by(history))
-        marks = await self._ledger.forget_records(
+        mark, *_ = await self._ledger.forget_records(
             [history[-1], *traces.gone], reason=reason, actor=actor, rewritten=traces.rewritten
         )
-        return marks[0]
+        if mark is None:
+            raise missing(self.namespace, key)
+        return mark
 
     async def told(self, keys: Sequence[str]) -> Told:
         """Return what these memories were told by, with the messages that the inbox has. Raises NotFound."""

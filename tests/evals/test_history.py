@@ -61,6 +61,8 @@ class TestTheChecker:
         assert is_linearisable([INSERTED, forgotten, op("update", 4, 5, "missing", version=1)])
         assert is_linearisable([INSERTED, forgotten, op("insert", 4, 5, text="c")])
         assert not is_linearisable([INSERTED, forgotten, op("read", 4, 5, seen=ONE)])
+        assert is_linearisable([INSERTED, forgotten, op("forget", 2, 4, "missing")])
+        assert not is_linearisable([INSERTED, forgotten, op("forget", 2, 4)]), "it happens once"
 
     def test_records_are_judged_by_themselves(self) -> None:
         stale = op("read", 4, 5, seen=TWO)._replace(key="other")

@@ -1,6 +1,7 @@
-"""Damage to the file of checkpoints: it ends in a clear error, and never in an empty list."""
+"""Damage to the file of checkpoints: it ends in a clear error, and never in an empty list or other words."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite
+from mneme.stores.checkpoints.files import check_checkpoints, check_sqlite, copy_sqlite
 
 
 @pytest.fixture
@@ -21,17 +22,17 @@ async def file(tmp_path: Path) -> Path:
     return tmp_path / "checkpoints.sqlite"
 
 
-async def put(saver: Any, thread: str) -> None:
+async def put(saver: Any, thread: str, messages: list[Any] | None = None) -> Any:
     checkpoint = {
         "v": 4,
         "id": "1f0c0000-0000-6000-8000-000000000000",
         "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": {"messages": [f"{thread} says {number}" for number in range(200)]},
+        "channel_values": {"messages": messages or [f"{thread} says {number}" for number in range(200)]},
         "channel_versions": {"messages": "1"},
         "versions_seen": {},
     }
     config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    await saver.aput(config, checkpoint, {"source": "loop", "step": 1}, {"messages": "1"})
+    return await saver.aput(config, checkpoint, {"source": "loop", "step": 1}, {"messages": "1"})
 
 
 def size_of(file: Path) -> int:
@@ -70,6 +71,67 @@ async def test_a_checkpoint_that_cannot_be_read_is_said(file: Path) -> None:
         connection.execute("UPDATE checkpoints SET checkpoint = x'c1ff' WHERE thread_id = 'thread-7'")
     with pytest.raises(Damaged, match="damaged"):
         await threads(file)
+
+
+def change(file: Path, old: bytes, new: bytes) -> None:
+    data = file.read_bytes()
+    assert data.count(old) == 1
+    file.write_bytes(data.replace(old, new))
+
+
+async def read(file: Path, thread: str) -> object:
+    async with open_checkpointer(str(file)) as saver:
+        return await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+
+
+async def test_a_changed_letter_is_said_of_its_thread_alone(file: Path) -> None:
+    change(file, b"thread-7 says 150", b"thread-7 sayz 150")
+    with pytest.raises(Damaged, match="thread-7 has changed"):
+        await read(file, "thread-7")
+    with pytest.raises(Damaged, match="thread-7 has changed"):
+        await threads(file)
+    assert await read(file, "thread-8")
+    assert ["thread-7" in problem for problem in check_checkpoints(file)] == [True]
+
+
+async def test_a_changed_letter_of_a_message_or_a_write_is_said(file: Path) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        for number in range(2):
+            config = await put(saver, f"list-{number}", [{"said": f"tea {number}"}])
+            await saver.aput_writes(config, [("messages", f"coffee {number}")], "task")
+    change(file, b"tea 0", b"tee 0")
+    change(file, b"coffee 1", b"coffea 1")
+    for number in range(2):
+        with pytest.raises(Damaged, match=f"list-{number} has changed"):
+            await read(file, f"list-{number}")
+    assert len(check_checkpoints(file)) == 2
+
+
+async def test_what_others_write_is_not_taken_for_damage(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute("UPDATE checkpoints SET parent_checkpoint_id = NULL")
+        columns = "checkpoint_ns, checkpoint_id, type, checkpoint, metadata"
+        one = f"SELECT 'new', {columns} FROM checkpoints WHERE thread_id = 'thread-3'"
+        other.execute(f"INSERT INTO checkpoints (thread_id, {columns}) {one}")
+    async with open_checkpointer(str(file)) as saver:
+        await saver.acopy_thread("new", "newer")
+        await saver.aprune(["thread-1"])
+    assert await threads(file) == 22
+    assert check_checkpoints(file) == []
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, lambda path: path.write_bytes(b"")])
+async def test_a_file_that_is_gone_is_missed(file: Path, lose: Callable[[Path], object]) -> None:
+    lose(file)
+    for _ in range(2):
+        with pytest.raises(Damaged, match="are gone") as refused:
+            await threads(file)
+    assert "are gone" in str(check_checkpoints(file))
+    note = file.with_name("checkpoints.sqlite-kept")
+    assert f"remove {note}" in refused.value.hint
+    note.unlink()
+    assert await threads(file) == 0
+    assert check_checkpoints(file) == []
 
 
 async def test_it_is_copied_while_it_is_written(file: Path, tmp_path: Path) -> None:

@@ -4,11 +4,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch
+from mneme.models.embedding.absent import Absent
+from mneme.stores.ledger.engine import Ranking
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, make_write
+from mneme.stores.ledger.sealing import mark_open
+from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
 
@@ -59,7 +64,7 @@ async def folder(tmp_path: Path, embedder: WordEmbedder) -> Path:
 
 
 def the(folder: Path, pattern: str) -> Path:
-    [found] = folder.glob(f"generation-*/{pattern}")
+    [found] = folder.glob(f"generation-*/{pattern}".rstrip("/"))
     return found
 
 
@@ -108,6 +113,66 @@ async def test_a_damaged_index_is_noticed_and_built_anew(
     assert set_aside(folder) == [repaired.old], "nothing is deleted"
     assert await seen(folder, embedder) == before
     assert (await verify(str(folder))).problems == []
+
+
+def turn_signs(path: Path) -> None:
+    """Turn the sign of every second number of the vectors, which stay as long as they were."""
+    numbers = np.fromfile(path, np.float32)
+    numbers[::2] *= -1
+    numbers.tofile(path)
+
+
+def move(path: Path) -> None:
+    """Put records below another user, in the index of places alone."""
+    data = path.read_bytes()
+    assert b"alice" in data
+    path.write_bytes(data.replace(b"alice", b"alicf"))
+
+
+AFTER_A_KILL = [
+    ("segments/*/vector_storage-dense/vectors/chunk_0.mmap", zero),
+    ("segments/*/vector_storage-dense/vectors/chunk_0.mmap", turn_signs),
+    ("segments/*/vector_storage-bm25/store/page_0.dat", zero),
+    ("segments/*/payload_index/*-scope-*/page_0.dat", move),
+    ("segments/*/payload_index/*-value_im-numeric/page_0.dat", zero),
+    ("segments/*/payload_index/*-created-*/page_0.dat", zero),
+]
+
+
+async def test_damage_is_noticed_after_a_kill_too(
+    folder: Path, tmp_path: Path, embedder: WordEmbedder
+) -> None:
+    ledger = await open_ledger(str(folder), embedder)
+    await ledger.insert(ALICE, {"importance": 0.5}, text="tea", change=SAID)
+    await ledger.search(ALICE, "tea", mode="dense", ranking=Ranking(fields={"importance": 1.0}))
+    odd = (2**60 + 1, [1, 2], "much", None)  # what an index of numbers has in another form, or not at all
+    writes = [make_write(event="insert", namespace=ALICE, value={"importance": n}, change=SAID) for n in odd]
+    await ledger.write(writes)
+    await ledger.close()
+    before = await seen(folder, embedder)
+    mark_open(the(folder, ""))
+    assert await seen(folder, embedder) == before, "a kill alone is no damage"
+    mark_open(the(folder, ""))
+    for number, (file, damage) in enumerate(AFTER_A_KILL):
+        copied = tmp_path / str(number)
+        copy_folder(folder, copied)
+        damage(the(copied, file))
+        with pytest.raises(Damaged, match=r"vectors of|the index (finds|has)"):
+            await open_ledger(str(copied), embedder)
+    await repair(str(copied), embedder)
+    assert await seen(copied, embedder) == before
+
+
+async def test_a_vector_that_came_later_is_checked(tmp_path: Path, embedder: WordEmbedder) -> None:
+    ledger = await open_ledger(str(tmp_path), Absent(embedder.name, embedder.dimension))
+    await ledger.insert(ALICE, {}, text="tea", change=SAID)
+    await ledger.close()
+    await (await open_ledger(str(tmp_path), embedder)).close()
+    assert (await verify(str(tmp_path))).problems == []
+    turn_signs(the(tmp_path, "segments/*/vector_storage-dense/vectors/chunk_0.mmap"))
+    mark_open(the(tmp_path, ""))
+    with pytest.raises(Damaged, match="vectors of 1 records"):
+        await open_ledger(str(tmp_path), embedder)
 
 
 async def test_a_damaged_line_of_the_journal_is_taken_from_the_index(

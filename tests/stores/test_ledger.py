@@ -496,6 +496,14 @@ class TestForget:
         assert again.version == 1
         assert await ledger.history(ALICE, "k") == [again]
 
+    async def test_it_happens_once(self, ledger: Ledger) -> None:
+        made, other = await put(ledger, "tea"), await put(ledger, "coffee")
+        await ledger.forget(ALICE, made.key, reason="asked to", actor="alice")
+        marks = await ledger.forget_records([made, other], reason="late", actor="bob")
+        assert [mark and mark.actor for mark in marks] == [None, "bob"]
+        assert {mark.actor for mark in await ledger.forgotten(ALICE)} == {"alice", "bob"}
+        assert await ledger.forget_records([made], reason="late", actor="bob") == [None]
+
     async def test_what_is_written_meanwhile_is_forgotten_too(self, ledger: Ledger) -> None:
         made = await put(ledger, "v1")
 

@@ -17,8 +17,9 @@ from typing import IO
 
 import pytest
 
-from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.core.errors import LedgerInUse, LedgerMismatch, NotFound, NotWritable, StorageFailure
 from mneme.evals.commands import quiet
+from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.reading import ReadingEngine
 from mneme.stores.ledger.records import Change, Version
@@ -321,6 +322,14 @@ class TestForgetting:
             assert not task.done()
             task.cancel()
         assert await edge_ledger.count() == 45
+
+    async def test_of_several_at_once_one_forgets(self, edge_ledger: Ledger) -> None:
+        made = await put(edge_ledger, "tea")
+        asked = [edge_ledger.forget(ALICE, made.key, reason="", actor=str(n)) for n in range(4)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        [mark] = [each for each in told if isinstance(each, Forgotten)]
+        assert sum(isinstance(each, NotFound) for each in told) == 3
+        assert await edge_ledger.forgotten(ALICE) == [mark]
 
 
 class TestDisks:
