@@ -1,4 +1,4 @@
-"""The bundled embedder as far as it is known without loading it, and what stands in for it where it is missing."""
+"""What is known of the bundled embedder without loading it, and what stands in where it is missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -27,9 +27,9 @@ KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
 
-def strict_serializer() -> JsonPlusSerializer:
+def strict_serializer(kind: type[JsonPlusSerializer] = JsonPlusSerializer) -> JsonPlusSerializer:
     """Return a serializer that restores LangGraph's safe types and no other."""
-    return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
+    return kind(pickle_fallback=False, allowed_msgpack_modules=None)
 
 
 class Guarded(BaseCheckpointSaver[str]):

@@ -7,8 +7,9 @@ taken out of the checkpoint. Its items are numbered by thread and channel, in `i
 list that only grows is one span.
 
 All values of a thread are in three columns: `checkpoints.checkpoint`, `writes.value` and `items.value`. Each
-has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place is safe:
-no digest and no other row depends on it. `checkpoints.metadata` is JSON with names and ids.
+has its `type` beside it, and both are as `serde.dumps_typed` returns them, the type with a checksum (see
+`checked`); to change both in place is safe: no other row depends on them. `checkpoints.metadata` is JSON with
+names and ids.
 """
 
 import json
@@ -29,6 +30,8 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from mneme.stores.checkpoints.checked import MARK, checked
 
 COUNT = "mneme: items of a list that is stored apart"
 """The only key of the dict that stands in a checkpoint where the list was."""
@@ -139,7 +142,9 @@ class ListsApart(AsyncSqliteSaver):
     async def _numbers(self, thread_id: str, channel: str, items: Sequence[tuple[str, bytes]]) -> list[int]:
         """Return the items' numbers, storing those that the thread's channel does not have yet."""
         rows = await self.conn.execute_fetchall(_KNOWN_ITEMS, (thread_id, channel))
-        known = {(kind, value): number for kind, value, number in rows}
+        known = {
+            (kind if MARK in kind else checked(kind, value), value): number for kind, value, number in rows
+        }
         unknown = [item for item in dict.fromkeys(items) if item not in known]
         new = dict(zip(unknown, count(max(known.values(), default=-1) + 1), strict=False))
         added = [(thread_id, channel, number, *item) for item, number in new.items()]

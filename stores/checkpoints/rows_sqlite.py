@@ -8,6 +8,7 @@ from typing import Any
 
 import ormsgpack
 
+from mneme.stores.checkpoints.checked import checked, plain
 from mneme.stores.checkpoints.guarding import to_the_end
 from mneme.stores.checkpoints.packing import MSGPACK
 from mneme.stores.checkpoints.rows import Change, Kept, Value, changed, kept
@@ -17,11 +18,11 @@ _THREADS = """SELECT thread_id, max(checkpoint_id), count(*), CAST(metadata AS T
     FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY 2"""
 _WHOLE = """SELECT type, checkpoint FROM checkpoints WHERE thread_id = :thread
     UNION ALL SELECT type, value FROM writes WHERE thread_id = :thread"""
-_ITEMS = "SELECT channel, value FROM items WHERE thread_id = ? AND type = ? ORDER BY channel, number"
+_ITEMS = "SELECT channel, value FROM items WHERE thread_id = ? AND type GLOB ? ORDER BY channel, number"
 _VALUES = [
     (
         f"SELECT rowid, type, {column} FROM {table} WHERE thread_id = ?",  # noqa: S608 - constants
-        f"UPDATE {table} SET {column} = ? WHERE rowid = ?",  # noqa: S608
+        f"UPDATE {table} SET type = ?, {column} = ? WHERE rowid = ?",  # noqa: S608
     )
     for table, column in (("checkpoints", "checkpoint"), ("writes", "value"), ("items", "value"))
 ]
@@ -44,10 +45,10 @@ class SqliteRows:
         with self._saver.storage_failures():
             async with self._saver.lock:
                 whole = await self._saver.conn.execute_fetchall(_WHOLE, {"thread": thread_id})
-                items = await self._saver.conn.execute_fetchall(_ITEMS, (thread_id, MSGPACK))
+                items = await self._saver.conn.execute_fetchall(_ITEMS, (thread_id, f"{MSGPACK}*"))
         lists = ([value for _, value in of_one] for _, of_one in groupby(items, itemgetter(0)))
         return [
-            *((kind, data) for kind, data in whole if data),
+            *((plain(kind), data) for kind, data in whole if data),
             *((MSGPACK, _as_list(values)) for values in lists),
         ]
 
@@ -61,9 +62,11 @@ class SqliteRows:
             await connection.execute("BEGIN IMMEDIATE")
             for select, update in _VALUES:
                 found = await connection.execute_fetchall(select, (thread_id,))
-                stored = [(key, kind, data) for key, kind, data in found]
+                kinds = {key: plain(kind) for key, kind, _ in found}
+                stored = [(key, kinds[key], data) for key, _, data in found]
                 new = await asyncio.to_thread(changed, stored, change)
-                await connection.executemany(update, new)
+                rows = [(checked(kinds[key], data), data, key) for data, key in new]
+                await connection.executemany(update, rows)
                 count += len(new)
         return count
 

@@ -14,6 +14,7 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints import statements
+from mneme.stores.checkpoints.checked import Checked
 from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
 from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
 
@@ -37,7 +38,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
     failures = (sqlite3.Error,)
 
     def __init__(self, conn: aiosqlite.Connection, place: str, turns: int = 0) -> None:
-        super().__init__(conn, serde=strict_serializer())
+        super().__init__(conn, serde=strict_serializer(Checked))
         self.place, self.turns = place, turns
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -367,6 +367,8 @@ class EdgeEngine:
 
     def _erase(self, plan: Callable[[], Erasing]) -> Erasure:
         erasure = self._drive(plan())
+        if not erasure.erased:
+            return erasure
         erased = frozenset(erasure.erased)
         self._folder.check_space(self._folder.size())
         manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})

@@ -36,8 +36,9 @@ class Forgotten(BaseModel):
 def erasing(heads: Sequence[Version], rewritten: Sequence[tuple[Version, Value]], mark: Forgotten) -> Erasing:
     """Find every point of these records as they are now, which may be more than when they were read.
 
-    `rewritten` records stay, with the value given, as if it had been their first. Raises Conflict
-    where one of them has been written to since it was read.
+    Those that somebody else has forgotten meanwhile leave no second note. `rewritten` records stay, with the
+    value given, as if it had been their first. Raises Conflict where one of them has been written to since
+    it was read.
     """
     found = yield [_id(head) for head in (*heads, *(head for head, _ in rewritten))]
     emptied = [(head, value) for head, value in rewritten if _needs_emptying(head, value, found)]
@@ -45,6 +46,7 @@ def erasing(heads: Sequence[Version], rewritten: Sequence[tuple[Version, Value]]
     highest = {_id(head): max(head.version, found.get(_id(head), {"n": 0})["n"]) for head in touched}
     versions = yield list(chain.from_iterable(starmap(_version_ids, highest.items())))
     erased = (*(root for root in highest if root in found), *versions)
+    heads = [head for head in heads if _id(head) in found or _was_written(head, versions)]
     gone = {_id(head) for head in heads}
     receipts = filter(None, (_void_receipt(payload, gone) for payload in versions.values()))
     tombstones = (_tombstone(head, mark, highest[_id(head)]) for head in heads)
@@ -59,6 +61,11 @@ def _id(head: Version) -> str:
 def _version_ids(root: str, highest: int) -> list[str]:
     """Name all versions, and the one that a writer may be adding at this moment."""
     return [version_id(root, number) for number in range(1, highest + 2)]
+
+
+def _was_written(head: Version, versions: Mapping[str, Payload]) -> bool:
+    """Say whether a record without a head has versions, which a write or an erasure left that was broken off."""
+    return any(version_id(_id(head), number) in versions for number in range(1, head.version + 2))
 
 
 def _needs_emptying(head: Version, value: Value, found: Mapping[str, Payload]) -> bool:

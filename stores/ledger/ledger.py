@@ -353,7 +353,9 @@ class Ledger:
         On the embedded engine that is a rewrite of the store: some seconds for 20,000 records.
         """
         head = await self._head(namespace, key)
-        return (await self.forget_records([head], reason=reason, actor=actor))[0]
+        for mark in await self.forget_records([head], reason=reason, actor=actor):
+            return mark
+        raise _missing(namespace, key)  # somebody else has forgotten it meanwhile
 
     async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
         """Erase every record below a prefix, retired ones too; return how many there were."""
@@ -370,6 +372,8 @@ class Ledger:
         rewritten: Sequence[tuple[Version, Value]] = (),
     ) -> list[Forgotten]:
         """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
+
+        Returns a note for each record that was there.
 
         `rewritten` records lose their history too, but stay, with the value given, as they were first
         written; they must be records that search does not look at. Raises Conflict where one of them
@@ -445,7 +449,7 @@ class Ledger:
     async def _head(self, namespace: Namespace, key: str) -> Version:
         head = await self.get(namespace, key)
         if head is None:
-            raise NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
+            raise _missing(namespace, key)
         return head
 
     async def _many(self, heads: Sequence[Version]) -> list[Version]:
@@ -556,6 +560,10 @@ def _version(payload: Payload) -> Version:
 def _version_ids(head: Version) -> list[str]:
     record = record_id(head.namespace, head.key)
     return [version_id(record, number) for number in range(1, head.version + 1)]
+
+
+def _missing(namespace: Namespace, key: str) -> NotFound:
+    return NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
 
 
 def _known(versions: Mapping[int, Version], key: str, number: int) -> Version:

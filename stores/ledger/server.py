@@ -256,10 +256,11 @@ class ServerEngine:
         """
         name, total = self.collection, Erasure((), ())
         while (erasure := await self._drive(plan())).erased:
-            erased, left = list(erasure.erased), [_point(point) for point in erasure.left]
-            await self.call(methodcaller("delete", name, erased, **STRONG))
-            if left:
-                await self.call(methodcaller("upsert", name, left, **STRONG))
+            left = models.PointsList(points=[_point(point) for point in erasure.left])
+            doomed = models.PointIdsList(points=list(erasure.erased))
+            steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
+            wanted = steps if left.points else steps[:1]
+            await self.call(methodcaller("batch_update_points", name, wanted, **STRONG))
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 

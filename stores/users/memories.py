@@ -264,6 +264,8 @@ class UserMemories:
         marks = await self._ledger.forget_records(
             [history[-1], *traces.gone], reason=reason, actor=actor, rewritten=traces.rewritten
         )
+        if not marks:
+            raise NotFound(f"{self.user} has no memory {key}.")  # somebody else has forgotten it meanwhile
         return marks[0]
 
     async def told(self, keys: Sequence[str]) -> Told:

@@ -72,6 +72,18 @@ async def test_a_checkpoint_that_cannot_be_read_is_said(file: Path) -> None:
         await threads(file)
 
 
+async def test_a_letter_that_has_changed_is_said(file: Path) -> None:
+    """The value can still be read, and SQLite sees nothing wrong."""
+    with file.open("r+b") as raw:
+        place = raw.read().index(b"thread-7 says 55")
+        raw.seek(place)
+        raw.write(b"thread-7 says 56")
+    [problem] = check_sqlite(file)
+    assert "thread-7" in problem and "checkpoints" in problem
+    with pytest.raises(Damaged, match="not as it was stored"):
+        await threads(file)
+
+
 async def test_it_is_copied_while_it_is_written(file: Path, tmp_path: Path) -> None:
     async with open_checkpointer(str(file)) as saver:
         await put(saver, "another")
