@@ -179,7 +179,6 @@ def report(rows: Sequence[Row], journal: Journal, seconds: float) -> Report:
     cells = [[_cell(each[name]) for name in COLUMNS.values()] for each in measured]
     title = "Time to the first token through the server, while one user's model never answers (median)"
     notes = [
-        "`langgraph dev` looks for new runs every half second while none comes, which is part of each time.",
         f"The first line is `langgraph dev` without its option; > is given up after {GIVE_UP:.0f} s.",
         "The second line is the server alone: nothing waits, and nobody's model is stalled.",
     ]

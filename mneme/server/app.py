@@ -31,6 +31,7 @@ from mneme.core.settings import settings
 from mneme.nodes.chat.waking import agenda
 from mneme.nodes.context import LOCAL, own_team
 from mneme.server.entrance import Entrance
+from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
 from mneme.server.rows import ServerRows
 from mneme.stores.ledger.ledger import Ledger
@@ -113,7 +114,8 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
     remembering = asyncio.create_task(agenda.serve(ledger))
     try:
         async with announced(os.environ["LANGGRAPH_API_URL"]):
-            yield
+            with begun_at_once():
+                yield
     finally:
         remembering.cancel()
         await asyncio.gather(remembering, return_exceptions=True)

@@ -64,7 +64,7 @@ def _version_ids(root: str, highest: int) -> list[str]:
 
 
 def _was_written(head: Version, versions: Mapping[str, Payload]) -> bool:
-    """Say whether a record without a head has versions, which a write or an erasure left that was broken off."""
+    """Say whether a record without a head has versions, as a write that was broken off leaves them."""
     return any(version_id(_id(head), number) in versions for number in range(1, head.version + 2))
 
 
