@@ -379,10 +379,8 @@ class Ledger:
         written; they must be records that search does not look at. Raises Conflict where one of them
         has been written to since it was read.
         """
-        now = self._clock.now()
-        erasure = await self._engine.erase(
-            lambda: erasing(heads, rewritten, Forgotten(at=now, reason=reason, actor=actor))
-        )
+        mark, known = Forgotten(at=self._clock.now(), reason=reason, actor=actor), dict[str, int]()
+        erasure = await self._engine.erase(lambda: erasing(heads, rewritten, mark, known))
         tombstones = {point.id: point.payload for point in erasure.left if "forgotten" in point.payload}
         return [Forgotten.model_validate_json(payload["forgotten"]) for payload in tombstones.values()]
 

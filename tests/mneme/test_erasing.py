@@ -134,9 +134,9 @@ async def threads_are_their_owner_s(server: Server, threads: list[str]) -> None:
     refused = await asked_of(server, "threads/delete", "bob", name=threads[1])
     assert refused["error"] == "NotFound"
     await asked_of(server, "threads/delete", "ann", name=threads[1])
-    assert {each["id"] for each in await asked_of(server, "threads/list", "ann")} == listed.keys() - {
-        threads[1]
-    }
+    left = {each["id"] for each in await asked_of(server, "threads/list", "ann")}
+    assert left >= listed.keys() - {threads[1]}, "the one on which is remembered may have come meanwhile"
+    assert threads[1] not in left
     async with server.client() as client:
         with pytest.raises(APIStatusError):
             await client.threads.get(threads[1])
