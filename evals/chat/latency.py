@@ -87,12 +87,15 @@ class Options(BaseModel):
     server: bool = Field(
         False, description="Measure replies of `langgraph dev` instead, at the highest number pending."
     )
-    quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
+    quick: bool = Field(
+        False, description="A short run: 0 and 10 messages pending, 3 chats; with a server, one case."
+    )
 
     @property
     def sized(self) -> "Options":
         """Return the options with the sizes of a short run, where one is asked for."""
-        return self.model_copy(update={"pending": [0, 10], "trials": 3}) if self.quick else self
+        shorter = {"trials": 3} if self.server else {"trials": 3, "pending": [0, 10]}
+        return self.model_copy(update=shorter) if self.quick else self
 
 
 @dataclass
@@ -121,7 +124,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = open_journal(options.out, "latency", configuration, fresh=options.fresh)
     if options.server:
         return await latency_server.measure(
-            journal, options.seconds, max(options.pending), options.trials, progress
+            journal, options.seconds, max(options.pending), options.trials, progress, quick=options.quick
         )
     cases = [case for case in _cases(options) if case.name not in journal]
     async with temporary_ledger(embedder) as ledger:

@@ -36,6 +36,16 @@ OUTCOMES = ("same", "clear error", "uncaught", "silent loss")
 THREADS = 20
 
 
+KNOWN = (
+    ("ledger/mneme.json", "removed"),
+    ("mutable_id_tracker.mappings", "halved"),
+    ("flags_a.dat", "one bit flipped"),
+    ("checkpoints.sqlite", "zeroed"),
+    ("checkpoints.sqlite", "one bit flipped"),
+)
+"""Damage that did the most harm once: parts of the names of files, and the way."""
+
+
 class Options(BaseModel):
     """How large the ledger is, and where results go."""
 
@@ -223,6 +233,11 @@ def _nameless(file: str) -> str:
     return "/".join("…" if len(part) > 30 and part.count("-") == 4 else part for part in file.split("/"))
 
 
+def _outcomes(rows: list[Row], file: str, damage: str) -> str:
+    found = {row["outcome"] for row in rows if file in row["file"] and row["damage"] == damage}
+    return " or ".join(sorted(found))
+
+
 def report(rows: list[Row], journal: Journal) -> Report:
     """Count the outcomes by damage, and list what was neither the same nor a clear error."""
     counts = {
@@ -245,6 +260,7 @@ def report(rows: list[Row], journal: Journal) -> Report:
         table("Neither the same nor a clear error", ["file", "damage", "outcome"], bad, figures=False),
     ]
     summary: Row = {"files": files, "outcomes": {each: total[each] for each in OUTCOMES}}
+    summary["known"] = {f"{file}, {how}": _outcomes(rows, file, how) for file, how in KNOWN}
     summary["repaired"] = {"tried": len(tried), "whole": whole}
     notes = [
         f"`mneme repair` brought back every version in {whole} of {len(tried)} ledgers with a clear error."

@@ -20,6 +20,7 @@ from rapidfuzz.distance import LCSseq
 
 from mneme.core.errors import BadInput, needs
 from mneme.models.embedding import minilm
+from mneme.models.embedding.absent import NAME
 from mneme.models.retriever.retriever import device
 
 LAYERS = 5
@@ -65,7 +66,7 @@ class BertScore:
     @property
     def name(self) -> str:
         """Return which encoder it is, without where it lies."""
-        return minilm.NAME if self.folder == minilm.weights() else self.folder.name
+        return NAME if self.folder == minilm.weights() else self.folder.name
 
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the F1 of each answer with its reference; an answer without a word has 0."""

@@ -23,7 +23,7 @@ def install(as_json: Json = False) -> None:
 async def _install(as_json: bool) -> None:
     from mneme.cli.show import console, print_json
     from mneme.core.settings import settings
-    from mneme.models.embedding.minilm import NAME
+    from mneme.models.embedding.absent import NAME
     from mneme.models.embedding.minilm_install import install
 
     done = await asyncio.to_thread(install, settings().cache)

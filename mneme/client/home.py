@@ -1,11 +1,13 @@
 """Open the ledger of the settings, or find the running server that has it open."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 from mneme.api.operation import Kind
+from mneme.client.announcement import running_server
 from mneme.client.waiting import in_turn
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -13,9 +15,9 @@ from mneme.stores.ledger.beside import open_beside
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
 
-async def open_own_ledger(*, reading: bool = False) -> Ledger:
-    """Open the ledger with the embedder of the settings. Raises LedgerInUse."""
-    embedder = await open_embedder(settings().embedder)
+async def open_own_ledger(*, reading: bool = False, embedding: bool = True) -> Ledger:
+    """Open the ledger with the embedder of the settings, loaded for `embedding`. Raises LedgerInUse."""
+    embedder = await open_embedder(settings().embedder, loaded=embedding)
     key = settings().ledger_api_key.get_secret_value()
     return await open_ledger(settings().ledger_location, embedder, api_key=key, reading=reading)
 
@@ -55,9 +57,8 @@ async def open_or_find_server(*, reading: bool = False, searching: bool = False)
 
     Raises LedgerInUse where a process that is no server has it open for longer than the settings say to wait.
     """
-    beside = (
-        partial(open_beside, Path(settings().ledger_location).expanduser())
-        if reading and not searching
-        else None
-    )
-    return await in_turn(lambda: open_own_ledger(reading=reading), beside)
+    embedding = searching or not reading
+    if embedding and await asyncio.to_thread(running_server) is None:  # loaded before its turn: others wait
+        await open_embedder(settings().embedder)
+    beside = None if embedding else partial(open_beside, Path(settings().ledger_location).expanduser())
+    return await in_turn(partial(open_own_ledger, reading=reading, embedding=embedding), beside)

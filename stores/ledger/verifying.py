@@ -143,6 +143,7 @@ def _compared(generation: Path, *, sealed: bool) -> list[str]:
 async def _repair(folder: Folder, embedder: Embedder) -> Repaired:
     old = folder.shard
     found = await asyncio.to_thread(_gather, old)
+    await asyncio.to_thread(folder.disown, old)
     await _build_next(folder, found.history, embedder)
     aside = await asyncio.to_thread(folder.set_aside, old, "is damaged, and has been built anew")
     versions = found.history.versions

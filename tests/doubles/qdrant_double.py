@@ -63,6 +63,9 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
         try:
             with self._guard:
                 found = asyncio.run(self._answer(what, json.loads(body) if body else None))
+        except KeyError as missing:
+            error = f"Not found: No point with id {missing.args[0]} found"
+            return _send(handler, 404, {"status": {"error": error}})
         except ValueError as refusal:
             return _send(handler, 409, {"status": {"error": str(refusal)}})
         if what == "GET /":

@@ -25,4 +25,4 @@ async def test_each_part_has_a_line_and_one_that_cannot_run_says_why(
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 def test_each_part_is_an_evaluation_by_itself(part: Part) -> None:
-    assert EVALUATIONS[part.module].module == f"reliability.{part.module}"
+    assert EVALUATIONS[part.module].module.endswith(f".{part.module}")

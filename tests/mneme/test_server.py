@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 from uuid import uuid4
 
@@ -84,6 +86,13 @@ class TestAlone:
 
         assert len(pieces) > 3
         assert "Portland" in "".join(pieces)
+
+    async def test_a_new_run_begins_at_once(self, server: Server, client: LangGraphClient) -> None:
+        for _ in range(5):
+            await say(client, "Good morning.", user=uuid4().hex)
+        log = re.sub(r"\x1b\[[0-9;]*m", "", await asyncio.to_thread(server.log.read_text))
+        waited = re.findall(r"Starting background run .*graph_id=chatbot .*run_queue_ms=(\d+)", log)[-5:]
+        assert median(map(int, waited)) < 400, "without being woken, the queue takes 500 ms to a second"
 
     async def test_the_memory_agent_runs_by_itself(self, client: LangGraphClient) -> None:
         context = {**MEMORY, "user": uuid4().hex}

@@ -100,7 +100,7 @@ def test_first_come_first_served_but_for_those_who_are_gone(tmp_path: Path) -> N
     second.stand()
     assert [line.before() for line in (first, second, newcomer)] == [0, 1, 2]
     (ticket, _) = sorted(tmp_path.iterdir())
-    os.utime(ticket, (time.time() - 2,) * 2)
+    os.utime(ticket, (time.time() - 5,) * 2)
     assert second.before() == 0, "the first was killed, or stopped"
     first.stand()
     assert second.before() == 1
@@ -115,6 +115,22 @@ def test_there_is_no_order_where_no_ticket_can_be_written(tmp_path: Path) -> Non
     line.stand()
     assert line.before() == 0
     line.leave()
+
+
+async def test_nobody_gives_up_while_the_line_moves_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_WAIT", "1.5")
+    settings.cache_clear()
+    with another_process(place):
+        before, started = [Line(place), Line(place)], time.monotonic()
+        for each in before:
+            each.stand()
+        waiting = asyncio.create_task(open_or_find_server())
+        for each in before:
+            await asyncio.sleep(1.2)
+            each.leave()
+        with pytest.raises(LedgerInUse):
+            await waiting
+    assert 3.6 < time.monotonic() - started < 10, "it gave up 1.5 s after the last one left"
 
 
 async def test_a_process_never_waits_behind_those_who_wait_for_it(place: Path) -> None:

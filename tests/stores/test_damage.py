@@ -10,6 +10,7 @@ import pytest
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch
 from mneme.models.embedding.absent import Absent
 from mneme.stores.ledger.engine import Ranking
+from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, make_write
 from mneme.stores.ledger.sealing import mark_open
@@ -199,6 +200,33 @@ async def test_what_is_damaged_in_both_is_listed_as_lost(folder: Path, embedder:
     after = await open_ledger(str(folder), embedder)
     assert [version.version for version in await after.history(ALICE, "k6")] == [2]
     await after.close()
+
+
+@pytest.mark.parametrize("step", ["fresh", "complete", "switch", "set_aside"])
+async def test_a_repair_that_is_killed_loses_nothing(
+    folder: Path, tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    flip(the(folder, "versions.journal"))
+    zero(the(folder, INDEX[0]))
+    go_on, damaged, killed = getattr(Folder, step), the(folder, "versions.journal"), tmp_path / "killed"
+    bytes_of = damaged.read_bytes()
+
+    def copied_first(*given: object) -> object:
+        if not killed.exists():
+            copy_folder(folder, killed)
+        return go_on(*given)
+
+    monkeypatch.setattr(Folder, step, copied_first)
+    lost = (await repair(str(folder), embedder)).lost
+    assert lost
+    try:
+        ledger = await open_ledger(str(killed), embedder)
+    except Damaged:
+        assert (await repair(str(killed), embedder)).lost == lost
+        ledger = await open_ledger(str(killed), embedder)
+    assert await ledger.count(ALICE, include_retired=True) == 29 - len(lost)
+    await ledger.close()
+    assert bytes_of in [path.read_bytes() for path in killed.glob("set-aside-*/*/versions.journal")]
 
 
 async def test_a_journal_of_an_older_version_is_made(folder: Path, embedder: WordEmbedder) -> None:

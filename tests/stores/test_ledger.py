@@ -11,6 +11,7 @@ import pytest
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.engine import Mode, Ranking
+from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Source, Version, Write, record_id
 from tests.doubles.embedding import WordEmbedder
@@ -488,6 +489,15 @@ class TestForget:
         assert [version.namespace for version in await ledger.records((), include_retired=True)] == [BOB]
         with pytest.raises(BadInput):
             await ledger.forget_all((), reason="", actor="")
+
+    async def test_what_is_forgotten_already_is_not_there(self, ledger: Ledger) -> None:
+        made = await put(ledger, "a secret")
+        both = [ledger.forget(ALICE, made.key, reason=reason, actor="") for reason in ("first", "second")]
+        told = [type(each) for each in await asyncio.gather(*both, return_exceptions=True)]
+        assert Forgotten in told and {*told} <= {Forgotten, NotFound}
+        assert (await ledger.info()).kind != "edge" or NotFound in told, "one after another in a process"
+        assert await ledger.forget_records([made], reason="third", actor="") == []
+        assert len(await ledger.forgotten(ALICE)) == 1
 
     async def test_a_key_can_be_used_again(self, ledger: Ledger) -> None:
         await put(ledger, "old", key="k")
