@@ -56,7 +56,8 @@ async def discuss(
     given = None if discussion_id and not task else {"task": task_of(task), "team": team_of(team, models)}
     if given is not None and discussion_id:
         check_id(discussion_id)
-    await show_notice(context["agents"])
+    roles = given["team"]["roles"] if given else ()
+    await show_notice(context["agents"], *(role["model"] for role in roles if role["model"]))
     async with (
         open_workflows(GRAPH) as flows,
         flows.operations(DiscussionOperations, context["team"]) as done,
