@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mneme.cli.files import read_file
 from mneme.core.errors import BadInput
-from mneme.nodes.chat.chatbot import PRECEDING
+from mneme.nodes.messages import PRECEDING
 
 LONGEST = 32_000
 """The most characters of a message: about 8000 tokens, the chatbot's window."""
