@@ -24,6 +24,7 @@ class Given(TypedDict, total=False):
     task: Annotated[
         str,
         Field(
+            "",
             description="What the team is to discuss.",
             examples=["Design a data pipeline for weather stations."],
         ),

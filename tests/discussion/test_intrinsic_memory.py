@@ -669,15 +669,32 @@ class TestPersons:
         assert "Paper archive" in json.dumps(on["document"])
 
     @pytest.mark.parametrize(
-        "answer", [{"approve": True}, {"decisions": [{"type": "approve"}]}], ids=["plain", "agent-chat-ui"]
+        "answer",
+        [{"approve": True}, {"decisions": [{"type": "approve"}]}, [{"type": "accept", "args": None}]],
+        ids=["plain", "agent-chat-ui", "agent-inbox"],
     )
     async def test_a_person_approves_the_document(self, edge_ledger: Ledger, answer: Any) -> None:
         saver = InMemorySaver()
         waiting = await discuss(edge_ledger, saver=saver, approve=True)
         (question,) = waiting["__interrupt__"]
         assert question.value["document"] and question.value["action_requests"][0]["name"] == "finalise"
+        again = await discuss(edge_ledger, Command(resume=[{"type": "ignore"}]), saver, approve=True)
+        assert "yes or no" in again["__interrupt__"][0].value["wrong"]
         done = await discuss(edge_ledger, Command(resume=answer), saver, approve=True)
         assert done["ended"] == "consensus"
+
+    async def test_a_person_answers_from_agent_inbox(self, edge_ledger: Ledger) -> None:
+        saver, how = InMemorySaver(), {"person": "data_engineer", "max_turns": 9}
+        waiting = await discuss(edge_ledger, saver=saver, **how)
+        (question,) = waiting["__interrupt__"]
+        args = question.value["action_requests"][0]["args"]
+        assert None not in args.values(), "agent-inbox cannot show it"
+        said = {"action": "speak", "args": {**args, "message": "Proposal: Paper archive.", "accept": "false"}}
+        edited: Any = {"decisions": [{"type": "edit", "args": said}]}
+        on = await discuss(edge_ledger, Command(resume=edited), saver, **how)
+        on = await discuss(edge_ledger, Command(resume=[{"type": "ignore", "args": None}]), saver, **how)
+        by_person = [turn.message for turn in await turns_of(edge_ledger, on) if turn.person]
+        assert by_person == ["Proposal: Paper archive.", "I have nothing to add."]
 
     async def test_remarks_reopen_the_discussion(self, edge_ledger: Ledger) -> None:
         saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}

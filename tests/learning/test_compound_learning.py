@@ -301,7 +301,7 @@ async def test_a_dispute_waits_for_a_person_beyond_the_death_of_the_process(
     assert waiting["__interrupt__"] and (await cards.disputes.get(dispute.id)).status == "escalated"
     async with open_checkpointer(file) as saver:  # as another process would
         asked_again = await resolve(edge_ledger, dispute.id, Command(resume={"reason": "hm"}), saver)
-        assert "decides nothing" in asked_again["__interrupt__"][0].value["wrong"]
+        assert "Decide: deprecate_old" in asked_again["__interrupt__"][0].value["wrong"]
         answer = {"decision": "merge", "reason": "both are right", "by": "ann"}
         ended = await resolve(edge_ledger, dispute.id, Command(resume=answer), saver)
     assert ended["dispute"]["resolution"]["by"] == "ann"
@@ -309,25 +309,31 @@ async def test_a_dispute_waits_for_a_person_beyond_the_death_of_the_process(
     assert {rule.pattern for rule in merged.rules} >= {"INDEX (filter)", "INDEX (filter, group)"}
 
 
+NEW_WINS = "deprecate_old"
+NEW = {"decision": NEW_WINS, "reason": "", "rules": "[]"}
+"""As agent-inbox sends what was edited: every value as a text."""
+
+
 @pytest.mark.parametrize(
-    ("reviewed", "decision"),
+    ("answer", "decision"),
     [
-        ({"type": "approve"}, "merge"),
-        ({"type": "reject", "message": "no"}, "keep_old"),
+        ({"decisions": [{"type": "approve"}]}, "merge"),
+        ({"decisions": [{"type": "reject", "message": "no"}]}, "keep_old"),
         (
-            {
-                "type": "edit",
-                "edited_action": {"name": "resolve_dispute", "args": {"decision": "deprecate_old"}},
-            },
-            "deprecate_old",
+            {"decisions": [{"type": "edit", "edited_action": {"name": "resolve_dispute", "args": NEW}}]},
+            NEW_WINS,
         ),
+        ({"decisions": [{"type": "edit", "args": {"action": "resolve_dispute", "args": NEW}}]}, NEW_WINS),
+        ([{"type": "accept", "args": None}], "merge"),
+        ([{"type": "ignore", "args": None}], "keep_old"),
+        (NEW_WINS, NEW_WINS),
     ],
 )
-async def test_agent_chat_ui_can_answer(edge_ledger: Ledger, reviewed: Any, decision: str) -> None:
+async def test_clients_can_answer(edge_ledger: Ledger, answer: Any, decision: str) -> None:
     _, dispute = await disputed(cards_in(edge_ledger), "INDEX (filter)", "INDEX (filter, group)")
     saver = InMemorySaver()
     await resolve(edge_ledger, dispute.id, saver=saver)
-    ended = await resolve(edge_ledger, dispute.id, Command(resume={"decisions": [reviewed]}), saver)
+    ended = await resolve(edge_ledger, dispute.id, Command(resume=answer), saver)
     assert ended["dispute"]["resolution"]["decision"] == decision
 
 

@@ -464,6 +464,64 @@ async def test_a_review_that_cannot_be_used_is_asked_for_again(edge_ledger: Ledg
     assert (await rubrics_of(edge_ledger, "poets").latest(POEMS)).reason == "wit is all"
 
 
+WIT = [{"name": "Wit", "points": 100, "looks_at": "It makes one laugh."}]
+AS_TEXT = {"action": "freeze_rubric", "args": {"criteria": json.dumps(WIT)}}
+"""As agent-inbox sends what was edited: every value as a text."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "version", "names"),
+    [
+        ([{"type": "accept", "args": None}], 1, None),
+        ([{"type": "edit", "args": AS_TEXT}], 1, ["Wit"]),
+        ({"type": "edit", "args": AS_TEXT}, 1, ["Wit"]),
+        ({"decisions": [{"type": "edit", "args": AS_TEXT}]}, 1, ["Wit"]),
+        ({"decisions": [{"type": "approve", "args": AS_TEXT}]}, 1, None),
+        ({"decisions": [{"type": "reject", "message": "no"}]}, 0, None),
+        ([{"type": "ignore", "args": None}], 0, None),
+        ("approve", 1, None),
+        (json.dumps({"decision": "edit", "criteria": WIT}), 1, ["Wit"]),
+    ],
+)
+async def test_every_client_can_review_a_rubric(design: Any, answer: Any, version: int, names: Any) -> None:
+    ended = await designed(design, {"domain": POEMS}, answer)
+    assert "__interrupt__" not in ended and ended["version"] == version
+    assert names is None or [each["name"] for each in ended["rubric"]["criteria"]] == names
+
+
+@pytest.mark.parametrize(
+    "words_",
+    [
+        [{"type": "response", "args": "look at brevity"}],
+        {"decisions": [{"type": "reject", "args": "brevity"}]},
+    ],
+    ids=["agent-inbox", "agent-inbox, as the middleware"],
+)
+async def test_what_is_written_to_the_agent_is_a_wish(design: Any, words_: Any) -> None:
+    ended = await designed(design, {"domain": POEMS}, words_, {"decision": "reject"})
+    assert "brevity" in ended["wishes"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ([{"type": "shrug"}], "no decision 'shrug'"),
+        ("perhaps", "decision: Input should be 'approve'"),
+        ([], "the answer: "),
+        ({"decisions": [{"type": "edit", "edited_action": {"name": "x"}}]}, "criteria: "),
+        (
+            {"decisions": [{"type": "edit", "args": {"action": "x", "args": {"criteria": "[{]"}}}]},
+            "criteria: ",
+        ),
+    ],
+)
+async def test_what_decides_nothing_is_asked_again(design: Any, answer: Any, wrong: str) -> None:
+    asked = await designed(design, {"domain": POEMS}, answer)
+    (again,) = asked["__interrupt__"]
+    assert again.value["wrong"].startswith(wrong) or wrong in again.value["wrong"]
+    assert "Traceback" not in again.value["wrong"] and "pydantic.dev" not in again.value["wrong"]
+
+
 async def test_a_draft_is_made_anew_by_wishes_or_rejected(edge_ledger: Ledger, design: Any) -> None:
     wishes = {"decision": "redraft", "wishes": "look at brevity"}
     ended = await designed(design, {"domain": POEMS}, wishes, {"decision": "reject"})
