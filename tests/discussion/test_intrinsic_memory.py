@@ -647,6 +647,12 @@ def with_model(team: Team, name: str, who: str) -> dict[str, Any]:
 class TestPersons:
     """A person joins in."""
 
+    async def test_a_chat_is_a_task(self, edge_ledger: Ledger) -> None:
+        chat = {"messages": [{"role": "user", "content": "Design a pipeline for weather stations."}]}
+        done = await discuss(edge_ledger, {**chat, "discussion_id": "chat"}, max_turns=2)
+        about = await Discussions(edge_ledger, "local").get(done["discussion_id"])
+        assert about.task == chat["messages"][0]["content"]
+
     async def test_a_person_speaks_as_a_role_with_its_memory(self, edge_ledger: Ledger) -> None:
         saver = InMemorySaver()
         waiting = await discuss(edge_ledger, saver=saver, person="data_engineer", max_turns=12)
@@ -683,18 +689,18 @@ class TestPersons:
         done = await discuss(edge_ledger, Command(resume=answer), saver, approve=True)
         assert done["ended"] == "consensus"
 
-    async def test_a_person_answers_from_agent_inbox(self, edge_ledger: Ledger) -> None:
-        saver, how = InMemorySaver(), {"person": "data_engineer", "max_turns": 9}
+    @pytest.mark.parametrize("passes", [False, True])
+    async def test_a_person_answers_from_agent_inbox(self, edge_ledger: Ledger, passes: bool) -> None:
+        saver, how = InMemorySaver(), {"person": "data_engineer", "max_turns": 5}
         waiting = await discuss(edge_ledger, saver=saver, **how)
         (question,) = waiting["__interrupt__"]
         args = question.value["action_requests"][0]["args"]
         assert None not in args.values(), "agent-inbox cannot show it"
         said = {"action": "speak", "args": {**args, "message": "Proposal: Paper archive.", "accept": "false"}}
-        edited: Any = {"decisions": [{"type": "edit", "args": said}]}
-        on = await discuss(edge_ledger, Command(resume=edited), saver, **how)
-        on = await discuss(edge_ledger, Command(resume=[{"type": "ignore", "args": None}]), saver, **how)
-        by_person = [turn.message for turn in await turns_of(edge_ledger, on) if turn.person]
-        assert by_person == ["Proposal: Paper archive.", "I have nothing to add."]
+        answer: Any = [{"type": "ignore"}] if passes else {"decisions": [{"type": "edit", "args": said}]}
+        on = await discuss(edge_ledger, Command(resume=answer), saver, **how)
+        (message,) = [turn.message for turn in await turns_of(edge_ledger, on) if turn.person]
+        assert message == ("I have nothing to add." if passes else "Proposal: Paper archive.")
 
     async def test_remarks_reopen_the_discussion(self, edge_ledger: Ledger) -> None:
         saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}

@@ -114,6 +114,19 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
     assert any("promoted by leader" in reason for reason in reasons)
 
 
+async def test_an_example_is_run_and_a_chat_is_a_task(edge_ledger: Ledger) -> None:
+    first: Any = {"example": "story-2-reuse", "wanted_speed_up": 1.5}
+    graph = compound_learning.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    run = await graph.ainvoke(first, config, context=context())
+    assert run["packet"]["judged_by"] == "environment"
+    chat: Any = {"messages": [{"role": "user", "content": "Name the seats of government of Norway."}]}
+    told = await graph.ainvoke(chat, config, context=context())
+    assert told["packet"]["judged_by"] == "leader"
+    with pytest.raises(BadInput, match="story-9"):
+        await graph.ainvoke({"example": "story-9"}, config, context=context())
+
+
 async def test_without_memory_the_same_task_costs_the_same_again(edge_ledger: Ledger) -> None:
     costs = [
         (await solve(edge_ledger, REUSE, problem(REUSE, task_id=f"t{n}"), recall=0))["iterations"]

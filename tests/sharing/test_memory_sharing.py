@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.types import Command
@@ -89,6 +90,23 @@ async def ask(ledger: Ledger, question: str, agent: str = "limerick", **more: An
 
 def context(agent: str = "limerick", **more: Any) -> SharingContext:
     return SharingContext(**{"team": "poets", "agent": agent, **RULES, **more})
+
+
+async def test_a_chat_is_a_question_with_what_led_up_to_it(edge_ledger: Ledger) -> None:
+    graph = memory_sharing.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    chat: Any = [
+        HumanMessage("I sail."),
+        AIMessage("Good."),
+        HumanMessage("Write a limerick about a ship's cat."),
+    ]
+    await graph.ainvoke({"messages": chat}, config, context=context())
+    state = (await graph.aget_state(config)).values
+    assert state["question"] == chat[-1].text
+    assert state["turns"][:2] == ["user: I sail.", "assistant: Good."]
+    plain: Any = {"question": "Write a limerick about a tailor."}
+    await graph.ainvoke(plain, config, context=context())
+    assert (await graph.aget_state(config)).values["question"] == plain["question"]
 
 
 @pytest.mark.parametrize("shots", [0, 1, 2, 3])
@@ -498,8 +516,10 @@ async def test_every_client_can_review_a_rubric(design: Any, answer: Any, versio
     ids=["agent-inbox", "agent-inbox, as the middleware"],
 )
 async def test_what_is_written_to_the_agent_is_a_wish(design: Any, words_: Any) -> None:
-    ended = await designed(design, {"domain": POEMS}, words_, {"decision": "reject"})
-    assert "brevity" in ended["wishes"]
+    again = await designed(design, {"domain": POEMS}, words_)
+    assert again["__interrupt__"], "there is another draft"
+    state = await design.aget_state({"configurable": {"thread_id": POEMS}})
+    assert "brevity" in state.values["wishes"]
 
 
 @pytest.mark.parametrize(
