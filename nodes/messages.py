@@ -43,10 +43,10 @@ def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
 
 def said_in(messages: Sequence[Any]) -> Said:
     """Return what the user said last. Raises BadInput where the last message is not a user's."""
-    *before, last = spoken(messages) or [None]
-    if last is None or last.type != "human" or not last.text.strip():
+    chat = spoken(messages)
+    if not chat or chat[-1].type != "human" or not chat[-1].text.strip():
         raise BadInput("messages: the last one is no text of a user's.", HINT)
-    return Said(last.text, [turn(each) for each in before])
+    return Said(chat[-1].text, [turn(each) for each in chat[:-1]])
 
 
 def turn(message: BaseMessage) -> str:

@@ -5,7 +5,7 @@ How it is decided what to do is each version's own: `memory_agent.py`, `paper_ve
 """
 
 from operator import add
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import Field
@@ -102,7 +102,8 @@ def _given(state: State) -> Message:
     if not state.get("messages"):
         return state
     said = said_in(state["messages"])
-    return {**state, "message": said.text, "preceding": said.before[-PRECEDING:]}
+    about = cast(Message, state)
+    return {**about, "message": said.text, "preceding": said.before[-PRECEDING:]}
 
 
 def is_settled(state: State) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mneme.core.errors import DISTRIBUTION
+from mneme.core.errors import DISTRIBUTION, ModelUnavailable
 from mneme.evals.commands import quiet
 from mneme.models.ollama import catalogue
 from tests.doubles.command_line import Done, Run, failed, run_mneme
@@ -138,7 +138,7 @@ async def test_a_hint_fits_what_answers(
     if answer is None:
         server.close()
         await server.wait_closed()
-    with pytest.raises(catalogue.ModelUnavailable, match=message) as failure:
+    with pytest.raises(ModelUnavailable, match=message) as failure:
         await catalogue.names(url)
     assert hint in failure.value.hint
     server.close()
@@ -149,7 +149,7 @@ async def test_a_hint_fits_what_answers(
 
 
 async def test_an_unknown_machine_is_called_unknown() -> None:
-    with pytest.raises(catalogue.ModelUnavailable, match=r"No machine is called ollama\.invalid"):
+    with pytest.raises(ModelUnavailable, match=r"No machine is called ollama\.invalid"):
         await catalogue.names("http://ollama.invalid:11434")
 
 

@@ -111,18 +111,15 @@ async def test_a_problem_is_chosen_by_its_domain_also_on_a_thread_that_had_anoth
 ) -> None:
     graph = builder.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
-    for given in ({}, {"domain": "blockworld", "seed": 2, "size": 3}):
-        asked: Any = given
-        await graph.ainvoke(asked, config, context=context())
-        played = (await graph.aget_state(config)).values["problem"]
-        assert (
-            played
-            == generate(given.get("domain", "gripper"), given.get("seed", 1), given.get("size")).model_dump()
-        )
+    chosen_ = {"domain": "blockworld", "seed": 2, "size": 3}
+    for asked, drawn in (({}, generate("gripper", 1)), (chosen_, generate("blockworld", 2, 3))):
+        given: Any = asked
+        await graph.ainvoke(given, config, context=context())
+        assert (await graph.aget_state(config)).values["problem"] == drawn.model_dump()
     for wrong in ({"domain": "chess"}, {"domain": "gripper", "seed": "x"}, {"domain": "gripper", "size": 1}):
-        asked = wrong
+        given = wrong
         with pytest.raises(BadInput, match=next(reversed(wrong))):
-            await graph.ainvoke(asked, config, context=context())
+            await graph.ainvoke(given, config, context=context())
 
 
 async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
