@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.asking import resolve
+from mneme.models.asking.responders import check
 from mneme.models.ollama import catalogue
 
 SECONDS = 10.0
@@ -33,6 +34,7 @@ async def identify(who: str) -> Identity:
     responder = await resolve(who)
     provider, _, model = responder.partition(":")
     if provider != "ollama":
+        await check(responder)
         return Identity(responder=responder)
     await catalogue.facts(settings().ollama_url, model)
     return Identity(responder=responder, digest=await _digest(model))

@@ -17,10 +17,16 @@ RESPONDER = (
     "Who answers: `auto` (Ollama where it runs, else rules), `rules`, `ollama:<model>`, "
     "or any LangChain `<provider>:<model>`."
 )
+RESPONDERS = ["auto", "rules", "ollama:llama3.1:8b", "openai:gpt-4o-mini"]
 LOCAL = "local"
 """The one person on a server without keys, and whoever uses the command line without a server."""
 ALONE = "mneme:alone"
 """The permission of the one person on a server without keys, who may name any user."""
+
+
+def responder(who: str) -> Any:
+    """Describe the field of a context that says which model somebody is."""
+    return Field("auto", description=f"{who} {RESPONDER}", examples=RESPONDERS)
 
 
 class OwnedByUser(BaseModel):
@@ -29,7 +35,9 @@ class OwnedByUser(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user: str = Field(
-        LOCAL, description="Whose memories. Ignored where the server authenticates: then the caller's."
+        LOCAL,
+        description="Whose memories. Ignored where the server authenticates: then the caller's.",
+        examples=["ann"],
     )
 
 
@@ -39,7 +47,9 @@ class OwnedByTeam(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     team: str = Field(
-        LOCAL, description="Whose memories. Where the server authenticates, a team of the caller's."
+        LOCAL,
+        description="Whose memories. Where the server authenticates, a team of the caller's.",
+        examples=["analysts"],
     )
 
 

@@ -27,6 +27,7 @@ from mneme.environments.sql_tuning.schemas import (
 
 ROWS = 150_000
 WANTED = 2.0
+BUDGET = 0.30
 
 Family = Literal[
     "time_range", "multi_filter", "high_cardinality", "join", "top_k", "sargability", "correlated", "decoy"
@@ -48,7 +49,7 @@ class TuningTask(BaseModel):
     tables: list[str]
     wanted_speed_up: float = WANTED
     index_budget: float = Field(
-        0.30, description="Largest size of all new indexes, as a share of the tables'."
+        BUDGET, description="Largest size of all new indexes, as a share of the tables'."
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import Conversation, Question, Turn
 from mneme.graphs.remember import builder
-from mneme.nodes.chat.chatbot import PRECEDING
 from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.messages import PRECEDING
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.nodes.chat.chatbot import PRECEDING
+from mneme.nodes.messages import HINT, PRECEDING, spoken
 from mneme.stores.users.inbox import Message
 
 LONGEST = 32_000
@@ -39,12 +39,10 @@ ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
 def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
     """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
     several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
-    try:
-        return [each for one in several if (each := _chat_message(one)) is not None]
-    except (ValueError, TypeError, NotImplementedError) as error:
-        why = str(error).partition("\n")[0]
-        hint = 'Give a text, or messages such as {"role": "user", "content": "…"}.'
-        raise BadInput(f"This is no chat message: {why}", hint) from error
+    if not isinstance(several, Sequence):
+        raise BadInput(f"messages: {given!r} is none.", HINT)
+    found = [_chat_message(each) for each in several]
+    return [each for each in found if each is not None]
 
 
 def _chat_message(given: Spoken) -> ChatMessage | None:
@@ -52,10 +50,8 @@ def _chat_message(given: Spoken) -> ChatMessage | None:
         return given
     if isinstance(given, str):
         return ChatMessage(role="user", content=given)
-    if not isinstance(given, BaseMessage | Mapping):
-        raise TypeError(f"{given!r}")
-    time = "" if isinstance(given, BaseMessage) else str(given.get("time") or "")
-    (message,) = convert_to_messages([given if isinstance(given, BaseMessage) else dict(given)])
+    time = str(given.get("time") or "") if isinstance(given, Mapping) else ""
+    (message,) = spoken([dict(given) if isinstance(given, Mapping) else given])
     role = ROLES.get(message.type)
     return ChatMessage(role=role, content=message.text, id=message.id or "", time=time) if role else None
 

@@ -55,7 +55,12 @@ def _summary(findings: list[Finding]) -> str:
 
 
 async def examine() -> AsyncIterator[Finding]:
-    """Check each part and yield the finding."""
+    """Check each part and yield the finding; with settings that cannot be read, nothing else can be."""
+    try:
+        settings()
+    except MnemeError as error:
+        yield Finding(what="settings", state="failure", detail=str(error), fix=error.hint)
+        return
     async for finding in _ollama():
         yield finding
     for finding in _measured():

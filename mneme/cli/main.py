@@ -21,7 +21,7 @@ from mneme.cli.prompts.commands import prompts
 from mneme.cli.sharing import commands as share
 from mneme.cli.threads.commands import threads
 from mneme.cli.users.commands import users
-from mneme.core.errors import MnemeError
+from mneme.core.errors import DISTRIBUTION, MnemeError
 
 app = typer.Typer(
     name="mneme",
@@ -29,7 +29,6 @@ app = typer.Typer(
     "Memories are in the folder MNEME_HOME; MNEME_DATA is only for benchmark files.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 app.add_typer(chat.app)
 app.add_typer(threads, name="threads")
@@ -45,8 +44,20 @@ app.add_typer(prompts, name="prompts")
 app.add_typer(commands.app)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"mneme {version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
     wait: Annotated[
         float | None,
         typer.Option(

@@ -5,6 +5,7 @@ screen, write to the clipboard or hide text. Nothing printed here has any of the
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
@@ -23,8 +24,28 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
 
 
+PIPED, HEIGHT = 80, 25
+"""The columns and lines of what is no terminal."""
+
+
 class CleanConsole(Console):
-    """A console that prints no control character but its own, however the text is cut into pieces."""
+    """A console that prints no control character but its own, however the text is cut into pieces.
+
+    What goes into a file or a pipe is as wide as COLUMNS says, or 80: the window beside it changes nothing.
+    """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Return how much room there is."""
+        if self.is_terminal or self._width is not None:
+            return super().size
+        columns = os.environ.get("COLUMNS", "")
+        return ConsoleDimensions(int(columns) if columns.isdigit() and int(columns) else PIPED, HEIGHT)
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        """Set how much room there is."""
+        self._width, self._height = new_size
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield the pieces of what is printed, clean."""

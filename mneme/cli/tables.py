@@ -1,4 +1,4 @@
-"""Tables that break no word, however narrow the terminal is."""
+"""Tables that break no word; where the terminal is too narrow for one, a card for each row."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.text import Text
 
 GAP = 2
 """Spaces between two columns."""
@@ -18,9 +19,10 @@ READABLE = 16
 
 @dataclass
 class Table:
-    """Text in rows and columns; columns that do not fit stand below, beside the first column again.
+    """Text in rows and columns, or one card a row where the columns do not fit beside one another.
 
-    `figures` aligns all columns but the first to the right; `lines` separates the rows.
+    `figures` are compared down a column: they are aligned to the right, all columns but the first, and
+    columns that do not fit stand below, beside the first column again. `lines` separates the rows.
     """
 
     title: str
@@ -31,10 +33,28 @@ class Table:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         first, *others = self._parts(options.max_width)
+        if others and not self.figures and self.rows:
+            yield from self._cards(options.max_width)
+            return
         yield self._part(self.title, first, options.max_width)
         for part in others:
             yield ""
             yield self._part("", part, options.max_width)
+
+    def _cards(self, width: int) -> Iterator[RenderableType]:
+        """Yield each row as lines of a column's name and its value; what is empty is left out."""
+        if self.title:
+            yield Text(self.title, style="italic")
+        named = min(max(map(cell_len, self.columns)), width // 2)
+        for number, row in enumerate(self.rows):
+            card = rich_table.Table.grid(padding=(0, GAP, 0, 0))
+            card.add_column(width=named, style="bold", overflow="fold")
+            card.add_column(overflow="fold")
+            for name, cell in zip(self.columns, row, strict=True):
+                if cell:
+                    card.add_row(escape(name), escape(cell))
+            yield from ([""] if number else [])
+            yield card
 
     def _parts(self, width: int) -> Iterator[list[int]]:
         """Yield the columns of each part: the first one, and as many of the others as fit beside it."""

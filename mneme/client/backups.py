@@ -111,6 +111,10 @@ def _unpack(file: Path, room: Path) -> tuple[Manifest, Content]:
                 archive.extract(name, room)
         manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
         content = journal.read(room / JOURNAL)
+    except FileNotFoundError as missing:
+        if not file.exists():
+            raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
+        raise BadInput(f"{file} lacks {missing.filename}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:
         raise BadInput(
             f"{file} is no backup, or it is damaged: {broken}.", "Give a file of `mneme backup`."

@@ -3,12 +3,29 @@
 import asyncio
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path, user_data_path
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from mneme.core.errors import BadInput
+
+
+def _address(text: str) -> str:
+    """Return an address of a server without its last slash. Raises ValueError where it is none."""
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError("this is no address")
+    return text.rstrip("/")
+
+
+Address = Annotated[str, AfterValidator(_address)]
 
 
 class Settings(BaseSettings):
@@ -38,7 +55,7 @@ class Settings(BaseSettings):
     prompts: Path | None = Field(
         None, description="Folder of wordings of your own; see `mneme prompts export`."
     )
-    ollama_url: str = Field("http://127.0.0.1:11434", description="Ollama's address.")
+    ollama_url: Address = Field("http://127.0.0.1:11434", description="Ollama's address.")
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
     num_ctx: int = Field(16384, ge=512, description="Context window of every Ollama model, in tokens.")
     parallel: int = Field(
@@ -87,8 +104,10 @@ def settings() -> Settings:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        name = f"MNEME_{first['loc'][0]}".upper()
-        raise BadInput(f"{name}={first['input']}: {first['msg']}.", "See .env.example.") from error
+        name, field = f"MNEME_{first['loc'][0]}".upper(), Settings.model_fields[str(first["loc"][0])]
+        wrong = f"{name}={first['input']}: {first['msg'].removeprefix('Value error, ')}."
+        default = "" if field.default in {None, ""} else f" Default: {field.default}."
+        raise BadInput(wrong, f"{field.description}{default}") from error
 
 
 async def read_settings() -> Settings:

@@ -11,10 +11,10 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, SystemMessage, message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, install_hint
+from mneme.core.errors import MnemeError, ModelUnavailable, install_hint
 from mneme.core.settings import settings
 from mneme.models.asking.repetition import RepetitionDetector, countable
-from mneme.models.asking.responders import FORMS, CallOptions, ModelRequest
+from mneme.models.asking.responders import CallOptions, ModelRequest, in_ollama, unknown
 from mneme.models.asking.timely import timely
 from mneme.models.asking.unusable import Endless, Unusable
 
@@ -43,6 +43,11 @@ async def say(
         raise _failed(provider, name, error) from error
 
 
+async def check(provider: str, name: str) -> None:
+    """Open a model and ask it nothing. Raises BadInput, MnemeError, ModelUnavailable as `say` does."""
+    await asyncio.to_thread(_open, provider, name, CallOptions(num_predict=1, temperature=0.0, seed=0))
+
+
 def _open(provider: str, name: str, options: CallOptions) -> BaseChatModel:
     # OpenAI's client leaves out the tokens of a stream, at any address but OpenAI's, unless it is told.
     own = {"stream_usage": True, "seed": options.seed} if provider == "openai" else {}
@@ -51,10 +56,10 @@ def _open(provider: str, name: str, options: CallOptions) -> BaseChatModel:
         models = import_module("langchain.chat_models")
         chat = models.init_chat_model(name, model_provider=provider, **drawn)
     except ImportError as error:
-        raise MnemeError(str(error).splitlines()[0], _install(error)) from error
+        raise _uninstalled(f"{provider}:{name}", error) from error
     except Exception as error:  # each provider has its own kinds
         if "Unsupported provider" in str(error):
-            raise BadInput(f"No provider is called {provider!r}.", f"Accepted: {FORMS}.") from error
+            raise unknown(f"{provider}:{name}") from error
         raise _failed(provider, name, error) from error
     return cast(BaseChatModel, chat)
 
@@ -85,12 +90,13 @@ def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": False}}
 
 
-def _install(error: ImportError) -> str:
-    """Return the hint that says what to install; LangChain names the package only in its message."""
+def _uninstalled(who: str, error: ImportError) -> MnemeError:
+    """Return what to install; LangChain names a provider's package only in its message."""
     named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
-    if named is None or named[1] == "langchain":
-        return install_hint("providers")
-    return f"Install it: pip install {named[1]}"
+    if named is not None and named[1] != "langchain":
+        return MnemeError(str(error).splitlines()[0], f"Install it: pip install {named[1]}")
+    hint = f"{install_hint('providers')}. For a model of Ollama write {in_ollama(who)}."
+    return MnemeError(f"{who} needs {error.name}, which is not installed.", hint)
 
 
 def _schema_text(schema: dict[str, Any]) -> str:

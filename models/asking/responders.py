@@ -14,9 +14,10 @@ from mneme.core.settings import read_settings, settings
 from mneme.models.asking import gate
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
+from mneme.models.asking.scripts import is_script
 from mneme.models.ollama import catalogue
 
-FORMS = "auto, rules, scripted:<name>, ollama:<model>, <provider>:<model>"
+FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,43 @@ async def resolve(who: str) -> str:
     kind, _, name = who.partition(":")
     if who == "rules" or (kind and name and kind != "rules"):
         return who
-    raise BadInput(f"{who!r} names no model and no other responder.", f"Accepted: {FORMS}.")
+    raise unknown(who)
+
+
+def unknown(who: str) -> BadInput:
+    """Say that nobody is called so; the commonest mistake is a model of Ollama without its provider."""
+    provider, _, name = who.partition(":")
+    meant = "" if provider == "ollama" or not provider else f" For a model of Ollama: {in_ollama(who)}."
+    if provider and name:
+        return BadInput(f"No provider is called {provider!r}.", f"Accepted: {FORMS}.{meant}")
+    return BadInput(f"{who!r} names no model and no other responder.", f"Accepted: {FORMS}.{meant}")
+
+
+def in_ollama(who: str) -> str:
+    """Return how a model of Ollama is named, where somebody named it without its provider."""
+    return f"ollama:{who.strip(':')}"
+
+
+async def check(who: str) -> None:
+    """See, before any work, whether a responder can answer; `auto` can. Asks no question.
+
+    Raises BadInput for a name that means nobody, ModelUnavailable where the model is not there, MnemeError
+    where a package is missing.
+    """
+    responder = await resolve(who)
+    provider, _, name = responder.partition(":")
+    if responder == "rules" or who.strip() == "auto":
+        return
+    if provider == "ollama":
+        known = await catalogue.names(settings().ollama_url)
+        if not {name, f"{name}:latest"} & set(known):
+            raise catalogue.absent(name, known)
+    elif provider == "scripted":
+        if not is_script(name):
+            raise unknown(responder)
+    else:
+        provided = await import_lazily("mneme.models.asking.provided")
+        await provided.check(provider, name)
 
 
 LOOK_AGAIN_SECONDS = 30.0
@@ -135,8 +172,10 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.names(url)
-    except ModelUnavailable:
+    except catalogue.Refused:
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
+    except ModelUnavailable as error:
+        return "rules", f"{str(error).rstrip('.')}: answering by rules. {error.hint}"
     if model in names or f"{model}:latest" in names:
         return f"ollama:{model}", ""
     return "rules", f"Ollama at {url} has no {model}: answering by rules. {get}"

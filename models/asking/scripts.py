@@ -89,6 +89,11 @@ def script(name: str, answers: Mapping[str, Sequence[Line]]) -> Script:
     return _scripts[name]
 
 
+def is_script(name: str) -> bool:
+    """Tell whether a script of this name is registered."""
+    return name in _scripts
+
+
 def script_called(name: str) -> Script:
     """Return a registered script."""
     if name not in _scripts:

@@ -2,6 +2,7 @@
 
 import os
 import ssl
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -86,12 +87,47 @@ def bearer() -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def refused(url: str) -> ModelUnavailable:
-    return ModelUnavailable(f"No Ollama answers at {url}.", "Start it: ollama serve")
+class Refused(ModelUnavailable):
+    """Nobody listens at the address."""
 
 
-def absent(model: str) -> ModelUnavailable:
-    return ModelUnavailable(f"Ollama has no model {model!r}.", f"Get it: ollama pull {model}")
+CHECK = "Check MNEME_OLLAMA_URL."
+
+
+def unreachable(url: str, error: Exception) -> ModelUnavailable:
+    """Say why a server cannot be reached, and what to do about that."""
+    if isinstance(error, httpx.TimeoutException):
+        what = f"{url} gives no answer in time."
+        return ModelUnavailable(what, f"Wait if Ollama is busy there; else look at the network. {CHECK}")
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+        return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is no address.", EXAMPLE)
+    if isinstance(error, httpx.ConnectError | ConnectionError):
+        return _unconnected(url, str(error))
+    return stranger(url)
+
+
+EXAMPLE = "Write it like http://127.0.0.1:11434"
+
+
+def _unconnected(url: str, why: str) -> ModelUnavailable:
+    if any(sign in why for sign in UNKNOWN):
+        return ModelUnavailable(f"No machine is called {httpx.URL(url).host}.", CHECK)
+    if "SSL" in why.upper():
+        return ModelUnavailable(f"{url} cannot be trusted, or speaks no TLS: {why}.", CHECK)
+    return Refused(f"No Ollama answers at {url}.", "Start it: ollama serve")
+
+
+UNKNOWN = ("Name or service not known", "nodename nor servname", "name resolution", "No address associated")
+"""What systems say of a host that has no address."""
+
+
+def stranger(url: str) -> ModelUnavailable:
+    return ModelUnavailable(f"What answers at {url} is not Ollama.", CHECK)
+
+
+def absent(model: str, known: Sequence[str] = ()) -> ModelUnavailable:
+    others = f"; it has {', '.join(known[:5])}" if known else ""
+    return ModelUnavailable(f"Ollama has no model {model!r}{others}.", f"Get it: ollama pull {model}")
 
 
 def locked(url: str) -> ModelUnavailable:
@@ -101,7 +137,10 @@ def locked(url: str) -> ModelUnavailable:
 async def names(url: str) -> list[str]:
     """Return the names of the models a server has, quickly or not at all."""
     tags = await _get(url, "/api/tags", GLANCE)
-    return [model["name"] for model in tags.get("models", ())]
+    try:
+        return [model["name"] for model in tags["models"]]
+    except (KeyError, TypeError) as error:
+        raise stranger(url) from error
 
 
 async def facts(url: str, model: str) -> Facts:
@@ -160,13 +199,15 @@ async def _request(
             answer = await client.request(method, path, json=body)
             answer.raise_for_status()
             found: dict[str, Any] = answer.json()
-            return found
     except httpx.HTTPStatusError as error:
         raise _meaning(error, url, body) from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
-        raise refused(url) from error
+        raise unreachable(url, error) from error
     except ValueError as error:
-        raise ModelUnavailable(f"What answers at {url} is not Ollama.", "Check MNEME_OLLAMA_URL.") from error
+        raise stranger(url) from error
+    if not isinstance(found, dict):
+        raise stranger(url)
+    return found
 
 
 def _meaning(error: httpx.HTTPStatusError, url: str, body: dict[str, Any] | None) -> ModelUnavailable:
@@ -175,4 +216,7 @@ def _meaning(error: httpx.HTTPStatusError, url: str, body: dict[str, Any] | None
         return absent(body["model"])
     if status in {401, 403}:
         return locked(url)
-    return ModelUnavailable(f"Ollama at {url} answers with status {status}.", "Check MNEME_OLLAMA_URL.")
+    if status in {404, 405}:
+        return stranger(url)
+    said = error.response.text[:200]
+    return ModelUnavailable(f"Ollama at {url} answers with status {status}: {said}", "See Ollama's log.")

@@ -16,7 +16,7 @@ from tenacity.wait import wait_exponential_jitter
 
 from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 from mneme.core.settings import settings
-from mneme.models.ollama.catalogue import absent, locked, refused
+from mneme.models.ollama.catalogue import absent, locked, unreachable
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ def _empty_stream(error: ValueError) -> bool:
 def _meaning(error: Exception, url: str, model: str) -> Exception:
     """Translate what langchain-ollama raises into what the user can do about it."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | ConnectionError):
-        return refused(url)
+        return unreachable(url, error)
     if isinstance(error, ResponseError):
         return _meaning_of_status(error, url, model)
     if passing(error):

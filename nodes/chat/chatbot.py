@@ -13,24 +13,30 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import add_messages
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
+from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message
 from mneme.stores.users.memories import MemoryRecord
-
-PRECEDING = 6
-"""How many earlier messages the memory agent sees, to resolve what a message refers to."""
 
 
 class Conversation(TypedDict):
     """The conversation so far; the last message is the user's."""
 
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[
+        list[AnyMessage],
+        Field(
+            description="The conversation so far, or what is new of it on a thread; the last is the user's.",
+            examples=[EXAMPLE],
+        ),
+        add_messages,
+    ]
 
 
 class State(Conversation, total=False):
@@ -100,7 +106,7 @@ def last_of(messages: Sequence[BaseMessage], thread: str) -> Message:
     return Message(
         message=last.text,
         message_id=str(last.id or ""),
-        preceding=[f"{'user' if each.type == 'human' else 'assistant'}: {each.text}" for each in before],
+        preceding=[turn(each) for each in before],
         thread=thread,
     )
 
@@ -115,11 +121,11 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         start_on="human",
         include_system=True,
     )
-    turn = Turn(
+    asked = Turn(
         message=state["messages"][-1].text,
         memories=[Recalled.model_validate(each) for each in state["recalled"]],
         today=f"{datetime.now():%A, %Y-%m-%d}",
         unclear=state.get("unclear", []),
     )
-    answered = await ask(reply, turn, runtime.context.chatbot, history=history[:-1])
+    answered = await ask(reply, asked, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

@@ -5,7 +5,7 @@ from typing import Literal, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.nodes.context import RESPONDER, OwnedByUser, ledger_of, user_of
+from mneme.nodes.context import OwnedByUser, ledger_of, responder, user_of
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
@@ -14,39 +14,51 @@ from mneme.stores.users.memories import UserMemories
 class MemoryContext(OwnedByUser):
     """Whose memories the memory agent keeps, and who decides what is remembered."""
 
-    memory_agent: str = Field("auto", description=f"The memory agent's model. {RESPONDER}")
+    memory_agent: str = responder("The memory agent's model.")
     similar: int = Field(
-        10, ge=1, le=100, description="How many similar memories a new fact is compared with at most."
+        10,
+        ge=1,
+        le=100,
+        description="How many similar memories a new fact is compared with at most.",
+        examples=[10],
     )
     min_similarity: float = Field(
-        0.0, ge=-1, le=1, description="Cosine below which a memory does not count as similar."
+        0.0, ge=-1, le=1, description="Cosine below which a memory does not count as similar.", examples=[0.3]
     )
     retrieval: Literal["fixed", "agent"] = Field(
         "fixed",
         description="Version 1 is shown the most similar memories, or searches with a tool (§2.1).",
+        examples=["agent"],
     )
     compose_first: bool = Field(
         False,
         description="Versions 1 and 2 write the message down before they decide, not after as in the paper.",
+        examples=[True],
     )
     window: int = Field(
         8192,
         ge=256,
         description="Tokens of the latest whole turns that the chatbot sees (§2.2); the longest message.",
+        examples=[8192],
     )
 
 
 class ChatContext(MemoryContext):
     """What a conversation adds: the chatbot's model and what it is shown."""
 
-    chatbot: str = Field("auto", description=f"The chatbot's model. {RESPONDER}")
-    recall: int = Field(10, ge=0, le=100, description="How many memories the chatbot is shown.")
+    chatbot: str = responder("The chatbot's model.")
+    recall: int = Field(
+        10, ge=0, le=100, description="How many memories the chatbot is shown.", examples=[10]
+    )
     search: Mode = Field(
         "blend",
         description="Recall by cosine, as the paper does (dense), by words (bm25), by both ranks (hybrid), "
         "or by both scores, names, dates and what was told beside it (blend).",
+        examples=["blend", "dense"],
     )
-    debounce: int = Field(2, ge=0, description="Seconds of silence before the server's memory agent starts.")
+    debounce: int = Field(
+        2, ge=0, description="Seconds of silence before the server's memory agent starts.", examples=[2]
+    )
 
 
 MemoryRuntime = Runtime[MemoryContext]

@@ -7,9 +7,9 @@ and a message that no model could make sense of is kept for another attempt.
 from operator import add
 from typing import Annotated, Any, Literal, cast
 
-from langchain_core.messages import convert_to_messages
 from langgraph.errors import NodeError
 from langgraph.types import Command, Overwrite
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
@@ -18,17 +18,30 @@ from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of
 from mneme.nodes.chat.memory_operations import Operation
 from mneme.nodes.context import user_of
+from mneme.nodes.messages import EXAMPLE, spoken
 from mneme.stores.users.inbox import Message
 
 
 class Batch(TypedDict, total=False):
     """Messages to remember beside those that wait already; may be empty.
 
-    Each is a `Message`, or a chat message (`{"role": "user", "content": …}`), of which the user's are
-    remembered and the others only say what went before.
+    Each is a `Message`, or a chat message, of which the user's are remembered and the others only say what
+    went before.
     """
 
-    messages: list[Message | dict[str, Any]]
+    messages: Annotated[
+        list[Any],
+        Field(
+            [],
+            description="Chat messages (LangChain's, or role and content), of which the user's are "
+            "remembered; or messages with their own ids and times. None: what waits is remembered.",
+            examples=[
+                EXAMPLE,
+                [{"message": "I moved to Denver.", "message_id": "m-1", "time": "2026-11-20T09:30:00Z"}],
+            ],
+            json_schema_extra={"items": {"type": "object"}},
+        ),
+    ]
 
 
 class Failure(TypedDict):
@@ -73,10 +86,10 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
     return {"messages": [], "remembered": 0, "failed": Overwrite([]), "asked": Overwrite(NOTHING)}
 
 
-def _messages(batch: list[Message | dict[str, Any]]) -> list[Message]:
+def _messages(batch: list[Any]) -> list[Message]:
     """Return what is to be remembered of a batch in which chat messages may stand."""
-    given = [cast(Message, each) for each in batch if "content" not in each]
-    chat = convert_to_messages([dict(each) for each in batch if "content" in each])
+    given = [cast(Message, each) for each in batch if isinstance(each, dict) and "message" in each]
+    chat = spoken([each for each in batch if each not in given])
     users = [number for number, each in enumerate(chat) if each.type == "human"]
     return given + [last_of(chat[: number + 1], thread="") for number in users]
 

@@ -5,9 +5,10 @@ How it is decided what to do is each version's own: `memory_agent.py`, `paper_ve
 """
 
 from operator import add
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from langgraph.types import Overwrite, Send
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import ask
@@ -16,13 +17,20 @@ from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched, retire_memory
 from mneme.nodes.context import user_of
 from mneme.nodes.counted import counted
+from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
 from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent import Forgetting, choose_forgotten
-from mneme.stores.users.inbox import Message, MessageOutcome, OperationNote, complete
+from mneme.stores.users.inbox import Circumstances, Message, MessageOutcome, OperationNote, complete
 from mneme.stores.users.memories import MemoryRecord
 
-Given = Message
-"""What the graphs of the memory agent are given: one message to be remembered."""
+
+class Given(Circumstances, total=False):
+    """What the graphs of the memory agent are given: one message to be remembered, or the chat it ends."""
+
+    message: Annotated[
+        str, Field("", description="What the user said.", examples=["My sister lives in Portland."])
+    ]
+    messages: ChatMessages
 
 
 class Result(TypedDict, total=False):
@@ -57,8 +65,9 @@ class Decision(TypedDict):
 
 
 class State(Message, Result, total=False):
-    """The message, the candidates found in it, the memories similar to each, and what was decided."""
+    """The message or the chat it ends, its candidates, the memories similar to each, and what was decided."""
 
+    messages: ChatMessages
     candidates: list[dict[str, Any]]
     similar: list[list[Similar]]
     verdicts: Annotated[list[Judged], add]
@@ -74,10 +83,11 @@ UNKNOWN = {"route": None, "rationale": "", "model": "", "run_id": "", "trace": "
 
 async def receive(state: State, runtime: MemoryRuntime) -> Update:
     """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
-    message = complete(state)
+    message = complete(_given(state))
     known = await inbox_of(runtime).add(user_of(runtime), message)
     return {
         **message,
+        "messages": [],
         **{name: dict(known or {}).get(name, unknown) for name, unknown in UNKNOWN.items()},
         "candidates": [],
         "decisions": [],
@@ -85,6 +95,15 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         "operations": Overwrite([]),
         "asked": Overwrite(NOTHING),
     }
+
+
+def _given(state: State) -> Message:
+    """Return the message, from chat messages where there are any. Raises BadInput."""
+    if not state.get("messages"):
+        return state
+    said = said_in(state["messages"])
+    about = cast(Message, state)
+    return {**about, "message": said.text, "preceding": said.before[-PRECEDING:]}
 
 
 def is_settled(state: State) -> bool:

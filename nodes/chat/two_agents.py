@@ -16,6 +16,7 @@ from operator import add
 from typing import Annotated, Any, Literal
 
 from langgraph.types import Overwrite, Send
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import ask
@@ -63,7 +64,14 @@ def each_insertion(state: State) -> list[Send] | Literal["forget", "settle"]:
 class Since(TypedDict, total=False):
     """The time up to which memories were looked at, in ISO 8601; without it, all memories are new."""
 
-    since: str
+    since: Annotated[
+        str,
+        Field(
+            "",
+            description="Up to when memories were looked at, in ISO 8601; empty: all are new.",
+            examples=["2026-11-20T09:30:00+00:00"],
+        ),
+    ]
 
 
 class Updated(Since, total=False):

@@ -12,7 +12,7 @@ from mneme.library.teams.selection import part_of
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
 from mneme.models.asking.asking import resolve
 from mneme.models.ollama.tokenizers import Count, counter_of
-from mneme.nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
+from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.task_memories.f_context import Window, f_context
 from mneme.nodes.task_memories.interface import Held, Means, TaskMemory
 from mneme.nodes.task_memories.interface import Role as MemoryRole
@@ -36,18 +36,26 @@ SMALLEST_TURN = 400
 class DiscussionContext(OwnedByTeam):
     """Who answers, with which memory, where a person joins in; `team` is whose discussions these are."""
 
-    agents: str = Field("auto", description=f"Who answers for every role that names no model. {RESPONDER}")
+    agents: str = responder("Who answers for every role that names no model.")
     memory: MemoryName = Field(
-        "intrinsic", description="The agents' memory; `none` is the paper's baseline: the newest turns alone."
+        "intrinsic",
+        description="The agents' memory; `none` is the paper's baseline: the newest turns alone.",
+        examples=["intrinsic", "none"],
     )
     context_tokens: int = Field(
-        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it."
+        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it.", examples=[4096]
     )
     max_turns: int = Field(
-        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it."
+        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it.", examples=[40]
     )
-    person: str = Field("", description="The role that a person speaks for; the run waits at its turns.")
-    approve: bool = Field(False, description="Whether a person approves the document before it is final.")
+    person: str = Field(
+        "",
+        description="The role that a person speaks for; the run waits at its turns.",
+        examples=["data_engineer"],
+    )
+    approve: bool = Field(
+        False, description="Whether a person approves the document before it is final.", examples=[True]
+    )
 
 
 DiscussionRuntime = Runtime[DiscussionContext]

@@ -36,6 +36,7 @@ from mneme.nodes.discussion.context import (
 )
 from mneme.nodes.discussion.person import PersonTurn, action, read_answer
 from mneme.nodes.discussion.state import Prepared, State, Update, heard, tokens_of
+from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.interface import TaskMemory
@@ -64,7 +65,7 @@ QUESTIONS: dict[str, Prompt[Any, Any]] = {
 async def open(state: State, runtime: DiscussionRuntime) -> Update:
     """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
     team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
-    task = str(state.get("task") or "").strip()
+    task = said_in(state["messages"]).text if state.get("messages") else str(state.get("task") or "").strip()
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
     given = _begun(discussion_id, task, team, runtime.context)

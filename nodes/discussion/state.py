@@ -3,13 +3,15 @@
 from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from mneme.library.teams.team import shipped
 from mneme.models.asking.asking import Answered
 from mneme.models.asking.counting import Asked, added
 from mneme.nodes.costs import cost_of
 from mneme.nodes.discussion.context import DiscussionRuntime
+from mneme.nodes.messages import ChatMessages
 from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.discussions import Ending, Turn
 
@@ -19,9 +21,32 @@ Update = dict[str, Any]
 class Given(TypedDict, total=False):
     """The task, the team (a shipped one's name, or a whole team), and an id for one that may be resumed."""
 
-    task: Annotated[str, EphemeralValue]
-    team: Annotated[Any, EphemeralValue]
-    discussion_id: str
+    task: Annotated[
+        str,
+        Field(
+            "",
+            description="What the team is to discuss.",
+            examples=["Design a data pipeline for weather stations."],
+        ),
+        EphemeralValue,
+    ]
+    team: Annotated[
+        Any,
+        Field(
+            "data_pipeline",
+            description="A shipped team's name, or a whole team of your own.",
+            examples=shipped(),
+            json_schema_extra={"anyOf": [{"type": "string", "enum": shipped()}, {"type": "object"}]},
+        ),
+        EphemeralValue,
+    ]
+    discussion_id: Annotated[
+        str,
+        Field(
+            "", description="The id of a new discussion, or of one to go on with.", examples=["pipeline-1"]
+        ),
+    ]
+    messages: Annotated[ChatMessages, EphemeralValue]
 
 
 class Result(TypedDict, total=False):

@@ -3,36 +3,46 @@
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.nodes.context import RESPONDER, OwnedByTeam
+from mneme.nodes.context import OwnedByTeam, responder
 
 
 class HouseholdContext(OwnedByTeam):
     """Who plays, who answers, and what of the architecture is switched on."""
 
-    member: str = Field("auto", description=f"The members' model. {RESPONDER}")
-    manager: str = Field("auto", description=f"The manager's model. {RESPONDER}")
+    member: str = responder("The members' model.")
+    manager: str = responder("The manager's model.")
     allocation: bool = Field(
-        True, description="Whether the manager allocates; else each does as it proposed."
+        True, description="Whether the manager allocates; else each does as it proposed.", examples=[True]
     )
-    summary: bool = Field(True, description="Whether the manager keeps synopses of what happened.")
+    summary: bool = Field(
+        True, description="Whether the manager keeps synopses of what happened.", examples=[True]
+    )
     window: int = Field(
         10,
         ge=1,
         description="Latest steps whose observations a member reports, and latest entries it is shown.",
+        examples=[10],
     )
     remember: bool = Field(
-        False, description="Start from what the team learned in this apartment, and keep what it learns."
+        False,
+        description="Start from what the team learned in this apartment, and keep what it learns.",
+        examples=[True],
     )
     member_lapses: float = Field(
-        0.0, ge=0, le=1, description="Share of the members' decisions that go to a possible action at random."
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of the members' decisions that go to a possible action at random.",
+        examples=[0.1],
     )
     manager_lapses: float = Field(
         0.0,
         ge=0,
         le=1,
         description="Share of the manager's decisions that go to a possible action at random.",
+        examples=[0.1],
     )
-    seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.")
+    seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])
 
 
 HouseholdRuntime = Runtime[HouseholdContext]

@@ -21,7 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from mneme.environments.household.beliefs import Beliefs, Known
-from mneme.environments.household.episode import Episode, parse_episode, read_fields
+from mneme.environments.household.episode import (
+    CATEGORIES,
+    MOST_AGENTS,
+    Episode,
+    parse_episode,
+    read_fields,
+)
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
@@ -69,10 +75,27 @@ def joined(before: Sequence[str], more: Sequence[str]) -> list[str]:
 class Task(TypedDict, total=False):
     """An episode to play: given whole, or made from a category, a number of agents and a seed."""
 
-    episode: dict[str, Any]
-    category: str
-    agents: int
-    seed: int
+    category: Annotated[
+        str,
+        Field(
+            "",
+            description="What is to be done in a generated apartment; empty: the seed decides.",
+            examples=["Prepare Tea"],
+            json_schema_extra={"enum": ["", *CATEGORIES]},
+        ),
+    ]
+    agents: Annotated[int, Field(2, ge=1, le=MOST_AGENTS, description="Members of the team.", examples=[3])]
+    seed: Annotated[int, Field(0, ge=0, description="Which apartment is generated.", examples=[7])]
+    episode: Annotated[
+        dict[str, Any],
+        Field(
+            {},
+            description="Instead: a whole episode, as `mneme.environments.household` reads it from C-WAH.",
+            examples=[
+                {"id": "mine/1", "goals": [{"relation": "on", "name": "wine", "target": 72, "count": 1}]}
+            ],
+        ),
+    ]
 
 
 class Member(TypedDict):

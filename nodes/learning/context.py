@@ -5,7 +5,8 @@ from typing import Literal, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.nodes.context import RESPONDER, OwnedByTeam, ledger_of, team_of
+from mneme.environments.sql_tuning.schemas import SCHEMAS
+from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import CardSettings
 
@@ -13,25 +14,39 @@ from mneme.stores.cards.settings import CardSettings
 class TeamContext(OwnedByTeam):
     """In which environment a team learns, and who challenges its solutions."""
 
-    devils_advocate: str = Field("auto", description=f"The devil's advocate's model. {RESPONDER}")
+    devils_advocate: str = responder("The devil's advocate's model.")
     environment: Literal["", "sql_tuning"] = Field(
-        "", description="Where solutions are run and measured; empty: nowhere, the leader judges."
+        "",
+        description="Where solutions are run and measured; empty: nowhere, the leader judges.",
+        examples=["sql_tuning"],
     )
-    schema_name: str = Field("events", description="sql_tuning: the schema of the database.")
-    database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.")
-    rows: int = Field(60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.")
+    schema_name: str = Field(
+        "events",
+        description="sql_tuning: the schema of the database.",
+        examples=["events"],
+        json_schema_extra={"enum": list(SCHEMAS)},
+    )
+    database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.", examples=[0])
+    rows: int = Field(
+        60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.", examples=[60_000]
+    )
     successes_to_verify: int = Field(
-        2, ge=1, description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7)."
+        2,
+        ge=1,
+        description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7).",
+        examples=[3],
     )
 
 
 class LearningContext(TeamContext):
     """The other agents of compound learning, and what they are shown."""
 
-    researcher: str = Field("auto", description=f"The researcher's model. {RESPONDER}")
-    leader: str = Field("auto", description=f"The leader's model. {RESPONDER}")
-    monitor: str = Field("auto", description=f"The monitor's model. {RESPONDER}")
-    recall: int = Field(5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.")
+    researcher: str = responder("The researcher's model.")
+    leader: str = responder("The leader's model.")
+    monitor: str = responder("The monitor's model.")
+    recall: int = Field(
+        5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.", examples=[5]
+    )
 
 
 TeamRuntime = Runtime[TeamContext]

@@ -5,16 +5,17 @@ Where nothing can be tried, or two rounds do not decide, the dispute is escalate
 and in the checkpoint, however long, for a person's decision.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zlib import crc32
 
-from langgraph.types import interrupt
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.models.asking.asking import ask
+from mneme.nodes import answers
+from mneme.nodes.answers import Listed
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
 from mneme.nodes.learning.query_tuning import TaskDatabase, applies
 from mneme.prompts.learning.dispute_resolution import (
@@ -38,13 +39,19 @@ DRAWN = 160
 AS_FAST = 1.1
 """An approach is better where it is at least a tenth faster; a closer race is nobody's."""
 Decision = Literal["deprecate_old", "keep_old", "merge"]
-DECISIONS = "Decide: deprecate_old, keep_old or merge."
+DECISIONS = 'Decide: deprecate_old, keep_old or merge, like {"decision": "keep_old"}.'
 
 
 class Case(TypedDict):
     """Which dispute to resolve."""
 
-    dispute_id: str
+    dispute_id: Annotated[
+        str,
+        Field(
+            description="The dispute; `mneme disputes list` shows them.",
+            examples=["dispute_0f3a9c5b7d1e2f46"],
+        ),
+    ]
 
 
 class Ended(TypedDict, total=False):
@@ -80,31 +87,17 @@ class Args(BaseModel):
     decision: Decision
     reason: str = ""
     claim: str = ""
-    rules: list[Guideline] = []
-
-
-class EditedAction(BaseModel):
-    name: str = "resolve_dispute"
-    args: Args
-
-
-class Reviewed(BaseModel):
-    """One decision in the words of agent-chat-ui."""
-
-    type: Literal["approve", "edit", "reject"]
-    edited_action: EditedAction | None = None
-    message: str = ""
+    rules: Listed[Guideline] = []
 
 
 class Verdict(BaseModel):
-    """A person's decision on a dispute: plainly, or as agent-chat-ui sends it (`decisions`)."""
+    """A person's decision on a dispute; `nodes/answers.py` has the forms in which clients send it."""
 
-    decision: Decision | None = Field(None, description="deprecate_old, keep_old or merge.")
+    decision: Decision = Field(description="deprecate_old, keep_old or merge.")
     reason: str = Field("", description="Why; kept in the history.")
     by: str = Field("a person", description="Who decides.")
     claim: str = Field("", description="For merge: the claim of the merged card; empty: the proposed one.")
-    rules: list[Guideline] = Field([], description="For merge: its conditional rules; empty: the proposed.")
-    decisions: list[Reviewed] = []
+    rules: Listed[Guideline] = Field([], description="For merge: its conditional rules; empty: the proposed.")
 
 
 Update = dict[str, Any]
@@ -281,32 +274,17 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": _plain(dispute), "verdict": {}}
-    wrong = ""
-    while True:
-        answer = interrupt(_question(dispute, state, wrong), response_schema=Verdict)
-        try:
-            return {"verdict": plainly(answer, dispute).model_dump()}
-        except BadInput as unusable:  # asked again, with the reason
-            wrong = f"{unusable} {unusable.hint}"
+    verdict = answers.ask_person(_question(dispute, state), Verdict, lambda said: plainly(said, dispute))
+    return {"verdict": verdict.model_dump()}
 
 
-def _question(dispute: Dispute, state: State, wrong: str) -> dict[str, Any]:
-    """Ask so that Studio, the command line and agent-chat-ui can each show it."""
+def _question(dispute: Dispute, state: State) -> dict[str, Any]:
+    """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     proposed = _proposed(dispute)
     about = f"{dispute.old.claim}\nagainst\n{dispute.new.claim}\n\n{state['recommendation']['rationale']}"
-    return {
-        "dispute": state["dispute"],
-        "matches": state["matches"],
-        "wrong": wrong,
-        "action_requests": [{"name": "resolve_dispute", "args": proposed.model_dump(), "description": about}],
-        "review_configs": [
-            {
-                "action_name": "resolve_dispute",
-                "allowed_decisions": ["approve", "edit", "reject"],
-                "args_schema": Args.model_json_schema(),
-            }
-        ],
-    }
+    allowed = ("approve", "edit", "reject")
+    shown = answers.action("resolve_dispute", about, proposed.model_dump(), allowed, Args.model_json_schema())
+    return {"dispute": state["dispute"], "matches": state["matches"], **shown}
 
 
 def _proposed(dispute: Dispute) -> Args:
@@ -323,25 +301,24 @@ def _proposed(dispute: Dispute) -> Args:
 
 
 def plainly(answer: object, dispute: Dispute) -> Verdict:
-    """Read a person's answer. Raises BadInput for one that decides nothing."""
-    try:
-        verdict = Verdict.model_validate(answer)
-    except ValidationError as error:
-        raise BadInput(f"This decides nothing: {error}", DECISIONS) from error
-    if verdict.decisions:
-        args, reason = _reviewed(verdict.decisions[0], _proposed(dispute))
-        verdict = Verdict(**{**dict(args), "reason": reason, "by": verdict.by})
-    if verdict.decision is None:
-        raise BadInput("This decides nothing.", DECISIONS)
+    """Read a person's answer. Raises BadInput for one that decides nothing.
+
+    To reject what is proposed, with words or without, or to ignore it, is to keep the card as it is.
+    """
+    given = answers.decided(answer)
+    if given is None:
+        verdict = answers.validated(Verdict, answer, DECISIONS)
+    else:
+        verdict = _reviewed(given, _proposed(dispute))
     return _with_rules(verdict, dispute) if verdict.decision == "merge" else verdict
 
 
-def _reviewed(given: Reviewed, proposed: Args) -> tuple[Args, str]:
-    if given.type == "edit" and given.edited_action:
-        return given.edited_action.args, given.message or given.edited_action.args.reason
-    if given.type == "reject":
-        return Args(decision="keep_old"), given.message or "rejected"
-    return proposed, given.message or proposed.reason
+def _reviewed(given: answers.Decided, proposed: Args) -> Verdict:
+    if given.kind == "edit":
+        proposed = answers.validated(Args, given.args, DECISIONS)
+    elif given.kind != "accept":
+        proposed = Args(decision="keep_old", reason="rejected")
+    return Verdict(**{**dict(proposed), "reason": given.text or proposed.reason})
 
 
 def _with_rules(verdict: Verdict, dispute: Dispute) -> Verdict:
@@ -381,7 +358,7 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
         rationale=whole.reason or "decided by a person",
         claim=whole.claim or dispute.new.claim,
         rules=whole.rules,
-        recommendation=whole.decision or "keep_old",
+        recommendation=whole.decision,
     )
     return carried_out(made, whole.by, dispute, card)
 

@@ -9,8 +9,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Annotated
 
+import yaml
 from langchain_core.tools import BaseTool, tool
+from langgraph.channels import EphemeralValue
+from pydantic import Field
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
 from mneme.core.errors import BadInput
@@ -26,9 +30,16 @@ from mneme.environments.sql_tuning import (
     judge,
     structure_of,
 )
+from mneme.environments.sql_tuning.tasks import BUDGET, WANTED
+from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
+from mneme.nodes.messages import ChatMessages
 from mneme.prompts.learning.tuning import REMEDIES, Advice, Measurement
 
+STORY: dict[str, dict[str, str]] = {
+    each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
+}
+"""The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
 FIRST_IDEAS = (
     "REWRITE sargable",
     "INDEX (filter)",
@@ -59,11 +70,56 @@ QUICK_TRIAL = Limits(runs=5, enough=0.1)
 class Problem(TypedDict):
     """A task as the graph is given it; where it is run, its query is needed."""
 
-    task: str
-    task_id: NotRequired[str]
-    query: NotRequired[str]
-    wanted_speed_up: NotRequired[float]
-    index_budget: NotRequired[float]
+    task: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "", description="What is to be solved, in words.", examples=["Speed up the report of sales."]
+            ),
+        ]
+    ]
+    example: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "",
+                description="Instead of task and query: a task that comes with Mneme, run and measured.",
+                examples=[next(iter(STORY))],
+                json_schema_extra={"enum": ["", *STORY]},
+            ),
+            EphemeralValue,
+        ]
+    ]
+    messages: NotRequired[Annotated[ChatMessages, EphemeralValue]]
+    task_id: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "",
+                description="Its id: a task counts once for a card. Else one is made.",
+                examples=["report-1"],
+            ),
+        ]
+    ]
+    query: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "",
+                description="The slow query; needed where the context names an environment.",
+                examples=["SELECT user_id, COUNT(*) FROM user_events GROUP BY user_id"],
+            ),
+        ]
+    ]
+    wanted_speed_up: NotRequired[
+        Annotated[float, Field(WANTED, description="How many times as fast is fast enough.", examples=[2.0])]
+    ]
+    index_budget: NotRequired[
+        Annotated[
+            float,
+            Field(BUDGET, description="What new indexes may take, as a share of the tables.", examples=[0.3]),
+        ]
+    ]
 
 
 @dataclass(frozen=True)
@@ -74,7 +130,7 @@ class TaskDatabase:
     rows: int
 
     @classmethod
-    def of(cls, problem: Problem, context: TeamContext) -> "TaskDatabase":
+    def of(cls, problem: Problem, context: TeamContext, schema_name: str = "") -> "TaskDatabase":
         """Lay out a task on its database. Raises BadInput, NotFound for an unknown schema."""
         query = problem.get("query", "").strip().rstrip(";")
         if not query:
@@ -82,14 +138,14 @@ class TaskDatabase:
                 "The environment sql_tuning needs the slow query.",
                 "Give `query`, or leave the environment out.",
             )
-        schema = find_schema(context.schema_name)
+        schema = find_schema(schema_name or context.schema_name)
         limits = {name: problem[name] for name in ("wanted_speed_up", "index_budget") if problem.get(name)}
         task = TuningTask(
             id=problem.get("task_id") or "task",
             family="time_range",  # not looked at: the structure of the query says what it is
             schema_name=schema.name,
             seed=context.database_seed,
-            description=problem["task"],
+            description=problem.get("task", ""),
             query=query,
             tables=sorted(analyse(query, schema.tables()).tables, key=lambda table: table != schema.fact),
             **limits,

@@ -14,11 +14,12 @@ from operator import add
 from typing import Annotated, Any, NotRequired, TypeVar
 from uuid import uuid4
 
-from pydantic import ValidationError
+from langgraph.channels import EphemeralValue
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem
+from mneme.environments.pddl import SIZES, STEPS, Domain, Observed, PddlWorld, Problem, generate
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.ollama.tokenizers import Count, counter_of
@@ -35,15 +36,59 @@ SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
 REPEATED = 2
 UNSAID = "(nothing)"
+LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
 HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 T = TypeVar("T")
 
 
 class Given(TypedDict):
-    """A problem of `environments.pddl` as plain JSON; the same `task_id` is the same trial."""
+    """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
 
-    problem: dict[str, Any]
-    task_id: NotRequired[str]
+    domain: NotRequired[
+        Annotated[
+            Domain,
+            Field("gripper", description="The world of the problem.", examples=["gripper"]),
+            EphemeralValue,
+        ]
+    ]
+    seed: NotRequired[
+        Annotated[
+            int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
+        ]
+    ]
+    size: NotRequired[
+        Annotated[
+            int | None,
+            Field(
+                None,
+                description=f"How large; none: drawn by the seed. At least: {LEAST}.",
+                examples=[4],
+            ),
+            EphemeralValue,
+        ]
+    ]
+    problem: NotRequired[
+        Annotated[
+            dict[str, Any],
+            Field(
+                {},
+                description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
+                examples=[
+                    {
+                        "name": "mine/1",
+                        "domain": "gripper",
+                        "difficulty": "easy",
+                        "goal": "The goal is: ball1 is at roomb.",
+                        "domain_pddl": "(define (domain …) …)",
+                        "problem_pddl": "(define (problem …) …)",
+                    }
+                ],
+            ),
+        ]
+    ]
+    task_id: NotRequired[
+        Annotated[str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])]
+    ]
 
 
 class Step(TypedDict):
@@ -93,14 +138,14 @@ Update = dict[str, Any]
 
 async def recall(state: Given, runtime: PddlRuntime) -> Update:
     """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
-    problem = await asyncio.to_thread(_problem, state.get("problem"))
+    problem = await asyncio.to_thread(_given, state)
     world = await asyncio.to_thread(PddlWorld, problem)
     task = await asyncio.to_thread(task_of, problem)
     trial = state.get("task_id") or uuid4().hex
     memory = await _memory(runtime, trial)
     _check_room(task, memory)
     held, complaints = await _kept(memory.recall(task), {})
-    begun = {"task_id": trial, "held": held, "valid_steps": 0}
+    begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
     return begun | _standing(world) | _costs(memory, complaints)
 
 
@@ -268,6 +313,29 @@ def _roles() -> dict[str, Role]:
     team = load_team(TEAM)
     known = [team.role(name) for name in (SOLVER, SECOND)]
     return {role.name: Role(role.specification, role.memory) for role in known}
+
+
+def _given(state: Given) -> Problem:
+    """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
+    if state.get("problem") and not state.get("domain"):
+        return _problem(state["problem"])
+    asked = {name: state[name] for name in _Drawn.model_fields if state.get(name) is not None}  # type: ignore[literal-required]
+    try:
+        drawn = _Drawn.model_validate(asked)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"{first['loc'][0]}: {first['msg']}.", "Fix this field.") from error
+    return generate(drawn.domain, drawn.seed, drawn.size)
+
+
+class _Drawn(BaseModel):
+    """Which problem is to be generated, checked: a graph's input may hold anything."""
+
+    model_config = ConfigDict(strict=True)
+
+    domain: Domain = "gripper"
+    seed: int = Field(1, ge=0)
+    size: int | None = None
 
 
 def _problem(given: Any) -> Problem:

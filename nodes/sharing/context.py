@@ -6,33 +6,43 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.library.agents.agent import AGENTS
-from mneme.nodes.context import RESPONDER, OwnedByTeam
+from mneme.nodes.context import OwnedByTeam, responder
 
 
 class PoolContext(OwnedByTeam):
     """Which pools are worked on, and how their retrievers learn."""
 
     pools: Literal["domain", "single"] = Field(
-        "domain", description="A pool for each domain, or one for all (§4.1)."
+        "domain", description="A pool for each domain, or one for all (§4.1).", examples=["domain"]
     )
-    grader: str = Field("auto", description=f"Who grades candidates for the retriever (eq. 1). {RESPONDER}")
-    candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes for grading.")
-    labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.")
+    grader: str = responder("Who grades candidates for the retriever (eq. 1).")
+    candidates: int = Field(
+        12, ge=2, le=100, description="n: memories that BM25 proposes for grading.", examples=[12]
+    )
+    labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.", examples=[6])
     learning: Literal["projection", "encoder"] = Field(
-        "projection", description="What learns: a matrix on the embedder, or a whole encoder of questions."
+        "projection",
+        description="What learns: a matrix on the embedder, or a whole encoder of questions.",
+        examples=["projection"],
     )
-    seed: int = Field(0, ge=0, description="Seed of every training.")
+    seed: int = Field(0, ge=0, description="Seed of every training.", examples=[0])
 
 
 class ScoredContext(PoolContext):
     """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
 
-    shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
-    threshold: int = Field(
-        70, ge=0, le=100, description="A pair is stored where its score, of 100, is above this (§3.1)."
+    shots: int = Field(
+        3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).", examples=[3]
     )
-    answerer: str = Field("auto", description=f"Who answers the questions. {RESPONDER}")
-    scorer: str = Field("auto", description=f"Who scores the pairs. {RESPONDER}")
+    threshold: int = Field(
+        70,
+        ge=0,
+        le=100,
+        description="A pair is stored where its score, of 100, is above this (§3.1).",
+        examples=[70],
+    )
+    answerer: str = responder("Who answers the questions.")
+    scorer: str = responder("Who scores the pairs.")
 
 
 class SharingContext(ScoredContext):
@@ -41,31 +51,43 @@ class SharingContext(ScoredContext):
     agent: str = Field(
         "sonnet",
         description=f"Who is asked: {', '.join(AGENTS)}; or the YAML text that describes another agent.",
+        examples=list(AGENTS),
     )
 
 
 class GrowthContext(ScoredContext):
     """How a pool grows by itself (§3.3)."""
 
-    agent: str = Field("", description="The YAML text of an agent that takes part beside the shipped ones.")
+    agent: str = Field(
+        "",
+        description="The YAML text of an agent that takes part beside the shipped ones.",
+        examples=["name: haiku\ndomain: literary_creation\n…"],
+    )
     budget: int = Field(
         100,
         ge=1,
         le=100_000,
         description="Calls to models that ask, answer and score; what a round repairs may go beyond it. The "
         "grading of examples when the retriever trains on what is stored is not in it.",
+        examples=[100],
     )
     asked: Literal["own", "domain"] = Field(
-        "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."
+        "own",
+        description="Who gets the question asked for an answer: its own agent, or all of its domain.",
+        examples=["own"],
     )
-    at_once: int = Field(8, ge=1, le=64, description="Standard answers that are worked on together.")
-    laps: int = Field(2, ge=1, le=100, description="Times that each memory may serve as a standard answer.")
+    at_once: int = Field(
+        8, ge=1, le=64, description="Standard answers that are worked on together.", examples=[8]
+    )
+    laps: int = Field(
+        2, ge=1, le=100, description="Times that each memory may serve as a standard answer.", examples=[2]
+    )
 
 
 class DesignContext(OwnedByTeam):
     """Who drafts rubrics."""
 
-    designer: str = Field("auto", description=f"Who drafts the rubric. {RESPONDER}")
+    designer: str = responder("Who drafts the rubric.")
 
 
 PoolRuntime = Runtime[PoolContext]

@@ -17,11 +17,11 @@ from typing import Annotated, Any, NotRequired
 from uuid import uuid4
 
 from langgraph.types import Overwrite, Send
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
-from mneme.library.agents.agent import Agent
+from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.counted import counted
@@ -41,8 +41,8 @@ PAGE = 100
 class Given(TypedDict):
     """A standard answer, and whose kind it is."""
 
-    agent: str
-    answer: str
+    agent: Annotated[str, Field(description="Whose kind of answer it is.", examples=list(AGENTS))]
+    answer: Annotated[str, Field(description="The answer.", examples=["A poet from Ulm wrote a line …"])]
 
 
 STANDARDS = TypeAdapter(list[Given])
@@ -51,8 +51,19 @@ STANDARDS = TypeAdapter(list[Given])
 class Wanted(TypedDict):
     """Which domain's pool is to grow, and standard answers to begin with beside those that it holds."""
 
-    domain: str
-    standards: NotRequired[list[Given]]
+    domain: Annotated[
+        str, Field(description="The domain whose agents ask each other.", examples=list(DOMAINS))
+    ]
+    standards: NotRequired[
+        Annotated[
+            list[Given],
+            Field(
+                [],
+                description="Answers to which questions are looked for, beside those in the pool.",
+                examples=[[{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]],
+            ),
+        ]
+    ]
 
 
 class Result(TypedDict, total=False):

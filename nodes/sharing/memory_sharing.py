@@ -10,13 +10,16 @@ Beyond the paper, whose limitation it is, a memory holds the turns that led up t
 those of the same conversation, or those that are given with the question.
 """
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
+from langgraph.channels import EphemeralValue
 from langgraph.types import Overwrite
-from typing_extensions import TypedDict
+from pydantic import Field
+from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
 
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.counted import counted
+from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
@@ -27,8 +30,23 @@ from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
 class Question(TypedDict):
     """A question to an agent, and the turns that led up to it, oldest first; else those of the thread."""
 
-    question: str
-    leading: NotRequired[list[str]]
+    question: NotRequired[
+        Annotated[
+            str,
+            Field("", description="What the agent shall write.", examples=["Write a sonnet about the sea."]),
+        ]
+    ]
+    leading: NotRequired[
+        Annotated[
+            list[str],
+            Field(
+                [],
+                description="The turns that led up to it, oldest first; none: those of the thread.",
+                examples=[["user: I live by the sea."]],
+            ),
+        ]
+    ]
+    messages: NotRequired[Annotated[ChatMessages, EphemeralValue]]
 
 
 class Shown(TypedDict):
@@ -73,15 +91,17 @@ Update = dict[str, Any]
 async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     """Find the memories that are most similar to the question (§3.2)."""
     agent = agent_of(runtime.context.agent)
-    exchange.check_question(state.get("question", ""), state.get("leading") or [])
-    turns = list(state.get("leading") or [each[:LONGEST] for each in state.get("turns") or []])
+    question, leading = _given(state)
+    exchange.check_question(question, leading)
+    turns = list(leading or [each[:LONGEST] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
-    asked = Exchange(agent, state["question"], turns)
+    asked = Exchange(agent, question, turns)
     number, found = await exchange.examples_for(pool, asked, runtime.context.shots)
     runtime.stream_writer(
         {"step": "retrieve", "pool": pool.pool, "retriever": number, "shown": _shown(found)}
     )
     return {
+        "question": question,
         "turns": turns,
         "leading": [],
         "examples": [each.model_dump() for each in found],
@@ -92,6 +112,14 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
         "key": "",
         "asked": Overwrite(NOTHING),
     }
+
+
+def _given(state: State) -> tuple[Any, Any]:
+    """Return the question, and the turns that led up to it, from chat messages where there are any."""
+    if not state.get("messages"):
+        return state.get("question", ""), state.get("leading") or []
+    said = said_in(state["messages"])
+    return said.text, [each[:LONGEST] for each in said.before[-DEEPEST:]]
 
 
 def _shown(found: list[Pooled]) -> list[Shown]:

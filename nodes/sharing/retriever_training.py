@@ -17,13 +17,16 @@ import asyncio
 import time
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 from langgraph.managed import RemainingSteps
 from langgraph.types import Send
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
+from mneme.library.agents.agent import DOMAINS
+from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_probability
 from mneme.models.retriever.opening import query_encoder
@@ -52,7 +55,9 @@ ENOUGH = 8
 class Wanted(TypedDict):
     """Whose retriever learns."""
 
-    pool: str
+    pool: Annotated[
+        str, Field(description="The pool whose retriever learns.", examples=[*DOMAINS, SINGLE_POOL])
+    ]
 
 
 class Result(TypedDict, total=False):

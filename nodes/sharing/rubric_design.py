@@ -5,10 +5,9 @@ by it; the pairs that were scored before keep their scores, and the number of th
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 from uuid import uuid4
 
-from langgraph.types import interrupt
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
@@ -16,6 +15,7 @@ from mneme.core.errors import BadInput
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
+from mneme.nodes.answers import Decided, Listed, action, ask_person, decided, validated
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.exchange import domain_named, texts
@@ -29,9 +29,31 @@ DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or rej
 class Wanted(TypedDict):
     """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
 
-    domain: str
-    tasks: NotRequired[list[str]]
-    wishes: NotRequired[str]
+    domain: Annotated[
+        str,
+        Field(
+            description="The domain whose pairs it scores; may be a new one.",
+            examples=[*DOMAINS, SINGLE_POOL],
+        ),
+    ]
+    tasks: NotRequired[
+        Annotated[
+            list[str],
+            Field(
+                [],
+                description="What the agents of a new domain write; known of the shipped ones.",
+                examples=[["Write a haiku about a season."]],
+            ),
+        ]
+    ]
+    wishes: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "", description="What the rubric shall look at, in words.", examples=["Value the rhyme most."]
+            ),
+        ]
+    ]
 
 
 class Result(TypedDict, total=False):
@@ -60,31 +82,19 @@ class Points(BaseModel):
 class Args(BaseModel):
     """The arguments of the one action that a person reviews."""
 
-    criteria: list[Points]
-
-
-class EditedAction(BaseModel):
-    name: str = "freeze_rubric"
-    args: Args
-
-
-class Reviewed(BaseModel):
-    """One decision in the words of agent-chat-ui."""
-
-    type: Literal["approve", "edit", "reject"]
-    edited_action: EditedAction | None = None
-    message: str = ""
+    criteria: Listed[Points]
 
 
 class Review(BaseModel):
-    """A person's word on a drafted rubric: plainly, or as agent-chat-ui sends it (`decisions`)."""
+    """A person's word on a drafted rubric; `nodes/answers.py` has the forms in which clients send it."""
 
-    decision: Literal["approve", "edit", "redraft", "reject"] | None = None
-    criteria: list[Points] = Field([], description="For edit: the rubric as it shall be.")
+    decision: Literal["approve", "edit", "redraft", "reject"] = Field(
+        description="What becomes of the draft."
+    )
+    criteria: Listed[Points] = Field([], description="For edit: the rubric as it shall be.")
     wishes: str = Field("", description="For redraft: what the next draft shall do.")
     reason: str = Field("", description="Why; kept with the version.")
     by: str = Field("a person", description="Who reviews.")
-    decisions: list[Reviewed] = []
 
 
 Update = dict[str, Any]
@@ -135,46 +145,28 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
     """Wait for a person's word; what cannot be used is asked again, with the reason."""
-    wrong = ""
-    while True:
-        said = interrupt(_question(state, wrong), response_schema=Review)
-        try:
-            found = plainly(said, state["domain"])
-        except BadInput as unusable:
-            wrong = f"{unusable} {unusable.hint}"
-        else:
-            wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
-            return {"review": found.model_dump(), "wishes": wishes}
+    found = ask_person(_question(state), Review, lambda said: plainly(said, state["domain"]))
+    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
+    return {"review": found.model_dump(), "wishes": wishes}
 
 
-def _question(state: State, wrong: str) -> dict[str, Any]:
-    """Ask so that Studio, the command line and agent-chat-ui can each show it."""
+def _question(state: State) -> dict[str, Any]:
+    """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     rubric = Rubric.model_validate(state["rubric"])
     criteria = state["rubric"]["criteria"]
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
-    return {
-        "rubric": state["rubric"],
-        "wrong": wrong,
-        "action_requests": [{"name": "freeze_rubric", "args": {"criteria": criteria}, "description": about}],
-        "review_configs": [
-            {
-                "action_name": "freeze_rubric",
-                "allowed_decisions": ["approve", "edit", "reject"],
-                "args_schema": Args.model_json_schema(),
-            }
-        ],
-    }
+    allowed = ("approve", "edit", "reject")
+    shown = action("freeze_rubric", about, {"criteria": criteria}, allowed, Args.model_json_schema())
+    return {"rubric": state["rubric"], **shown}
 
 
 def plainly(said: object, domain: str) -> Review:
-    """Read a person's word. Raises BadInput for one that decides nothing, or for a rubric that is none."""
-    try:
-        given = Review.model_validate(said)
-    except ValidationError as error:
-        raise BadInput(f"This decides nothing: {error}", DECISIONS) from error
-    whole = _reviewed(given) if given.decisions else given
-    if whole.decision is None:
-        raise BadInput("This decides nothing.", DECISIONS)
+    """Read a person's word. Raises BadInput for one that decides nothing, or for a rubric that is none.
+
+    Words without a decision are wishes for another draft; ignored is rejected: nothing is frozen.
+    """
+    given = decided(said)
+    whole = _reviewed(given) if given else validated(Review, said, DECISIONS)
     if whole.decision == "edit":
         rubric_from(domain, whole.criteria)
     if whole.decision == "redraft" and not whole.wishes.strip():
@@ -182,10 +174,14 @@ def plainly(said: object, domain: str) -> Review:
     return whole
 
 
-def _reviewed(given: Review) -> Review:
-    decision = given.decisions[0]
-    criteria = decision.edited_action.args.criteria if decision.edited_action else []
-    return Review(decision=decision.type, criteria=criteria, reason=decision.message, by=given.by)
+def _reviewed(given: Decided) -> Review:
+    if given.kind == "edit":
+        return Review(
+            decision="edit", criteria=validated(Args, given.args, DECISIONS).criteria, reason=given.text
+        )
+    if given.kind == "respond":
+        return Review(decision="redraft", wishes=given.text)
+    return Review(decision="approve" if given.kind == "accept" else "reject", reason=given.text)
 
 
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:

@@ -9,10 +9,11 @@ until somebody decides. Nothing here is found by search.
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 from uuid import uuid4
 
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
 from mneme.core.settings import Settings, settings
@@ -23,14 +24,34 @@ from mneme.stores.ledger.records import Change, Source, Value, Version, make_wri
 ACTOR = "inbox"
 
 
-class Message(TypedDict):
+class Circumstances(TypedDict, total=False):
+    """What is known of a message beside its text."""
+
+    message_id: Annotated[
+        str,
+        Field(
+            "", description="Its own id: the same is remembered once; empty: one is made.", examples=["m-1"]
+        ),
+    ]
+    preceding: Annotated[
+        list[str],
+        Field([], description="The turns before it, oldest first.", examples=[["user: I have a sister."]]),
+    ]
+    time: Annotated[
+        str,
+        Field(
+            "", description="When it was said, in ISO 8601; empty: now.", examples=["2026-11-20T09:30:00Z"]
+        ),
+    ]
+    thread: Annotated[str, Field("", description="The conversation that it is from.", examples=["main"])]
+
+
+class Message(Circumstances):
     """One user message to be remembered; only its text is required."""
 
-    message: str
-    message_id: NotRequired[str]
-    preceding: NotRequired[list[str]]
-    time: NotRequired[str]
-    thread: NotRequired[str]
+    message: Annotated[
+        str, Field(description="What the user said.", examples=["My sister lives in Portland."])
+    ]
 
 
 class OperationNote(TypedDict):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.evals.chat.arms import ARMS, Arm
@@ -169,8 +170,8 @@ async def test_a_batch_is_remembered_in_order(ledger: Ledger) -> None:
 async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> None:
     graph = remember.compile(store=LedgerStore(ledger))
     chat: Any = [
-        {"role": "user", "content": "I have a dog called Max."},
-        {"role": "assistant", "content": "I live in Paris."},
+        HumanMessage("I have a dog called Max."),
+        {"role": "assistant", "content": [{"type": "text", "text": "I live in Paris."}]},
         {"role": "user", "content": "He is 5 years old."},
     ]
     report = await graph.ainvoke({"messages": chat}, {"recursion_limit": 100}, context=RULES)
@@ -178,6 +179,19 @@ async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> Non
     assert (report["remembered"], report["failed"]) == (2, [])
     (memory,) = await contents(ledger)
     assert "Max" in memory and "5" in memory, "what went before says who `he` is"
+
+
+@pytest.mark.parametrize("version", [ours, version_1], ids=["ours", "version 1"])
+async def test_an_agent_reads_the_end_of_a_chat(ledger: Ledger, version: Any) -> None:
+    graph = version.compile(store=LedgerStore(ledger))
+    chat = [HumanMessage("I have a dog called Max."), AIMessage("Nice."), HumanMessage("He is 5 years old.")]
+    told = await graph.ainvoke({"messages": chat}, context=RULES)
+    assert done(told) == ["insert"]
+    (memory,) = await contents(ledger)
+    assert "Max" in memory and "5" in memory
+    for wrong in ([AIMessage("Nice.")], [{"content": "no role"}], [HumanMessage(" ")], [7]):
+        with pytest.raises(BadInput, match="messages: "):
+            await graph.ainvoke({"messages": wrong}, context=RULES)
 
 
 async def test_a_message_that_no_model_makes_sense_of_is_kept(

@@ -647,6 +647,12 @@ def with_model(team: Team, name: str, who: str) -> dict[str, Any]:
 class TestPersons:
     """A person joins in."""
 
+    async def test_a_chat_is_a_task(self, edge_ledger: Ledger) -> None:
+        chat = {"messages": [{"role": "user", "content": "Design a pipeline for weather stations."}]}
+        done = await discuss(edge_ledger, {**chat, "discussion_id": "chat"}, max_turns=2)
+        about = await Discussions(edge_ledger, "local").get(done["discussion_id"])
+        assert about.task == chat["messages"][0]["content"]
+
     async def test_a_person_speaks_as_a_role_with_its_memory(self, edge_ledger: Ledger) -> None:
         saver = InMemorySaver()
         waiting = await discuss(edge_ledger, saver=saver, person="data_engineer", max_turns=12)
@@ -669,15 +675,32 @@ class TestPersons:
         assert "Paper archive" in json.dumps(on["document"])
 
     @pytest.mark.parametrize(
-        "answer", [{"approve": True}, {"decisions": [{"type": "approve"}]}], ids=["plain", "agent-chat-ui"]
+        "answer",
+        [{"approve": True}, {"decisions": [{"type": "approve"}]}, [{"type": "accept", "args": None}]],
+        ids=["plain", "agent-chat-ui", "agent-inbox"],
     )
     async def test_a_person_approves_the_document(self, edge_ledger: Ledger, answer: Any) -> None:
         saver = InMemorySaver()
         waiting = await discuss(edge_ledger, saver=saver, approve=True)
         (question,) = waiting["__interrupt__"]
         assert question.value["document"] and question.value["action_requests"][0]["name"] == "finalise"
+        again = await discuss(edge_ledger, Command(resume=[{"type": "ignore"}]), saver, approve=True)
+        assert "yes or no" in again["__interrupt__"][0].value["wrong"]
         done = await discuss(edge_ledger, Command(resume=answer), saver, approve=True)
         assert done["ended"] == "consensus"
+
+    @pytest.mark.parametrize("passes", [False, True])
+    async def test_a_person_answers_from_agent_inbox(self, edge_ledger: Ledger, passes: bool) -> None:
+        saver, how = InMemorySaver(), {"person": "data_engineer", "max_turns": 5}
+        waiting = await discuss(edge_ledger, saver=saver, **how)
+        (question,) = waiting["__interrupt__"]
+        args = question.value["action_requests"][0]["args"]
+        assert None not in args.values(), "agent-inbox cannot show it"
+        said = {"action": "speak", "args": {**args, "message": "Proposal: Paper archive.", "accept": "false"}}
+        answer: Any = [{"type": "ignore"}] if passes else {"decisions": [{"type": "edit", "args": said}]}
+        on = await discuss(edge_ledger, Command(resume=answer), saver, **how)
+        (message,) = [turn.message for turn in await turns_of(edge_ledger, on) if turn.person]
+        assert message == ("I have nothing to add." if passes else "Proposal: Paper archive.")
 
     async def test_remarks_reopen_the_discussion(self, edge_ledger: Ledger) -> None:
         saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}

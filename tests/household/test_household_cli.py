@@ -1,18 +1,25 @@
 """`mneme household`: run, go on with a killed run, replay, list; what cannot be played is refused."""
 
 import json
+import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
+from rich.cells import cell_len
+from rich.console import Console
 from typer.testing import CliRunner
 
+from mneme.cli.household.screen import Screen
 from mneme.cli.main import app
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
+from mneme.environments.household.episode import parse_episode
+from mneme.environments.household.play import Frame
 from mneme.evals.commands import quiet
 from tests.doubles.command_line import Done, Running, run_mneme
 
@@ -75,6 +82,28 @@ class TestRuns:
         wrong = mneme(home, "replay", "tea", "--png", str(tmp_path / "plan.jpg"), status=1)
         assert ".png" in wrong.stderr
 
+    @pytest.mark.parametrize(("width", "height"), [(200, 60), (80, 24), (40, 12), (20, 10)])
+    def test_the_live_screen_stays_within_the_window(
+        self, tea: dict[str, Any], width: int, height: int
+    ) -> None:
+        """Rich goes up by the lines of a view to draw the next one over it."""
+        begun, *played = lines(Path(tea["trace"]))
+        out = StringIO()
+        console = Console(file=out, force_terminal=True, width=width, height=height, color_system=None)
+        with Screen(parse_episode(begun["episode"]), [], console) as screen:
+            for line in played:
+                if line["kind"] == "decision":
+                    screen.decided(line)
+                elif line["kind"] == "step":
+                    screen.stepped(Frame.model_validate({k: v for k, v in line.items() if k != "kind"}))
+        views = re.split(r"\r\x1b\[2K(?:\x1b\[1A\x1b\[2K)*", out.getvalue())
+        assert len(views) > len(played) / 2
+        for view in views:
+            shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", view).strip("\n").splitlines()
+            assert len(shown) < height and max(map(cell_len, shown), default=0) <= width
+            assert not shown or "Prepare Tea"[: width - 4] in shown[0]
+        assert "Alice" in views[-1], "who acts is shown in the smallest window"
+
     def test_a_name_that_is_over_is_not_played_again(self, home: Path, tea: dict[str, Any]) -> None:
         again = mneme(home, "run", "--name", "tea", *RULES, status=1)
         assert "is over" in again.stderr
@@ -98,7 +127,7 @@ class TestRuns:
         trace.parent.mkdir(parents=True)
         trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
         play = ("--name", "kk", "--task", "Prepare Tea", "--agents", "4", "--seed", "5")
-        told = refused(*play, "--no-allocation", "--manager-model", "ollama:nope", *RULES)
+        told = refused(*play, "--no-allocation", "--manager-model", "auto", *RULES)
         assert told == "--manager-model, --allocation, --agents: the run 'kk' was begun with another value."
         assert trace.read_text().count("\n") == 9
 

@@ -114,6 +114,19 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
     assert any("promoted by leader" in reason for reason in reasons)
 
 
+async def test_an_example_is_run_and_a_chat_is_a_task(edge_ledger: Ledger) -> None:
+    first: Any = {"example": "story-2-reuse", "wanted_speed_up": 1.5}
+    graph = compound_learning.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    run = await graph.ainvoke(first, config, context=context())
+    assert run["packet"]["judged_by"] == "environment"
+    chat: Any = {"messages": [{"role": "user", "content": "Name the seats of government of Norway."}]}
+    told = await graph.ainvoke(chat, config, context=context())
+    assert told["packet"]["judged_by"] == "leader"
+    with pytest.raises(BadInput, match="story-9"):
+        await graph.ainvoke({"example": "story-9"}, config, context=context())
+
+
 async def test_without_memory_the_same_task_costs_the_same_again(edge_ledger: Ledger) -> None:
     costs = [
         (await solve(edge_ledger, REUSE, problem(REUSE, task_id=f"t{n}"), recall=0))["iterations"]
@@ -301,7 +314,7 @@ async def test_a_dispute_waits_for_a_person_beyond_the_death_of_the_process(
     assert waiting["__interrupt__"] and (await cards.disputes.get(dispute.id)).status == "escalated"
     async with open_checkpointer(file) as saver:  # as another process would
         asked_again = await resolve(edge_ledger, dispute.id, Command(resume={"reason": "hm"}), saver)
-        assert "decides nothing" in asked_again["__interrupt__"][0].value["wrong"]
+        assert "Decide: deprecate_old" in asked_again["__interrupt__"][0].value["wrong"]
         answer = {"decision": "merge", "reason": "both are right", "by": "ann"}
         ended = await resolve(edge_ledger, dispute.id, Command(resume=answer), saver)
     assert ended["dispute"]["resolution"]["by"] == "ann"
@@ -309,25 +322,31 @@ async def test_a_dispute_waits_for_a_person_beyond_the_death_of_the_process(
     assert {rule.pattern for rule in merged.rules} >= {"INDEX (filter)", "INDEX (filter, group)"}
 
 
+NEW_WINS = "deprecate_old"
+NEW = {"decision": NEW_WINS, "reason": "", "rules": "[]"}
+"""As agent-inbox sends what was edited: every value as a text."""
+
+
 @pytest.mark.parametrize(
-    ("reviewed", "decision"),
+    ("answer", "decision"),
     [
-        ({"type": "approve"}, "merge"),
-        ({"type": "reject", "message": "no"}, "keep_old"),
+        ({"decisions": [{"type": "approve"}]}, "merge"),
+        ({"decisions": [{"type": "reject", "message": "no"}]}, "keep_old"),
         (
-            {
-                "type": "edit",
-                "edited_action": {"name": "resolve_dispute", "args": {"decision": "deprecate_old"}},
-            },
-            "deprecate_old",
+            {"decisions": [{"type": "edit", "edited_action": {"name": "resolve_dispute", "args": NEW}}]},
+            NEW_WINS,
         ),
+        ({"decisions": [{"type": "edit", "args": {"action": "resolve_dispute", "args": NEW}}]}, NEW_WINS),
+        ([{"type": "accept", "args": None}], "merge"),
+        ([{"type": "ignore", "args": None}], "keep_old"),
+        (NEW_WINS, NEW_WINS),
     ],
 )
-async def test_agent_chat_ui_can_answer(edge_ledger: Ledger, reviewed: Any, decision: str) -> None:
+async def test_clients_can_answer(edge_ledger: Ledger, answer: Any, decision: str) -> None:
     _, dispute = await disputed(cards_in(edge_ledger), "INDEX (filter)", "INDEX (filter, group)")
     saver = InMemorySaver()
     await resolve(edge_ledger, dispute.id, saver=saver)
-    ended = await resolve(edge_ledger, dispute.id, Command(resume={"decisions": [reviewed]}), saver)
+    ended = await resolve(edge_ledger, dispute.id, Command(resume=answer), saver)
     assert ended["dispute"]["resolution"]["decision"] == decision
 
 

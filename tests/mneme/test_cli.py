@@ -182,16 +182,14 @@ def test_the_inbox_and_what_to_look_at_are_listed(mneme: Run) -> None:
 
 
 def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:
-    talk = "hello\n/nonsense\nI live in Austin.\n"
-    done = mneme("chat", "--chatbot", "ollama:absent", stdin=talk)
+    done = mneme("chat", stdin="hello\n/nonsense\nI live in Austin.\n")
     assert done.returncode == 1, "a script must notice"
-    assert "No Ollama answers" in done.stderr
     assert "/nonsense" in done.stderr
     huge = mneme("chat", "--thread", "other", stdin="word " * 20_000 + "\nI have a cat.\n")
     assert "window holds" in huge.stderr
     listed = mneme("memories", "list").stdout
     assert "cat" in listed
-    assert "Austin" in listed, "what was said is remembered though the reply failed"
+    assert "Austin" in listed
 
 
 def test_users_get_keys_and_lose_them(mneme: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables in a narrow terminal: no word is broken, and nothing is left out."""
+"""Tables in a narrow terminal: no word is broken, and nothing is left out; there they are cards."""
 
 from io import StringIO
 
@@ -30,11 +30,21 @@ def test_every_word_is_whole_and_no_line_too_long(width: int) -> None:
         assert all(word in words for word in cell.split())
 
 
-def test_columns_that_do_not_fit_stand_below_beside_the_first() -> None:
-    text = printed(Table("Cards", COLUMNS, ROWS), 44)
+def test_a_row_that_does_not_fit_is_a_card() -> None:
+    rows = [*ROWS, ["kc-0", "", "Short", *[""] * 5]]
+    text = printed(Table("Cards", COLUMNS, rows), 60)
+    title, *cards = text.split("\n\n")
+    assert title.startswith("Cards") and len([title, *cards]) == len(rows)
+    for card, row in zip([title.partition("\n")[2], *cards], rows, strict=True):
+        named = [line.split()[0] for line in card.splitlines() if not line.startswith(" ")]
+        assert named == [name for name, cell in zip(COLUMNS, row, strict=True) if cell], "none that is empty"
+
+
+def test_figures_that_do_not_fit_stand_below_beside_the_first() -> None:
+    text = printed(Table("Cards", COLUMNS, ROWS, figures=True), 44)
     assert text.count("kc-2f81ab93d0c4") > 1
     assert text.count("Cards") == 1
-    assert printed(Table("Cards", COLUMNS, ROWS), 200).count("kc-2f81ab93d0c4") == 1
+    assert printed(Table("Cards", COLUMNS, ROWS, figures=True), 200).count("kc-2f81ab93d0c4") == 1
 
 
 def test_a_word_longer_than_half_the_terminal_is_folded_and_complete() -> None:

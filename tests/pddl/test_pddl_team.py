@@ -106,11 +106,20 @@ async def test_a_task_goes_on_where_it_was_left(edge_ledger: Ledger) -> None:
     assert ended["transcript"] == whole["transcript"] and ended["cost"] == whole["cost"]
 
 
-async def test_an_input_without_a_problem_is_refused(edge_ledger: Ledger) -> None:
-    graph = builder.compile(store=LedgerStore(edge_ledger))
-    nothing: Any = {}
-    with pytest.raises(BadInput, match="problem: none is given"):
-        await graph.ainvoke(nothing, context=context())
+async def test_a_problem_is_chosen_by_its_domain_also_on_a_thread_that_had_another(
+    edge_ledger: Ledger,
+) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    chosen_ = {"domain": "blockworld", "seed": 2, "size": 3}
+    for asked, drawn in (({}, generate("gripper", 1)), (chosen_, generate("blockworld", 2, 3))):
+        given: Any = asked
+        await graph.ainvoke(given, config, context=context())
+        assert (await graph.aget_state(config)).values["problem"] == drawn.model_dump()
+    for wrong in ({"domain": "chess"}, {"domain": "gripper", "seed": "x"}, {"domain": "gripper", "size": 1}):
+        given = wrong
+        with pytest.raises(BadInput, match=next(reversed(wrong))):
+            await graph.ainvoke(given, config, context=context())
 
 
 async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
@@ -143,7 +152,7 @@ async def test_a_structured_memory_costs_no_reward_where_the_window_is_tight(edg
     assert noted["progress"] == bare["progress"] == 1
 
 
-@pytest.mark.parametrize("problem", [{}, {"name": "x"}, GRIPPER.model_dump() | {"domain_pddl": 3}])
+@pytest.mark.parametrize("problem", [{"name": "x"}, GRIPPER.model_dump() | {"domain_pddl": 3}])
 async def test_a_problem_that_is_none_is_refused(edge_ledger: Ledger, problem: Any) -> None:
     graph = builder.compile(store=LedgerStore(edge_ledger))
     with pytest.raises(BadInput):

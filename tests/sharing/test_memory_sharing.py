@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.types import Command
@@ -89,6 +90,23 @@ async def ask(ledger: Ledger, question: str, agent: str = "limerick", **more: An
 
 def context(agent: str = "limerick", **more: Any) -> SharingContext:
     return SharingContext(**{"team": "poets", "agent": agent, **RULES, **more})
+
+
+async def test_a_chat_is_a_question_with_what_led_up_to_it(edge_ledger: Ledger) -> None:
+    graph = memory_sharing.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    chat: Any = [
+        HumanMessage("I sail."),
+        AIMessage("Good."),
+        HumanMessage("Write a limerick about a ship's cat."),
+    ]
+    await graph.ainvoke({"messages": chat}, config, context=context())
+    state = (await graph.aget_state(config)).values
+    assert state["question"] == chat[-1].text
+    assert state["turns"][:2] == ["user: I sail.", "assistant: Good."]
+    plain: Any = {"question": "Write a limerick about a tailor."}
+    await graph.ainvoke(plain, config, context=context())
+    assert (await graph.aget_state(config)).values["question"] == plain["question"]
 
 
 @pytest.mark.parametrize("shots", [0, 1, 2, 3])
@@ -462,6 +480,66 @@ async def test_a_review_that_cannot_be_used_is_asked_for_again(edge_ledger: Ledg
     ended = await design.ainvoke(Command(resume={"decisions": [edited]}), config, context=kind)
     assert ended["version"] == 1 and ended["rubric"]["criteria"] == whole
     assert (await rubrics_of(edge_ledger, "poets").latest(POEMS)).reason == "wit is all"
+
+
+WIT = [{"name": "Wit", "points": 100, "looks_at": "It makes one laugh."}]
+AS_TEXT = {"action": "freeze_rubric", "args": {"criteria": json.dumps(WIT)}}
+"""As agent-inbox sends what was edited: every value as a text."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "version", "names"),
+    [
+        ([{"type": "accept", "args": None}], 1, None),
+        ([{"type": "edit", "args": AS_TEXT}], 1, ["Wit"]),
+        ({"type": "edit", "args": AS_TEXT}, 1, ["Wit"]),
+        ({"decisions": [{"type": "edit", "args": AS_TEXT}]}, 1, ["Wit"]),
+        ({"decisions": [{"type": "approve", "args": AS_TEXT}]}, 1, None),
+        ({"decisions": [{"type": "reject", "message": "no"}]}, 0, None),
+        ([{"type": "ignore", "args": None}], 0, None),
+        ("approve", 1, None),
+        (json.dumps({"decision": "edit", "criteria": WIT}), 1, ["Wit"]),
+    ],
+)
+async def test_every_client_can_review_a_rubric(design: Any, answer: Any, version: int, names: Any) -> None:
+    ended = await designed(design, {"domain": POEMS}, answer)
+    assert "__interrupt__" not in ended and ended["version"] == version
+    assert names is None or [each["name"] for each in ended["rubric"]["criteria"]] == names
+
+
+@pytest.mark.parametrize(
+    "words_",
+    [
+        [{"type": "response", "args": "look at brevity"}],
+        {"decisions": [{"type": "reject", "args": "brevity"}]},
+    ],
+    ids=["agent-inbox", "agent-inbox, as the middleware"],
+)
+async def test_what_is_written_to_the_agent_is_a_wish(design: Any, words_: Any) -> None:
+    again = await designed(design, {"domain": POEMS}, words_)
+    assert again["__interrupt__"], "there is another draft"
+    state = await design.aget_state({"configurable": {"thread_id": POEMS}})
+    assert "brevity" in state.values["wishes"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ([{"type": "shrug"}], "no decision 'shrug'"),
+        ("perhaps", "decision: Input should be 'approve'"),
+        ([], "the answer: "),
+        ({"decisions": [{"type": "edit", "edited_action": {"name": "x"}}]}, "criteria: "),
+        (
+            {"decisions": [{"type": "edit", "args": {"action": "x", "args": {"criteria": "[{]"}}}]},
+            "criteria: ",
+        ),
+    ],
+)
+async def test_what_decides_nothing_is_asked_again(design: Any, answer: Any, wrong: str) -> None:
+    asked = await designed(design, {"domain": POEMS}, answer)
+    (again,) = asked["__interrupt__"]
+    assert again.value["wrong"].startswith(wrong) or wrong in again.value["wrong"]
+    assert "Traceback" not in again.value["wrong"] and "pydantic.dev" not in again.value["wrong"]
 
 
 async def test_a_draft_is_made_anew_by_wishes_or_rejected(edge_ledger: Ledger, design: Any) -> None:

@@ -9,9 +9,11 @@ from rich.markup import escape
 
 from mneme.api.memories import Memories
 from mneme.cli.show import errors
+from mneme.client.announcement import running_server
 from mneme.client.session import Session, remember_waiting
-from mneme.core.errors import NotFound
+from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
+from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
 
@@ -120,9 +122,18 @@ class Talk:
 
 
 async def show_notice(*who: str) -> None:
-    """Print once that `rules` answers where no model is available."""
-    for each in who:
-        await resolve(each)
+    """Refuse who cannot answer, before any work; print once that `rules` answers where no model is there.
+
+    What a model server or a provider lacks here, a running server of ours may have: it answers then.
+    """
+    for each in dict.fromkeys(who):
+        try:
+            await check(each)
+        except BadInput:
+            raise
+        except MnemeError:
+            if await asyncio.to_thread(running_server) is None:
+                raise
     if "auto" in who and (notice := auto_notice()):
         errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
 

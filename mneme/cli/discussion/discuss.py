@@ -56,7 +56,8 @@ async def discuss(
     given = None if discussion_id and not task else {"task": task_of(task), "team": team_of(team, models)}
     if given is not None and discussion_id:
         check_id(discussion_id)
-    await show_notice(context["agents"])
+    chosen = _chosen_models(given) if given else []
+    await show_notice(context["agents"], *chosen)
     async with (
         open_workflows(GRAPH) as flows,
         flows.operations(TeamDiscussions, context["team"]) as done,
@@ -159,6 +160,11 @@ def team_of(team: str, models: Sequence[str]) -> Values:
     wanted = dict(_model(each, loaded) for each in models)
     roles = [role.model_copy(update={"model": wanted.get(role.name, role.model)}) for role in loaded.roles]
     return loaded.model_copy(update={"roles": roles}).model_dump(mode="json")
+
+
+def _chosen_models(given: Values) -> list[str]:
+    """Return the models that the team names for single roles."""
+    return [role["model"] for role in given["team"]["roles"] if role["model"]]
 
 
 def _model(given: str, team: Team) -> tuple[str, str]:

@@ -1,21 +1,14 @@
 """`mneme household replay` and `list`: print or draw what happened in a run."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.markup import escape
-from rich.measure import Measurement
-from rich.table import Table
 
 from mneme.cli.household.play import print_decision
 from mneme.cli.household.runs import Run, run_named, runs
 from mneme.cli.show import console, errors, print_json, print_table
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
-
-WIDEST = 1000
-"""More columns than any table needs."""
 
 
 def replay(name: str, step: int | None, png: Path | None, gif: Path | None, as_json: bool) -> None:
@@ -117,21 +110,9 @@ def list_runs(as_json: bool) -> None:
     if not described:
         console.print("No runs yet. Start one: mneme household run")
         return
-    _print_runs(described)
-
-
-def _print_runs(described: Sequence[Mapping[str, str | int | None]]) -> None:
-    """Print a table that breaks no word, also in a narrow terminal."""
     columns = ("run", "task", "agents", "steps", "lower bound", "outcome", "answered by")
-    rows = [["" if value is None else str(value) for value in each.values()] for each in described]
-    table = Table(title="Runs", title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        words = [word for row in rows for word in row[number].split()]
-        table.add_column(column, min_width=max(map(len, [*words, *column.split()])))
-    for row in rows:
-        table.add_row(*map(escape, row))
-    least = Measurement.get(console, console.options.update(max_width=WIDEST), table).minimum
-    console.print(table, width=max(console.width, least), crop=False)
+    rows = (["" if value is None else str(value) for value in each.values()] for each in described)
+    print_table("Runs", columns, rows)
 
 
 def _described(run: Run) -> dict[str, str | int | None]:

@@ -1,11 +1,12 @@
 """The live screen of `--watch`: rooms, hands, proposals, allocation, synopsis."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -19,6 +20,30 @@ from mneme.environments.household.scene import NAMES, Scene, scenes
 
 COLOURS = ("red", "blue", "green", "magenta")
 ROOM_WIDTH = 30
+WHOLE = 72
+"""Columns of the window from which on the table of the members can be read."""
+
+
+@dataclass
+class Fitting:
+    """What is shown as a whole where the window has room for it, else as its most important lines.
+
+    `said` comes last; it may be long, and is wrapped as far as there is room.
+    """
+
+    whole: RenderableType
+    lines: Sequence[Text]
+    said: Sequence[Text]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        room, width = console.size.height - 1, options.max_width
+        if not console.is_terminal or (width >= WHOLE and len(console.render_lines(self.whole)) <= room):
+            yield self.whole
+            return
+        wrapped = [line for text in self.said for line in text.wrap(console, width)]
+        for line in [*self.lines, *wrapped][:room]:
+            line.truncate(width, overflow="ellipsis")
+            yield line
 
 
 class Screen:
@@ -66,38 +91,54 @@ class Screen:
         scene = scenes(self._episode, self._frames)[-1]
         rooms = self._frames[-1].rooms if self._frames else self._rooms
         parts = [self._head(scene), Columns(self._plan(scene, rooms), equal=True), self._table(scene)]
-        if self._decision.get("reason"):
-            parts.append(_said("manager", self._decision["reason"]))
-        if self._synopsis:
-            parts.append(_said("synopsis", self._synopsis))
-        return Group(*parts)
+        told = (("manager", self._decision.get("reason", "")), ("synopsis", self._synopsis))
+        said = [Text.assemble((f"{who}: ", "bold"), words) for who, words in told if words]
+        return Fitting(Group(*parts, *said), self._lines(scene, rooms), said)
+
+    def _lines(self, scene: Scene, rooms: Sequence[int]) -> list[Text]:
+        """Say the same in one line for each goal, member and room."""
+        lines = [Text(f"{self._episode.category}, step {scene.step}", style="bold")]
+        lines += [Text(f"{done} of {count} {what}") for what, done, count in self._goals(scene)]
+        names = {room.id: room.name for room in self._episode.rooms()}
+        for number, held in enumerate(scene.hands):
+            carried = " + ".join(self._names[thing] for thing in held)
+            said = [names[rooms[number]], scene.doing[number], f"holds {carried}" if carried else ""]
+            who = (f"{NAMES[number]} ", f"bold {COLOURS[number]}")
+            lines.append(Text.assemble(who, "; ".join(filter(None, said))))
+        return lines + [Text(f"{name}: {state}", style="dim") for _, name, state in self._rooms_now(scene)]
+
+    def _goals(self, scene: Scene) -> list[tuple[str, int, int]]:
+        """Return each goal in words, how many things are where they should be, and how many should."""
+        words = (f"{each.name} {each.relation} {self._names[each.target]}" for each in self._episode.goals)
+        known = ((scene.progress.get(each.key, 0), each.count) for each in self._episode.goals)
+        return [(what, done, count) for what, (done, count) in zip(words, known, strict=True)]
+
+    def _rooms_now(self, scene: Scene) -> list[tuple[int, str, str]]:
+        """Return each room's number, its name, and how many of its containers are open."""
+        states = []
+        for room in self._episode.rooms():
+            inside = [
+                thing.id in scene.open
+                for thing in self._episode.things
+                if thing.category == "container" and self._episode.room_of(thing.id) == room.id
+            ]
+            states.append((room.id, room.name, f"{sum(inside)} open, {len(inside) - sum(inside)} shut"))
+        return states
 
     def _head(self, scene: Scene) -> RenderableType:
         head = Table.grid(padding=(0, 1))
         head.add_row(Text(f"{self._episode.category}, step {scene.step}", style="bold"))
-        for goal in self._episode.goals:
-            done = scene.progress.get(goal.key, 0)
-            words = f"{goal.name} {goal.relation} {self._names[goal.target]}"
-            head.add_row(
-                words, ProgressBar(total=goal.count, completed=done, width=20), f"{done} of {goal.count}"
-            )
+        for words, done, count in self._goals(scene):
+            head.add_row(words, ProgressBar(total=count, completed=done, width=20), f"{done} of {count}")
         return head
 
     def _plan(self, scene: Scene, rooms: Sequence[int]) -> list[RenderableType]:
         """Show each room with who is in it and which open containers it has."""
         panels: list[RenderableType] = []
-        for room in self._episode.rooms():
-            here = [number for number, where in enumerate(rooms) if where == room.id]
+        for room, name, state in self._rooms_now(scene):
+            here = [number for number, where in enumerate(rooms) if where == room]
             who = Text(", ").join(Text(NAMES[n], style=f"bold {COLOURS[n]}") for n in here)
-            opened = sum(self._episode.room_of(container) == room.id for container in scene.open)
-            shut = sum(
-                t.category == "container"
-                and t.id not in scene.open
-                and self._episode.room_of(t.id) == room.id
-                for t in self._episode.things
-            )
-            body = Group(who, Text(f"{opened} open, {shut} shut", style="dim"))
-            panels.append(Panel(body, title=room.name, width=ROOM_WIDTH))
+            panels.append(Panel(Group(who, Text(state, style="dim")), title=name, width=ROOM_WIDTH))
         return panels
 
     def _table(self, scene: Scene) -> RenderableType:
@@ -114,7 +155,3 @@ class Screen:
                 Text(scene.doing[number]),
             )
         return table
-
-
-def _said(who: str, words: str) -> RenderableType:
-    return Text.assemble((f"{who}: ", "bold"), words)

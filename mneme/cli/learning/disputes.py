@@ -6,6 +6,7 @@ from langgraph.types import Command
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.cli.chat.talk import show_notice
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
@@ -47,6 +48,8 @@ async def resolve(dispute: str, decision: str, reason: str, context: Context, as
     """Test a dispute, or resolve it as a person decided; return 1 if it then waits for a person."""
     if decision and decision not in get_args(Decision):
         raise BadInput(f"There is no decision {decision!r}.", f"There are: {', '.join(get_args(Decision))}.")
+    if not decision:
+        await show_notice(context["devils_advocate"])
     async with open_team_session(context["team"]) as session:
         found = await session.cards.get_dispute(dispute)
         if decision:

@@ -27,6 +27,7 @@ SIGNS = {
     "promoted": "[green]^ verified[/]",
     "dispute": "[yellow]? dispute[/]",
 }
+ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 Context = dict[str, Any]
 PAGE = 1000
 """Finished tasks that are asked for at once."""
@@ -59,7 +60,7 @@ async def learn(
     A task counts only once for the cards that it used, so a task that is done is not run again.
     """
     given = tasks_of(words, file, suite, size, where)
-    await show_notice(context["researcher"], context["leader"])
+    await show_notice(*(context[role] for role in ROLES))
     async with open_team_session(context["team"]) as session:
         done = await _done(session)
         failed = [not await _solve(session, each, context, as_json) for each in given if each.id not in done]

@@ -74,7 +74,7 @@ async def run(
     """Solve problems one after the other. Raises BadInput."""
     _check(context)
     problems = await asyncio.to_thread(find, names, data, seed)
-    await show_notice(context["solver"], context["second_agent"])
+    await show_notice(context["solver"], context["second_agent"], context["memory_model"])
     named = run_id or uuid4().hex[:8]
     if not as_json:
         console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")

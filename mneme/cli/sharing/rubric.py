@@ -86,6 +86,8 @@ async def _print_waiting(session: SharingSession, domain: str, as_json: bool) ->
 
 async def review(domain: str, decision: Context, context: Context, as_json: bool) -> None:
     """Decide on the draft that waits."""
+    if decision["decision"] == "redraft":
+        await show_notice(context["designer"])
     async with open_sharing(context["team"], "rubric_design") as session:
         config = await session.design(domain)
         left, _ = await session.flows.left_at("rubric_design", config)

@@ -52,7 +52,7 @@ def agent_text(name_or_file: str) -> str:
 
 async def ask(question: str, context: Context, thread: str, train: bool, as_json: bool) -> None:
     """Ask an agent; the answer is printed before it is scored, stored and learned."""
-    await show_notice(context["answerer"], context["scorer"])
+    await show_notice(context["answerer"], context["scorer"], context["grader"])
     async with open_sharing(context["team"], *ASKING) as session:
         await check_rubric(session.shared, agent_of(context["agent"]).domain, context)
         config = await session.conversation(thread or uuid4().hex)
@@ -116,7 +116,7 @@ async def _learn(session: SharingSession, pool: str, context: Context, as_json: 
 async def grow(domain: str, file: Path | None, name: str, context: Context, as_json: bool) -> int:
     """Grow a pool, or continue a run that was killed; return 1 if everything failed."""
     standards = standards_of(file)
-    await show_notice(context["answerer"], context["scorer"])
+    await show_notice(context["answerer"], context["scorer"], context["grader"])
     async with open_sharing(context["team"], *GROWING) as session:
         await check_rubric(session.shared, domain, context)
         config = await session.growth(f"{name or uuid4().hex}/{domain}")

@@ -74,7 +74,9 @@ async def _pitfalls(state: State, database: TaskDatabase | None, runtime: Learni
     if not runtime.context.recall:
         return []
     found = await cards_of(runtime).pitfalls(search_text(state, database), PITFALLS)
-    return [as_shown(each.card, database) for each in found if each.card.scope in ("", scope_of(runtime))]
+    return [
+        as_shown(each.card, database) for each in found if each.card.scope in ("", scope_of(state, runtime))
+    ]
 
 
 def _logged(objection: Objection, number: int) -> LoggedObjection:

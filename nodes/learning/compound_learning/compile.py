@@ -143,7 +143,7 @@ def _lesson(finding: Finding, state: State, runtime: LearningRuntime) -> Lesson:
             if each
         ],
         tags=[each.strip() for each in finding.condition.split(";") if each.strip()],
-        scope=scope_of(runtime),
+        scope=scope_of(state, runtime),
     )
 
 
@@ -178,7 +178,7 @@ def _record(state: State, learned: Sequence[Learned], runtime: LearningRuntime) 
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
-        domain=scope_of(runtime),
+        domain=scope_of(state, runtime),
         solved=state["packet"]["solved"],
         seconds=sum(each["seconds"] for each in state["effort"]),
         iterations=state["iterations"],

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -28,7 +28,8 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.query_tuning import TaskDatabase
+from mneme.nodes.learning.query_tuning import STORY, TaskDatabase
+from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning import (
     Assignment,
     draft_solution,
@@ -41,14 +42,15 @@ TOOL_TURNS = 4
 @timed
 async def recall(state: State, runtime: LearningRuntime) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
-    if not state["task"].strip():
-        raise BadInput("The task is empty.", "Say what is to be solved.")
+    posed = _posed(state)
+    state = cast(State, {**state, **posed})
     task_id = state.get("task_id") or uuid4().hex
     database = database_of(state, runtime)
     began = time.perf_counter()
-    found = await _retrieved(search_text(state, database), database, runtime)
+    found = await _retrieved(search_text(state, database), database, scope_of(state, runtime), runtime)
     runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
     return {
+        **posed,
         "task_id": task_id,
         "features": "; ".join(database.features) if database else "",
         "cards": found,
@@ -66,10 +68,28 @@ async def recall(state: State, runtime: LearningRuntime) -> Update:
     }
 
 
-async def _retrieved(text: str, database: TaskDatabase | None, runtime: LearningRuntime) -> list[Recalled]:
+def _posed(state: State) -> Update:
+    """Return task, query and schema: an example's, a chat's or those that are given. Raises BadInput."""
+    if name := state.get("example"):
+        if name not in STORY:
+            raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
+        return {
+            "task": STORY[name]["task"],
+            "query": STORY[name]["query"],
+            "schema_name": STORY[name]["schema"],
+        }
+    task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
+    if not isinstance(task, str) or not task.strip():
+        raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
+    return {"task": task, "query": state.get("query", ""), "schema_name": ""}
+
+
+async def _retrieved(
+    text: str, database: TaskDatabase | None, scope: str, runtime: LearningRuntime
+) -> list[Recalled]:
     count = runtime.context.recall
     found = await cards_of(runtime).retrieve(text, count) if count else []
-    shown = [_recalled(each, database) for each in found if each.card.scope in ("", scope_of(runtime))]
+    shown = [_recalled(each, database) for each in found if each.card.scope in ("", scope)]
     return [each for each in shown if not _is_elsewhere(each)]
 
 

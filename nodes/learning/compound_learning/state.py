@@ -105,6 +105,7 @@ class Result(TypedDict, total=False):
 class State(Problem, Result, total=False):
     """The task, what was recalled, every draft, the log of objections, and what it all cost."""
 
+    schema_name: str
     features: str
     cards: list[Recalled]
     verified: list[Recalled]
@@ -175,14 +176,18 @@ def effort_of(answered: Answered[Any]) -> Effort:
     return Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
 
 
-def database_of(state: Problem, runtime: LearningRuntime) -> TaskDatabase | None:
+def database_of(state: State, runtime: LearningRuntime) -> TaskDatabase | None:
     """Return the task on its database, where the context names an environment."""
-    return TaskDatabase.of(state, runtime.context) if runtime.context.environment else None
+    schema_name = state.get("schema_name", "")
+    return TaskDatabase.of(state, runtime.context, schema_name) if scope_of(state, runtime) else None
 
 
-def scope_of(runtime: LearningRuntime) -> str:
-    """Return what a lesson of this run is about; one scope's cards are not shown in another."""
-    return runtime.context.environment
+def scope_of(state: State, runtime: LearningRuntime) -> str:
+    """Return the environment, which lessons of this run are about; cards of another are not shown.
+
+    An example that comes with Mneme is run and measured whatever the context says.
+    """
+    return "sql_tuning" if state.get("schema_name") else runtime.context.environment
 
 
 def as_shown(card: Card, database: TaskDatabase | None) -> Known:

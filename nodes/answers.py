@@ -1,0 +1,120 @@
+"""What a person answers to an interrupt, in whichever form a client sends it.
+
+- Our own form: the fields that the interrupt's `response_schema` names, or the words of the first one.
+- agent-inbox: `[{"type": "accept" | "edit" | "response" | "ignore", "args": …}]`; where the question has
+  `action_requests`, as ours have, the same in `decisions`, `accept` being called `approve` and a response
+  `reject`. What was edited is in `args`, each changed value as a text.
+- agent-chat-ui, and LangChain's human-in-the-loop middleware: `{"decisions": [{"type": "approve" | "edit" |
+  "reject" | "respond", "edited_action": {"name": …, "args": …}, "message": …}]}`.
+
+A schema given to `interrupt` as a class would end the run with a validation error, so it is given as JSON.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from langgraph.types import interrupt
+from pydantic import BaseModel, BeforeValidator, ValidationError
+
+from mneme.core.errors import BadInput
+
+Kind = Literal["accept", "edit", "reject", "respond", "ignore"]
+KINDS: dict[str, Kind] = {
+    "accept": "accept",
+    "approve": "accept",
+    "edit": "edit",
+    "reject": "reject",
+    "respond": "respond",
+    "response": "respond",
+    "ignore": "ignore",
+}
+
+
+class Decided(NamedTuple):
+    """A person's answer in the form of agent-inbox or agent-chat-ui: what was done, and with what."""
+
+    kind: Kind
+    args: dict[str, Any]
+    text: str
+
+
+Answer = TypeVar("Answer")
+
+
+def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable[[Any], Answer]) -> Answer:
+    """Wait for an answer that can be read; one that cannot is asked for again, `wrong` saying why.
+
+    `read` raises BadInput for what it cannot use.
+    """
+    wrong, form = "", schema.model_json_schema()
+    while True:
+        said = interrupt({**question, "wrong": wrong}, response_schema=form)
+        try:
+            return read(_from_text(said))
+        except BadInput as unusable:
+            wrong = f"{unusable} {unusable.hint}".strip()
+
+
+def action(
+    name: str, about: str, args: dict[str, Any], allowed: Sequence[str], schema: Any
+) -> dict[str, Any]:
+    """Return the parts of a question that the two clients show: what may be done, with what arguments.
+
+    agent-inbox cannot show None, so `args` has none.
+    """
+    config = {"action_name": name, "allowed_decisions": list(allowed), "args_schema": schema}
+    return {
+        "action_requests": [{"name": name, "args": args, "description": about}],
+        "review_configs": [config],
+    }
+
+
+def decided(said: Any) -> Decided | None:
+    """Return an answer in a client's form; None for one in our own. Raises BadInput."""
+    given = said["decisions"] if isinstance(said, dict) and said.get("decisions") else said
+    first = given[0] if isinstance(given, list) and given else given
+    if not isinstance(first, dict) or "type" not in first:
+        return None
+    if first["type"] not in KINDS:
+        raise BadInput(f"There is no decision {first['type']!r}.", f"There are: {', '.join(KINDS)}.")
+    args, kind = first.get("args"), KINDS[first["type"]]
+    if kind == "reject" and isinstance(args, str):  # so agent-inbox sends what was written to the agent
+        kind = "respond"
+    edited = first.get("edited_action") or args
+    edited = edited if isinstance(edited, dict) else {}
+    text = first.get("message") or (args if isinstance(args, str) else "")
+    return Decided(kind, edited.get("args", edited) if kind == "edit" else {}, str(text).strip())
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(kind: type[Model], given: Any, form: str) -> Model:
+    """Return an answer in our own form; words alone are its first field. Raises BadInput with `form`."""
+    fields = {next(iter(kind.model_fields)): given} if isinstance(given, str) else given
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the answer"
+        raise BadInput(f"{where}: {first['msg']}.", form) from error
+
+
+def _from_text(said: Any) -> Any:
+    """Read an answer that was typed as JSON into a field for text; other words stay as they are."""
+    if not isinstance(said, str):
+        return said
+    try:
+        return json.loads(said)
+    except ValueError:
+        return said
+
+
+def _listed(given: Any) -> Any:
+    return _from_text(given) if isinstance(given, str) else given
+
+
+Item = TypeVar("Item")
+Listed = Annotated[list[Item], BeforeValidator(_listed)]
+"""A list, also as the text that agent-inbox makes of one that was edited."""

@@ -1,0 +1,179 @@
+"""What a newcomer meets on the command line: version, completion, mistakes and what is said of them."""
+
+import asyncio
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mneme.core.errors import DISTRIBUTION, ModelUnavailable
+from mneme.evals.commands import quiet
+from mneme.models.ollama import catalogue
+from tests.doubles.command_line import Done, Run, failed, run_mneme
+from tests.doubles.langgraph_server import Server
+
+
+@pytest.fixture
+def mneme(tmp_path: Path) -> Run:
+    """Run `mneme` in a home of its own, with no model anywhere."""
+    return lambda *words, stdin="", **more: run_mneme(words, quiet(tmp_path / "home", **more), stdin)
+
+
+def test_the_version_is_that_of_the_distribution(mneme: Run) -> None:
+    assert mneme("--version").stdout == f"mneme {version(DISTRIBUTION)}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("mneme mem", ["memories"]),
+        ("mneme memories h", ["history"]),
+        ("mneme memories search --s", ["--search"]),
+        ("mneme memories search --search b", ["blend", "bm25"]),
+        ("mneme discuss TASK.md --max", ["--max-turns"]),
+        ("mneme eval msc --chat", ["--chatbot"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_choices(mneme: Run, line: str, offered: list[str]) -> None:
+    """The protocol by which the script of `--install-completion` asks for what comes next."""
+    asked = {"_MNEME_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    done = mneme(**asked)
+    assert (done.returncode, done.stdout.split()) == (0, offered), done.stderr
+
+
+def test_completion_can_be_installed(mneme: Run) -> None:
+    assert "--install-completion" in mneme("--help").stdout
+    assert "_MNEME_COMPLETE=complete_bash" in mneme("--show-completion", "bash").stdout
+
+
+TASK = "Design a small pipeline for weather stations."
+COMMANDS = [
+    ("chat", "--chatbot"),
+    ("chat", "--memory-agent"),
+    ("remember", "TALK", "--memory-agent"),
+    ("learn", TASK, "--agents"),
+    ("learn", TASK, "--monitor"),
+    ("disputes", "resolve", "d", "--agents"),
+    ("household", "run", "--model"),
+    ("household", "run", "--manager-model"),
+    ("pddl", "run", "gripper", "--agents"),
+    ("pddl", "run", "gripper", "--memory-model"),
+    ("discuss", TASK, "--agents"),
+    ("discuss", "new-team", "mine", "--task", TASK, "--agents"),
+    ("share", "ask", "Write a limerick.", "--agent", "limerick", "--agents"),
+    ("share", "ask", "Write a limerick.", "--agent", "limerick", "--grader"),
+    ("share", "grow", "--domain", "literary_creation", "--scorer"),
+    ("share", "retriever", "train", "--pool", "literary_creation", "--agents"),
+    ("share", "rubric", "design", "literary_creation", "--designer"),
+    ("share", "rubric", "review", "literary_creation", "--wishes", "wit", "--designer"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_who_cannot_answer_is_named_before_any_work(
+    mneme: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    talk = tmp_path / "talk.txt"
+    talk.write_text("user: I have a cat.\n")
+    done = mneme(*(str(talk) if each == "TALK" else each for each in words), "llama3.1:8b", stdin="hello\n")
+    failed(done, "No provider is called 'llama3.1'", "For a model of Ollama: ollama:llama3.1:8b")
+    assert done.stdout == ""
+    assert "scripted" not in done.stderr
+    assert not (tmp_path / "home" / "ledger").exists(), "nothing was opened"
+
+
+def test_a_model_that_is_not_there_is_named_at_the_start(mneme: Run) -> None:
+    failed(mneme("chat", "--chatbot", "ollama:absent", stdin="hello\n"), "No Ollama answers", "ollama serve")
+    failed(mneme("chat", "--chatbot", "scripted:x"), "No provider is called 'scripted'")
+    failed(mneme("chat", "--chatbot", "llama3"), "'llama3' names no model", "ollama:llama3.")
+
+
+@pytest.mark.parametrize("address", ["notaurl", "localhost:11434", "ftp://x", "http://", "http://x:port"])
+def test_a_setting_that_is_no_address_is_said_to_be_none(mneme: Run, address: str) -> None:
+    done = mneme("chat", stdin="hello\n", MNEME_OLLAMA_URL=address)
+    failed(done, f"MNEME_OLLAMA_URL={address}: this is no address", "Default: http://127.0.0.1:11434")
+    assert "ollama serve" not in done.stderr
+    ill = mneme("doctor", MNEME_OLLAMA_URL=address)
+    assert ill.returncode == 1 and "FAILED" in ill.stdout and "MNEME_OLLAMA_URL" in ill.stdout
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "hint"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "is not Ollama", "Check MNEME_OLLAMA_URL"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "is not Ollama", "Check MNEME_OLLAMA_URL"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not Ollama", "Check MNEME_OLLAMA_URL"),
+        (
+            b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"ok":true}',
+            "is not Ollama",
+            "Check MNEME_OLLAMA_URL",
+        ),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "is not Ollama", "Check MNEME_OLLAMA_URL"),
+        (b"", "no answer in time", "the network"),
+        (None, "No Ollama answers", "ollama serve"),
+    ],
+    ids=["404", "text", "list", "other JSON", "no HTTP", "silence", "refused"],
+)
+async def test_a_hint_fits_what_answers(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes | None, message: str, hint: str
+) -> None:
+    monkeypatch.setattr(catalogue, "GLANCE", httpx.Timeout(0.3))
+    opened = list[asyncio.StreamWriter]()
+
+    async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
+        if answer:
+            writer.write(answer)
+            await writer.drain()
+            writer.close()
+
+    server = await asyncio.start_server(answered, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    if answer is None:
+        server.close()
+        await server.wait_closed()
+    with pytest.raises(ModelUnavailable, match=message) as failure:
+        await catalogue.names(url)
+    assert hint in failure.value.hint
+    server.close()
+    for writer in opened:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def test_an_unknown_machine_is_called_unknown() -> None:
+    with pytest.raises(ModelUnavailable, match=r"No machine is called ollama\.invalid"):
+        await catalogue.names("http://ollama.invalid:11434")
+
+
+def test_what_goes_into_a_pipe_does_not_depend_on_the_window(mneme: Run, tmp_path: Path) -> None:
+    """The window is seen through stdin and stderr even where stdout is a pipe."""
+    master, terminal = pty.openpty()
+    environment = quiet(tmp_path / "home")
+    words = [sys.executable, "-m", "mneme", "pddl", "memories"]
+    printed = subprocess.run(
+        words, env=environment, stdin=terminal, stderr=terminal, stdout=subprocess.PIPE, text=True, check=True
+    )
+    os.close(terminal)
+    os.close(master)
+    assert printed.stdout == mneme("pddl", "memories").stdout
+    assert max(map(len, printed.stdout.splitlines())) <= 80
+
+
+@pytest.mark.xdist_group("server")
+def test_an_unknown_key_beside_a_server_is_an_error_and_ends_no_chat(server: Server) -> None:
+    words = "/history zzzz\n/forget zzzz\nI live in Ulm.\n/quit\n"
+    done: Done = server.mneme("chat", "--user", "kay", stdin=words)
+    assert done.stderr.count("kay has no memory zzzz.") == 2
+    assert "Ulm" in done.stdout and "Unexpected" not in done.stderr
+    for command in (["show"], ["history"], ["rollback"], ["forget", "--yes"]):
+        more = ["1"] if command == ["rollback"] else []
+        told = server.mneme("memories", command[0], "zzzz", *more, *command[1:], "--user", "kay")
+        failed(told, "kay has no memory zzzz", "mneme memories list")
