@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput
 from mneme.nodes.messages import HINT, PRECEDING, spoken
@@ -41,7 +41,11 @@ def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
     several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
     if not isinstance(several, Sequence):
         raise BadInput(f"messages: {given!r} is none.", HINT)
-    found = [_chat_message(each) for each in several]
+    try:
+        found = [_chat_message(each) for each in several]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"messages: {first['loc'][0]}: {first['msg']}.", HINT) from error
     return [each for each in found if each is not None]
 
 

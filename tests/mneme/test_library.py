@@ -74,7 +74,7 @@ async def test_messages_of_every_form_are_taken_and_a_thread_only_once() -> None
         assert [each.message_id for each in first] == [each.message_id for each in again]
         assert {each.status for each in first} == {"stored"}
         assert any("Zoe" in each.memory.content for each in await memory.list())
-        wrongs: list[Any] = [5, [5], [{"role": "pope", "content": "x"}], {"content": "x"}, []]
+        wrongs: list[Any] = [5, [5], [{"role": "pope", "content": "x"}], {"content": "x"}, [], "x" * 40_000]
         for wrong in wrongs:
             with pytest.raises(mneme.MnemeError):
                 await memory.remember(wrong, **RULES)
