@@ -130,13 +130,12 @@ class Memories(Operations):
         return [await self._remembered(each["message_id"]) for each in batch]
 
     async def _remembered(self, message_id: str) -> Remembered:
-        if outcome := await self._inbox.outcome(self._owner, message_id):
-            status: Literal["stored", "discarded"] = (
-                "discarded" if outcome["route"] == "discard" else "stored"
-            )
-            return Remembered(message_id=message_id, status=status, outcome=outcome)
-        error = (await self._inbox.letter(self._owner, message_id))["error"]
-        return Remembered(message_id=message_id, status="failed" if error else "waiting", error=error)
+        outcome, trouble = await self._inbox.standing(self._owner, message_id)
+        if outcome is None:
+            error = trouble["error"]
+            return Remembered(message_id=message_id, status="failed" if error else "waiting", error=error)
+        status: Literal["stored", "discarded"] = "discarded" if outcome["route"] == "discard" else "stored"
+        return Remembered(message_id=message_id, status=status, outcome=outcome)
 
     @changes("memories")
     async def add(

@@ -169,6 +169,16 @@ class Inbox:
         """Return one open message, by its id or its beginning. Raises NotFound."""
         return _letter(await self._find(user, message_id))
 
+    async def standing(self, user: str, message_id: str) -> tuple[MessageOutcome | None, Trouble]:
+        """Return what became of a message, None while it is open, and what went wrong, from one look.
+
+        Raises NotFound for a message that was never taken in.
+        """
+        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        if head is None:
+            raise NotFound(f"No message in the inbox is called {message_id!r}.", "See `mneme inbox list`.")
+        return outcome_of(head), trouble_of(head.value)
+
     async def fail(
         self, user: str, message_id: str, error: str, reply: str = "", *, counts: bool = True
     ) -> None:
