@@ -11,21 +11,20 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import add
-from typing import Annotated, Any, NotRequired, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
-from langgraph.channels import EphemeralValue
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.environments.pddl import SIZES, STEPS, Domain, Observed, PddlWorld, Problem, generate
+from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import Cost, total
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
+from mneme.nodes.pddl.given import Given, problem_given, whole_problem
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory, Turn
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
@@ -36,59 +35,7 @@ SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
 REPEATED = 2
 UNSAID = "(nothing)"
-LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
-HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 T = TypeVar("T")
-
-
-class Given(TypedDict):
-    """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
-
-    domain: NotRequired[
-        Annotated[
-            Domain,
-            Field("gripper", description="The world of the problem.", examples=["gripper"]),
-            EphemeralValue,
-        ]
-    ]
-    seed: NotRequired[
-        Annotated[
-            int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
-        ]
-    ]
-    size: NotRequired[
-        Annotated[
-            int | None,
-            Field(
-                None,
-                description=f"How large; none: drawn by the seed. At least: {LEAST}.",
-                examples=[4],
-            ),
-            EphemeralValue,
-        ]
-    ]
-    problem: NotRequired[
-        Annotated[
-            dict[str, Any],
-            Field(
-                {},
-                description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
-                examples=[
-                    {
-                        "name": "mine/1",
-                        "domain": "gripper",
-                        "difficulty": "easy",
-                        "goal": "The goal is: ball1 is at roomb.",
-                        "domain_pddl": "(define (domain …) …)",
-                        "problem_pddl": "(define (problem …) …)",
-                    }
-                ],
-            ),
-        ]
-    ]
-    task_id: NotRequired[
-        Annotated[str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])]
-    ]
 
 
 class Step(TypedDict):
@@ -138,7 +85,7 @@ Update = dict[str, Any]
 
 async def recall(state: Given, runtime: PddlRuntime) -> Update:
     """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
-    problem = await asyncio.to_thread(_given, state)
+    problem = await asyncio.to_thread(problem_given, state)
     world = await asyncio.to_thread(PddlWorld, problem)
     task = await asyncio.to_thread(task_of, problem)
     trial = state.get("task_id") or uuid4().hex
@@ -165,7 +112,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
     """Take the action that was chosen, and see what comes of it."""
-    world = await asyncio.to_thread(PddlWorld, _problem(state["problem"]), state["world"])
+    world = await asyncio.to_thread(PddlWorld, whole_problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
     step = _step(state["chosen"], observed)
     shown = {name: value for name, value in step.items() if name in SHOWN}
@@ -277,7 +224,7 @@ async def _kept(work: Awaitable[T], otherwise: T) -> tuple[T, list[str]]:
 
 
 async def _at_work(state: State, runtime: PddlRuntime) -> tuple[TaskMemory, Task, list[Turn]]:
-    task = await asyncio.to_thread(task_of, _problem(state["problem"]))
+    task = await asyncio.to_thread(task_of, whole_problem(state["problem"]))
     turns = [
         Turn(number=each["number"], agent=each["agent"], output=each["action"], outcome=each["observation"])
         for each in state.get("transcript", [])
@@ -313,40 +260,6 @@ def _roles() -> dict[str, Role]:
     team = load_team(TEAM)
     known = [team.role(name) for name in (SOLVER, SECOND)]
     return {role.name: Role(role.specification, role.memory) for role in known}
-
-
-def _given(state: Given) -> Problem:
-    """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
-    if state.get("problem") and not state.get("domain"):
-        return _problem(state["problem"])
-    asked = {name: state[name] for name in _Drawn.model_fields if state.get(name) is not None}  # type: ignore[literal-required]
-    try:
-        drawn = _Drawn.model_validate(asked)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(f"{first['loc'][0]}: {first['msg']}.", "Fix this field.") from error
-    return generate(drawn.domain, drawn.seed, drawn.size)
-
-
-class _Drawn(BaseModel):
-    """Which problem is to be generated, checked: a graph's input may hold anything."""
-
-    model_config = ConfigDict(strict=True)
-
-    domain: Domain = "gripper"
-    seed: int = Field(1, ge=0)
-    size: int | None = None
-
-
-def _problem(given: Any) -> Problem:
-    if not given:
-        raise BadInput("problem: none is given.", HINT)
-    try:
-        return Problem.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "problem"
-        raise BadInput(f"The problem cannot be used: {where}: {first['msg']}.", HINT) from error
 
 
 def task_of(problem: Problem) -> Task:
