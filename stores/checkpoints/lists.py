@@ -7,8 +7,9 @@ taken out of the checkpoint. Its items are numbered by thread and channel, in `i
 list that only grows is one span.
 
 All values of a thread are in three columns: `checkpoints.checkpoint`, `writes.value` and `items.value`. Each
-has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place is safe:
-no digest and no other row depends on it. `checkpoints.metadata` is JSON with names and ids.
+has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place through a
+connection of ours is safe: its checksum follows (see `sums`), and no other row depends on it.
+`checkpoints.metadata` is JSON with names and ids.
 """
 
 import json
