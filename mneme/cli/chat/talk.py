@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
 from mneme.api.memories import MemoryOperations
 from mneme.cli.show import errors
 from mneme.client.session import Session
-from mneme.core.errors import NotFound
+from mneme.core.errors import BadAnswer, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
+from mneme.models.asking.counting import NOTHING, added
 from mneme.prompts.chat.memory_agent import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
 
@@ -26,7 +28,10 @@ Context = dict[str, Any]
 
 
 class Talk:
-    """One conversation: send messages, stream the replies, and see what was remembered."""
+    """One conversation: send messages, stream the replies, and see what was remembered.
+
+    `asked` counts the questions of the replies and, unless a server runs it, of the memory agent.
+    """
 
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
@@ -34,6 +39,7 @@ class Talk:
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
         self.reply = ""
+        self.asked = NOTHING
 
     async def say(self, text: str, message_id: str) -> AsyncIterator[str]:
         """Send a message; yield the reply piece by piece, then start the memory agent."""
@@ -59,8 +65,19 @@ class Talk:
             yield piece
 
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
-        """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
+        """Yield a turn's reply, and count what it took."""
         config = await self.session.conversation(self._thread)
+        try:
+            async for piece in self._pieces(given, config):
+                yield piece
+        except BadAnswer:
+            self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
+            raise
+        _, values = await self.session.flows.left_at("chatbot", config)
+        self.asked = added(self.asked, values["asked"])
+
+    async def _pieces(self, given: dict[str, Any] | None, config: RunnableConfig) -> AsyncIterator[str]:
+        """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
         chunks = self.session.flows.stream("chatbot", given, config, self._context, "messages")
         message_id = ""
         async for chunk, _ in chunks:
@@ -92,7 +109,8 @@ class Talk:
         while self._is_wanted:
             self._is_wanted = False
             steps, _ = await self.session.flows.left_at("remember", config)
-            await self.session.flows.invoke("remember", None if steps else {}, config, context)
+            done = await self.session.flows.invoke("remember", None if steps else {}, config, context)
+            self.asked = added(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""
