@@ -74,7 +74,7 @@ class Talk:
             self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
             raise
         _, values = await self.session.flows.left_at("chatbot", config)
-        self.asked = added(self.asked, values["asked"])
+        self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
 
     async def _pieces(self, given: dict[str, Any] | None, config: RunnableConfig) -> AsyncIterator[str]:
         """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
