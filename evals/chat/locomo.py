@@ -34,7 +34,7 @@ from mneme.evals.chat.locomo_data import (
     picked,
     put,
 )
-from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_of
+from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
@@ -167,7 +167,8 @@ async def _keep(conversation: Conversation, setup: Setup, progress: Progress) ->
     )
     if f"{name}/kept" not in setup.journal:
         memories = [await setup.ledger.count(namespace) for namespace in namespaces_of(conversation)]
-        setup.journal.add(f"{name}/kept", {"memories": sum(memories), "failed": failed})
+        behind = await turns_behind(conversation, setup.ledger)
+        setup.journal.add(f"{name}/kept", {"memories": sum(memories), "failed": failed, "turns": behind})
 
 
 async def _store(conversation: Conversation, ledger: Ledger) -> None:
@@ -221,7 +222,7 @@ async def _timed(case: Case, mode: Mode, setup: Setup) -> tuple[list[Hit], float
 
 async def _turns(hit: Hit, setup: Setup) -> list[str]:
     if setup.options.search_in == "memories":
-        return await turns_of(hit, setup.ledger)
+        return await turns_of(hit.version, setup.ledger)
     return [hit.version.key]
 
 

@@ -16,7 +16,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
-from mneme.stores.ledger.records import Hit, Namespace
+from mneme.stores.ledger.records import Hit, Namespace, Version
 from mneme.stores.users.inbox import Message
 
 AT_ONCE = 20
@@ -54,10 +54,19 @@ def namespaces_of(conversation: Conversation, *speakers: str) -> list[Namespace]
     return [user_namespace(_user(conversation, each), "memories") for each in wanted]
 
 
-async def turns_of(hit: Hit, ledger: Ledger) -> list[str]:
+async def turns_of(memory: Version, ledger: Ledger) -> list[str]:
     """Return the turns that a memory came from, in any of its versions."""
-    history = await ledger.history(hit.version.namespace, hit.version.key)
+    history = await ledger.history(memory.namespace, memory.key)
     return sorted({message for version in history for message in version.change.source.messages})
+
+
+async def turns_behind(conversation: Conversation, ledger: Ledger) -> list[str]:
+    """Return the turns that any memory came from: no search finds another."""
+    turns: set[str] = set()
+    for namespace in namespaces_of(conversation):
+        for memory in await ledger.records(namespace, limit=await ledger.count(namespace)):
+            turns.update(await turns_of(memory, ledger))
+    return sorted(turns)
 
 
 def best(hits: Sequence[Hit], limit: int) -> list[Hit]:

@@ -55,7 +55,7 @@ def report(
         plots=[plot],
         notes=[
             f"Part of the benchmark used: {part}.",
-            *_kept_notes(_rows(journal, "kept"), kept_by),
+            *_kept_notes(_rows(journal, "kept"), _rows(journal, "dense"), kept_by),
             *_notes(conversations, searches, who),
         ],
     )
@@ -190,12 +190,21 @@ def _answer_tables(answers: dict[str, Any], who: Identity) -> list[Table]:
     return [table(title, ["category", "questions", "score", "95 %"], rows)] if rows else []
 
 
-def _kept_notes(rows: Sequence[Row], kept_by: str) -> list[str]:
-    """Say what was searched where it was not the turns."""
+def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list[str]:
+    """Say what was searched where it was not the turns, and how much of the evidence is in it."""
     if not kept_by:
         return []
     memories, failed = (sum(row[what] for row in rows) for what in ("memories", "failed"))
-    return [f"Searched are {memories} memories kept by {kept_by}; {failed} turns could not be remembered."]
+    behind = {row["case"].rpartition("/")[0]: set(row["turns"]) for row in rows}
+    evidence = [(behind[row["case"].rsplit("/", 2)[0]], row["evidence"]) for row in asked if row["evidence"]]
+    most = np.mean([len(turns.intersection(each)) / len(each) for turns, each in evidence])
+    return [
+        f"Searched are {memories} memories kept by {kept_by}; {failed} turns could not be remembered.",
+        f"A memory counts as the turns that it came from; {most:.0%} of the evidence is behind any memory, "
+        "so no search finds more.",
+        "A question is put to the memories of the speakers that it names, of which adversarial ones name the "
+        "wrong one.",
+    ]
 
 
 def _notes(
@@ -206,7 +215,7 @@ def _notes(
     used = searches["dense"]["questions"]["all"]
     whole = [tokens(turn.wording for turn in conversation.turns) for conversation in conversations]
     notes = [
-        f"{turns} turns in {len(conversations)} namespaces; recall over {used} of {questions} questions: "
+        f"{turns} turns of {len(conversations)} conversations; recall over {used} of {questions} questions: "
         f"{questions - used} name no evidence that is in the conversation."
     ]
     notes.append(f"For comparison, the full context: a conversation has about {np.mean(whole):.0f} tokens.")

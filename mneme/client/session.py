@@ -55,11 +55,11 @@ async def background_of(flows: Workflows, user: str) -> RunnableConfig:
     return await flows.thread(name, "remember", owner=user) | {"recursion_limit": LONG}
 
 
-async def remember_waiting(flows: Workflows, user: str, context: Values) -> None:
-    """Run the memory agent until no message of a user waits; continue a run that was killed."""
+async def remember_waiting(flows: Workflows, user: str, context: Values) -> Values:
+    """Run the memory agent until no message of a user waits, and return its report; continue a killed run."""
     config = await background_of(flows, user)
     steps, _ = await flows.left_at("remember", config)
-    await flows.invoke("remember", None if steps else {}, config, context | {"user": user})
+    return await flows.invoke("remember", None if steps else {}, config, context | {"user": user})
 
 
 @asynccontextmanager

@@ -14,6 +14,9 @@ LONGEST_CYCLE = 160
 COUNTED = 8
 """Items that numbers alone tell apart which any reply in JSON may have; more where its schema allows more."""
 DIGITS = re.compile(r"\d+")
+MANY_WORDS, POOR_WORDS = 100, 5
+"""So many words of free text, of which no more than so many differ, are babble."""
+WORDS = re.compile(r"[^\W\d_]+")
 
 
 class RepetitionDetector:
@@ -34,9 +37,12 @@ class RepetitionDetector:
 
 
 def repeats(text: str, counted: int | None = None) -> bool:
-    """Tell whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart."""
+    """Tell whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
+
+    Free text (None) may count, but not go on with the same few words in any order.
+    """
     if counted is None:
-        return _circles(text, CYCLES)
+        return _circles(text, CYCLES) or _is_babble(text)
     return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), counted + 1)
 
 
@@ -52,6 +58,11 @@ def _circle(text: str, period: int, cycles: int) -> bool:
     """Tell whether the text's last characters repeat those that stand a period before them."""
     end = text[-max(CYCLE_CHARS, period * cycles) :]
     return end[period:] == end[:-period]
+
+
+def _is_babble(text: str) -> bool:
+    words = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
+    return len(words) >= MANY_WORDS and len(set(words)) <= POOR_WORDS
 
 
 def countable(schema: dict[str, Any] | None) -> int | None:

@@ -13,13 +13,16 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import add_messages
+from langgraph.types import Overwrite
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
+from mneme.nodes.counted import counted
 from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message
@@ -40,10 +43,11 @@ class Conversation(TypedDict):
 
 
 class State(Conversation, total=False):
-    """The conversation and what was recalled for its last message."""
+    """The conversation, what was recalled for its last message, and what its reply took."""
 
     recalled: list[dict[str, str]]
     unclear: list[str]
+    asked: Annotated[Asked, added]
 
 
 Update = dict[str, Any]
@@ -56,11 +60,11 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
     must_fit(message.text, context.window)
-    unclear = await _unclear(state["messages"], runtime)
+    begun = {"unclear": await _unclear(state["messages"], runtime), "asked": Overwrite(NOTHING)}
     if context.recall == 0:
-        return {"recalled": [], "unclear": unclear}
+        return begun | {"recalled": []}
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
-    return {"recalled": [_recalled(each).model_dump() for each in found], "unclear": unclear}
+    return begun | {"recalled": [_recalled(each).model_dump() for each in found]}
 
 
 async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> list[str]:
@@ -111,6 +115,7 @@ def last_of(messages: Sequence[BaseMessage], thread: str) -> Message:
     )
 
 
+@counted
 async def respond(state: State, runtime: ChatRuntime) -> Update:
     """Answer at once, token by token, from the latest whole turns in the window (§2.2) and the memories."""
     history = trim_messages(

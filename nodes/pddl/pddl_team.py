@@ -20,9 +20,11 @@ from mneme.core.errors import BadAnswer, BadInput
 from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
+from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import Cost, total
+from mneme.nodes.counted import counted
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
 from mneme.nodes.pddl.given import Given, problem_given, whole_problem
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory, Turn
@@ -66,6 +68,7 @@ class Result(TypedDict):
     steps: int
     valid_steps: int
     cost: Annotated[Cost, total]
+    asked: Annotated[Asked, added]
     answered_by: str
     transcript: Annotated[list[Step], add]
     complaints: Annotated[list[str], add]
@@ -83,6 +86,7 @@ class State(Result):
 Update = dict[str, Any]
 
 
+@counted
 async def recall(state: Given, runtime: PddlRuntime) -> Update:
     """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
     problem = await asyncio.to_thread(problem_given, state)
@@ -96,6 +100,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     return begun | _standing(world) | _costs(memory, complaints)
 
 
+@counted
 async def solve(state: State, runtime: PddlRuntime) -> Update:
     """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
     memory, task, turns = await _at_work(state, runtime)
@@ -124,6 +129,7 @@ async def act(state: State, runtime: PddlRuntime) -> Update:
 SHOWN = ("agent", "action", "observation", "progress")
 
 
+@counted
 async def observe(state: State, runtime: PddlRuntime) -> Update:
     """Let the memory take in the step."""
     memory, task, turns = await _at_work(state, runtime)
@@ -136,6 +142,7 @@ def is_over(state: State) -> str:
     return "remember" if state["success"] or state["steps"] >= STEPS else "solve"
 
 
+@counted
 async def remember(state: State, runtime: PddlRuntime) -> Update:
     """Let the memory keep what the task has to teach."""
     memory, task, turns = await _at_work(state, runtime)

@@ -168,10 +168,14 @@ async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
 async def choose(state: State, runtime: GrowthRuntime) -> Update:
     """Take the next memories as standard answers, as many as the budget has calls for."""
     members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
-    left = runtime.context.budget - state["calls"]
-    wanted = min(runtime.context.at_once, left // _cost(members, runtime.context))
+    budget, cost = runtime.context.budget, _cost(members, runtime.context)
+    wanted = min(runtime.context.at_once, (budget - state["calls"]) // cost)
     if wanted < 1:
-        return {"chosen": [], "why": f"The budget of {runtime.context.budget} calls is spent."}
+        too_small = f"The budget of {budget} calls is too small: one standard answer takes {cost}."
+        return {
+            "chosen": [],
+            "why": too_small if cost > budget else f"The budget of {budget} calls is spent.",
+        }
     found, position = await _next(pool, state["position"], wanted, members)
     lap = state["lap"]
     if not found and lap < runtime.context.laps:

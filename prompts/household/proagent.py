@@ -83,7 +83,9 @@ had thought of it where its behaviour contradicts that), then plan one skill for
 do not go for what a teammate goes for. Skills: goexplore a room: walk into it and see what lies there.
 gocheck a container: open it and see what is inside. gograb a thing: take it; you have two hands. goput:
 carry what you hold to where it belongs. wait.
-Give one intention for each teammate; its target is -1 where it is unknown.""",
+Give one intention for each teammate, by its member number. Its target is the number in parentheses of the
+room, container or thing that it goes for next, and where it brings a thing, of the place where that belongs;
+-1 where it is unknown.""",
     examples=[
         Plan(
             analysis="Two umbrellas are still to be brought to the hat stand.",

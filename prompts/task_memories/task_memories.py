@@ -228,7 +228,8 @@ revise_insights = Prompt(
     system=f"""You keep a short list of general rules that help a team with tasks of a kind. Compare
 the trials and revise the rules: ADD a rule that is new, EDIT one to say it better, AGREE with one that
 these trials bear out, REMOVE one that they refute or that another one says already. Rules speak of no
-single task. Where there are as many rules as there may be, remove or edit before you add. {DATA}""",
+single task. Where there are as many rules as there may be, remove or edit before you add. {DATA}
+The rule is the number of one that stands, -1 for ADD; the text is for ADD and EDIT, else "".""",
     examples=[
         Revision(
             operations=[

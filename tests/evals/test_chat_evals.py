@@ -327,7 +327,11 @@ class TestLocomo:
         report = await locomo.run(options)
         found = [row["found"] for row in report.rows if row["case"] == "own/0/blend"]
         assert found[0][0] == ["D1:1"]
-        assert any("memories kept by rules; 0 turns" in note for note in report.notes)
+        (kept,) = (note for note in report.notes if "memories kept by rules; 0 turns" in note)
+        (behind,) = (row["turns"] for row in report.rows if row["case"] == "own/kept")
+        evidence = [["D1:1"], ["D1:1", "D1:2"], ["D1:3"], ["D1:5"]]
+        most = sum(len({*behind} & {*each}) / len(each) for each in evidence) / len(evidence)
+        assert 0 < most < 1 and f"{most:.0%} of the evidence" in kept
         with pytest.raises(BadInput, match="no conversation other"):
             await locomo.run(options.model_copy(update={"conversations": ["other"]}))
 

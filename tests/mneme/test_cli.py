@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mneme.evals.commands import quiet
+from mneme.evals.doubles.ollama import OllamaDouble
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from tests.doubles.command_line import Run, failed, run_mneme
@@ -190,6 +191,18 @@ def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:
     listed = mneme("memories", "list").stdout
     assert "cat" in listed
     assert "Austin" in listed
+
+
+def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path: Path) -> None:
+    """The reply is empty at first; what the memory agent is to write never comes."""
+    with OllamaDouble(brain=lambda body: "{}" if body.get("format") else "Hello!") as double:
+        double.chat.reply("")
+        who = dict.fromkeys(("MNEME_CHATBOT", "MNEME_MEMORY_AGENT"), "ollama:llama3.1:8b")
+        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url, **who)
+        done = run_mneme(("chat",), environment, stdin="I live in Austin.\n")
+        assert "2 questions, 1 repaired, 1 without a usable answer." in done.stdout, done.stderr
+        told = run_mneme(("chat", "--json"), environment, stdin="I live in Austin.\n").stdout
+    assert json.loads(told.splitlines()[-1])["asked"]["repaired"] == 0
 
 
 def test_users_get_keys_and_lose_them(mneme: Run, tmp_path: Path) -> None:

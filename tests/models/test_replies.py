@@ -1,6 +1,8 @@
 """What is read of a reply as it stands, and what is asked again."""
 
 import json
+import random
+import re
 from typing import Literal
 
 import pytest
@@ -153,6 +155,15 @@ def test_a_long_sentence_that_comes_again_and_again_is_a_circle() -> None:
     sentence = "The museum was founded in a small house on the corner of the old market square, long ago. "
     assert repeats(sentence * 5)
     assert not repeats(sentence * 2 + "Then it moved.")
+
+
+def test_free_text_that_goes_on_with_the_same_few_words_is_babble() -> None:
+    chance = random.Random(7)
+    babble = "It is possible. " + ", ".join(chance.choice(["Yes", "no", "no"]) for _ in range(400))
+    detector = RepetitionDetector()
+    seen = next(at for at, token in enumerate(re.findall(r"\S+\s*", babble)) if detector.sees(token))
+    assert 90 < seen < 150, "words"
+    assert not repeats(" ".join(chance.choice("01") for _ in range(400))), "a row of numbers may be asked for"
 
 
 # Copies.

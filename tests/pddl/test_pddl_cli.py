@@ -9,6 +9,7 @@ import pytest
 from mneme.cli.pddl import play as pddl
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
+from mneme.evals.doubles.ollama import OllamaDouble
 from tests.doubles.command_line import Done, Run, Running, run_mneme
 from tests.doubles.langgraph_server import Server
 
@@ -86,6 +87,16 @@ def test_an_unsolved_problem_is_a_result_and_no_error(mneme: Run) -> None:
     done = mneme("pddl", "run", "gripper/seed3-size12", "--agents", "rules", "--memory", "memory_bank")
     assert done.returncode == 0, done.stderr
     assert "not solved in 30 steps" in done.stdout and "0 of 1 problems solved" in done.stdout
+
+
+def test_a_run_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path: Path) -> None:
+    with OllamaDouble(brain=lambda body: "no action") as double:
+        double.chat.reply("no JSON", '{"action": "look around"}')
+        words = ("pddl", "run", "gripper/seed3-size4", "--memory", "none", "--agents", "ollama:llama3.1:8b")
+        done = run_mneme(words, quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url))
+    assert done.returncode == 0, done.stderr
+    assert "not solved in 30 steps" in done.stdout
+    assert "questions, 1 repaired, " in done.stdout and " 0 without a usable answer" not in done.stdout
 
 
 def test_a_problem_is_played_step_by_step_and_its_end_is_told_again(mneme: Run) -> None:

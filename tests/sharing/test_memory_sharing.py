@@ -380,6 +380,9 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
     assert sent <= result["calls"] <= 40
     assert result["why"] == "The budget of 40 calls is spent."
+    unasked = await graph.ainvoke(ONE, context=growth(budget=3))
+    assert unasked["why"] == "The budget of 3 calls is too small: one standard answer takes 4."
+    assert unasked["calls"] == 0
 
 
 async def test_a_growth_goes_on_where_it_broke_off(

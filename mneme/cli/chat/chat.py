@@ -15,6 +15,7 @@ from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
 from mneme.cli.show import console, print_error, print_json, print_outcome
 from mneme.client.session import PoliteSession
 from mneme.core.errors import BadInput, MnemeError, TooMany
+from mneme.models.asking.counting import in_words
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 
@@ -128,6 +129,11 @@ class Terminal:
             console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
         await self.talk.finish()
         await self._report(wait=True)
+        if self.as_json:
+            print_json({"asked": self.talk.asked})
+        elif self.talk.asked["questions"]:
+            whose = "replies: " if self.talk.session.is_served else ""
+            console.print(f"[dim]{whose}{in_words(self.talk.asked)}[/]")
 
     async def _answer(self, words: str) -> None:
         must_fit(words, ChatContext().window)

@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
 from mneme.api.memories import Memories
 from mneme.cli.show import errors
 from mneme.client.announcement import running_server
 from mneme.client.session import Session, remember_waiting
-from mneme.core.errors import BadInput, MnemeError, NotFound
+from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
+from mneme.models.asking.counting import NOTHING, added
 from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
@@ -28,7 +30,10 @@ Context = dict[str, Any]
 
 
 class Talk:
-    """One conversation: send messages, stream the replies, and see what was remembered."""
+    """One conversation: send messages, stream the replies, and see what was remembered.
+
+    `asked` counts the questions of the replies and, unless a server runs it, of the memory agent.
+    """
 
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
@@ -36,6 +41,7 @@ class Talk:
         self._memory_agent: asyncio.Task[None] | None = None
         self._is_wanted = False
         self.reply = ""
+        self.asked = NOTHING
 
     async def say(self, text: str, message_id: str) -> AsyncIterator[str]:
         """Send a message; yield the reply piece by piece, then start the memory agent."""
@@ -61,8 +67,19 @@ class Talk:
             yield piece
 
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
-        """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
+        """Yield a turn's reply, and count what it took."""
         config = await self.session.conversation(self._thread)
+        try:
+            async for piece in self._pieces(given, config):
+                yield piece
+        except BadAnswer:
+            self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
+            raise
+        _, values = await self.session.flows.left_at("chatbot", config)
+        self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
+
+    async def _pieces(self, given: dict[str, Any] | None, config: RunnableConfig) -> AsyncIterator[str]:
+        """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
         chunks = self.session.flows.stream("chatbot", given, config, self._context, "messages")
         message_id = ""
         async for chunk, _ in chunks:
@@ -90,7 +107,8 @@ class Talk:
         context: Context = {name: self._context[name] for name in ("memory_agent",) if name in self._context}
         while self._is_wanted:
             self._is_wanted = False
-            await remember_waiting(self.session.flows, self.session.user, context)
+            done = await remember_waiting(self.session.flows, self.session.user, context)
+            self.asked = added(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""

@@ -23,10 +23,12 @@ from mneme.environments.pddl import (
     load_folder,
     load_one,
 )
+from mneme.models.asking.counting import in_words
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
+SHOWN = ("task_id", "progress", "success", "steps", "valid_steps", "cost", "asked", "answered_by")
 GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
 
@@ -133,9 +135,8 @@ def print_step(event: dict[str, Any], as_json: bool) -> None:
 
 def _print_result(values: dict[str, Any], as_json: bool) -> None:
     cost = values["cost"]
-    result = {name: values[name] for name in ("task_id", "progress", "success", "steps", "valid_steps")}
     if as_json:
-        print_json(result | {"cost": cost, "answered_by": values["answered_by"]})
+        print_json({name: values[name] for name in SHOWN})
         return
     solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
     grounded = values["valid_steps"] / max(1, values["steps"])
@@ -143,6 +144,7 @@ def _print_result(values: dict[str, Any], as_json: bool) -> None:
         f"  {solved} in {values['steps']} steps: progress {values['progress']:.2f}, grounding accuracy "
         f"{grounded:.2f}, {cost['prompt_tokens'] + cost['reply_tokens']} tokens in {cost['calls']} calls"
     )
+    console.print(f"  [dim]{in_words(values['asked'])}[/]")
 
 
 def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:
