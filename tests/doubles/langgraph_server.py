@@ -26,7 +26,7 @@ class Server(langgraph_server.Server):
         """Return the id of an owner's thread of that name."""
         body = {"owner": owner, "arguments": {"name": name}}
         headers = {"x-api-key": key} if key else {}
-        answer = httpx.post(f"{self.url}/mneme/threads/named", json=body, headers=headers)
+        answer = httpx.post(f"{self.url}/mneme/threads/named", json=body, headers=headers, timeout=None)
         return str(answer.raise_for_status().json())
 
     def mneme(self, *words: str, stdin: str = "") -> Done:

@@ -59,7 +59,7 @@ async def say(client: LangGraphClient, user: str, text: str, thread: str = "") -
 
 async def asked_of(server: Server, operation: str, user: str, **arguments: Any) -> Any:
     """Ask the server for an operation on a user's data; return its result, or its error."""
-    async with httpx.AsyncClient(timeout=60) as client:
+    async with httpx.AsyncClient(timeout=None) as client:
         body = {"owner": user, "arguments": arguments}
         return (await client.post(f"{server.url}/mneme/{operation}", json=body)).json()
 

@@ -176,14 +176,14 @@ class TestAlone:
         assert any("Zoe" in each for each in await remembered(client, user))
 
     async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
-        async with httpx.AsyncClient(base_url=f"{server.url}/mneme/memories") as client:
+        async with httpx.AsyncClient(base_url=f"{server.url}/mneme/memories", timeout=None) as client:
             assert (await client.post("/list", content=b"{broken")).status_code == 400
             assert (await client.post("/show", json={"arguments": {"nonsense": 1}})).status_code == 400
             assert (await client.post("/insert", json={})).status_code == 404
             assert (await client.post("/__init__", json={})).status_code == 404
 
     async def test_other_hosts_names_are_refused(self, server: Server) -> None:
-        async with httpx.AsyncClient(headers={"host": "evil.example"}) as stranger:
+        async with httpx.AsyncClient(headers={"host": "evil.example"}, timeout=None) as stranger:
             assert (await stranger.post(f"{server.url}/mneme/memories/list")).status_code == 403
 
 
@@ -291,7 +291,7 @@ async def bob_finds_nothing(bobs: LangGraphClient, anns_thread: str) -> None:
 async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
     """Ask the route of the command line for Ann's memories, with a key."""
     headers = {"x-api-key": key} if key else {}
-    async with httpx.AsyncClient(headers=headers) as client:
+    async with httpx.AsyncClient(headers=headers, timeout=None) as client:
         body = {"owner": "ann", "arguments": {}}
         answer = await client.post(f"{server.url}/mneme/memories/list", json=body)
     return answer.status_code, answer.json()
@@ -448,7 +448,7 @@ async def disputed_on(server: Server, team: str) -> str:
             "change": {"reason": "a test", "actor": "test"},
         },
     }
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=None) as client:
         answer = await client.post(f"{server.url}/mneme/teams/open_dispute", json=body)
     assert answer.is_success, answer.text
     return str(answer.json()["id"])

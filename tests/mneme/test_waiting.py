@@ -120,7 +120,7 @@ def test_there_is_no_order_where_no_ticket_can_be_written(tmp_path: Path) -> Non
 async def test_a_process_never_waits_behind_those_who_wait_for_it(place: Path) -> None:
     opened = await open_or_find_server()
     Line(place).stand()
-    again = await asyncio.wait_for(open_or_find_server(), 5)
+    again = await asyncio.wait_for(open_or_find_server(), 30)
     for each in (opened, again):
         assert not isinstance(each, str)
         await each.close()
