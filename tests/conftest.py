@@ -16,7 +16,7 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Server, serving
 
-pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server"]
+pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server", "tests.doubles.tiny_encoder"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

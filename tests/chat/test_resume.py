@@ -63,9 +63,7 @@ def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(
     for word in ("Denver", "Zoe", "cello", "penicillin")[: kept[-1]]:
         assert sum(word in content for content in contents) == 1
     versions = {word: len(listed(home, "history", key)) for key, word in memories.items()}
-    assert sorted(versions.values()) == [1] * (kept[-1] - 1) + [2], (
-        "one insert each, one update of where the user lives"
-    )
+    assert sorted(versions.values()) == [1] * (kept[-1] - 1) + [2], "one insert each, one update"
 
 
 def is_asked(double: OllamaDouble, words: str) -> bool:

@@ -245,6 +245,20 @@ def start(*words: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+async def test_an_interrupted_evaluation_goes_on(tmp_path: Path) -> None:
+    def interrupt(done: int, of: int, what: str) -> None:
+        raise MnemeError("interrupted")
+
+    options = evaluation.Options(**SMALL | {"workers": 1}, memories=["none"], out=tmp_path)
+    with pytest.raises(MnemeError, match="interrupted"):
+        await evaluation.run(options, interrupt)
+    (first,) = kept(tmp_path)
+    ended = await evaluation.run(options)
+    assert kept(tmp_path) == ended.rows
+    assert ended.rows[0] == first and len(ended.rows) == 2
+
+
+@pytest.mark.long
 async def test_a_killed_evaluation_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     program = code_digest()
     process = start("--problems", "3", "--memory", "meta_gpt", "--out", str(tmp_path / "killed"))
