@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass
 
 from mneme.environments.household import Episode
-from mneme.evals.household.arms import Arm, Row, bound, play
+from mneme.evals.household.arms import Arm, bound, play
+from mneme.evals.report import Row
 
 
 @dataclass(frozen=True)
