@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput, StorageFailure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
@@ -189,8 +189,11 @@ def _cell(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def draw(path: Path, title: str, answered_by: str, *plots: Callable[[Axes], None]) -> Path:
+def draw(path: Path, title: str, answered_by: str, *plots: "Callable[[Axes], None]") -> Path:
     """Draw plots side by side into a PNG whose title says what answered."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (a process that plays draws nothing)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     figure = Figure(figsize=(max(6.4, 5.6 * len(plots)), 4.8), layout="constrained")
     FigureCanvasAgg(figure)
     for number, plot in enumerate(plots):

@@ -16,12 +16,18 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Server, serving
 
-pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server"]
+pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server", "tests.doubles.tiny_encoder"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that share a server: one process runs them all, and others would wait for it."""
+    """Begin with the tests that share a server: one process runs them all, and others would wait for it.
+
+    They wait for servers to start, which takes as long as the machine is busy.
+    """
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    for item in items:
+        if item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated
@@ -40,11 +40,10 @@ from mneme.evals.household.arms import (
     Arm,
     Method,
     Plan,
-    bound,
     narrow_arms,
-    play,
     table_arms,
 )
+from mneme.evals.household.cases import Case, work
 from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.tables import report
 from mneme.evals.options import RUNS, Fresh, Out
@@ -95,19 +94,6 @@ class Responders(BaseModel):
         if self.manager == self.members[0]:
             return str(self.manager)
         return f"members {self.members[0]}, manager {self.manager}"
-
-
-@dataclass(frozen=True)
-class Case:
-    """What one process does at a time: play an episode with an arm, or bound it where there is none."""
-
-    arm: Arm | None
-    episode: Episode
-
-    @property
-    def key(self) -> str:
-        who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
-        return f"{who} | {self.episode.id}"
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -212,10 +198,14 @@ def _jobs(options: Options, responders: Responders) -> int:
 
 
 async def _finished(cases: Sequence[Case], jobs: int) -> AsyncIterator[tuple[str, Row]]:
-    """Run the cases in so many processes; yield each result as soon as it is there."""
+    """Run the cases in so many processes, one in this one; yield each result as soon as it is there."""
+    if jobs == 1:
+        for case in cases:
+            yield case.key, await case.finished()
+        return
     async with _pool(jobs) as pool:
         loop = asyncio.get_running_loop()
-        runs = [loop.run_in_executor(pool, _work, case) for case in cases]
+        runs = [loop.run_in_executor(pool, work, case) for case in cases]
         for run in runs:
             run.add_done_callback(_failure_seen)
         for finished in asyncio.as_completed(runs):
@@ -236,8 +226,3 @@ async def _pool(jobs: int) -> AsyncIterator[ProcessPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _work(case: Case) -> tuple[str, Row]:
-    row = asyncio.run(play(case.arm, case.episode)) if case.arm else bound(case.episode)
-    return case.key, row

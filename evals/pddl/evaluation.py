@@ -7,8 +7,9 @@ are our own, drawn from the seed with AgentBoard's shares of the four domains, o
 60 files with `--data`, or what the folder `pddl` of MNEME_DATA holds), which a seed only puts into another
 order; the paper ran once, in one order.
 
-Every memory and order is a process of its own, so that two cores are both used; rows are kept as they
-come, and an interrupted evaluation goes on, also in the middle of a task.
+Every memory and order is a process of its own, so that two cores are both used; with one worker, all are
+played one after the other in this process. Rows are kept as they come, and an interrupted evaluation goes on,
+also in the middle of a task.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from mneme.core.settings import settings
 from mneme.environments.pddl import Problem, generate_suite, load_folder
 from mneme.evals.answering import Identity, identify
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.pddl.play import Answered, Job
+from mneme.evals.pddl.play import Answered, Job, play
 from mneme.evals.pddl.tables import report
 from mneme.evals.report import ROOT, Journal, Progress, Report, Row, digest, open_journal
 from mneme.models.asking.budget import tokens
@@ -137,7 +138,8 @@ class Experiment:
             raise failed.exceptions[0] from None
 
     async def _play(self, job: Job, free: asyncio.Semaphore, jobs: Sequence[Job]) -> None:
-        async with free, aclosing(_rows(job)) as rows:
+        rows_of = _rows_here if self.workers == 1 else _rows
+        async with free, aclosing(rows_of(job)) as rows:
             async for number, row in rows:
                 played = {
                     "memory": job.memory,
@@ -215,8 +217,15 @@ def _case(job: Job, number: int) -> str:
     return f"{job.name}/{number:03d}"
 
 
+async def _rows_here(job: Job) -> AsyncGenerator[tuple[int, Row], None]:
+    """Run a job in this process and yield its rows."""
+    async with aclosing(play(job)) as told:
+        async for answered in told:
+            yield answered.number, answered.row
+
+
 async def _rows(job: Job) -> AsyncGenerator[tuple[int, Row], None]:
-    """Have a process run an job and yield its rows; it plays on when the next row is asked for."""
+    """Have a process run a job and yield its rows; it plays on when the next row is asked for."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mneme.evals.pddl.play"),

@@ -10,7 +10,7 @@ ended, and whose row is not kept yet, cannot begin anew and recall itself.
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
@@ -61,7 +61,7 @@ class Answered(BaseModel):
     hint: str = ""
 
 
-async def play(job: Job) -> AsyncIterator[Answered]:
+async def play(job: Job) -> AsyncGenerator[Answered, None]:
     """Play every problem that is not done; a row each. The caller keeps a row before it asks for the next."""
     async with _opened(job) as (ledger, checkpointer):
         graph = pddl_team.builder.compile(store=LedgerStore(ledger), checkpointer=checkpointer)

@@ -9,6 +9,7 @@ they can be read back from turns and memories, also where the end of one was cut
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from textwrap import shorten
 from typing import NamedTuple
 
@@ -75,14 +76,14 @@ class View:
     item: str
     fields: list[str]
 
-    @property
+    @cached_property
     def visible(self) -> dict[str, Item]:
         """Return the items that memory and turns show, each as it was said last and most fully."""
         remembered = items(self.memory) or mentioned(self.memory)
         found = named([*remembered, *(item for turn in self.turns for item in items(turn))])
         return {name: item for name, item in found.items() if not self.is_refused(item.name)}
 
-    @property
+    @cached_property
     def summary(self) -> dict[str, Item]:
         """Return the items of the latest summary that is visible."""
         for turn in reversed(self.turns):
@@ -90,7 +91,7 @@ class View:
                 return named(found)
         return {}
 
-    @property
+    @cached_property
     def called_for(self) -> list[Kind]:
         """Return what the task calls for, and what a person has wished for since, less what was refused."""
         wishes = "\n".join(self.wishes)
@@ -103,7 +104,7 @@ class View:
             if not self.is_refused(kind.name)
         ]
 
-    @property
+    @cached_property
     def mine(self) -> list[Kind]:
         """Return what this agent proposes: the most specific items of its field, and what it was asked for.
 
@@ -111,30 +112,30 @@ class View:
         """
         own = [kind for kind in self.called_for if is_competent(self.duties, kind)] or self._unknown_field
         wished = words("\n".join(self.wishes))
-        own.sort(key=lambda kind: (not words(kind.name) <= wished, not kind.specific))
+        own = sorted(own, key=lambda kind: (not words(kind.name) <= wished, not kind.specific))
         asked = "\n".join([*self.gaps, *self.wishes])
         core = CORE if self.knows_its_field else len(own)
         return own[:core] + [kind for kind in own[core:] if words(kind.name) <= words(asked)]
 
-    @property
+    @cached_property
     def knows_its_field(self) -> bool:
         """Say whether rules know this agent's field: only then is finding nothing in it a finding."""
         return any(is_competent(self.duties, kind) for kind in KNOWLEDGE.get(self.item.lower(), ()))
 
-    @property
+    @cached_property
     def _unknown_field(self) -> list[Kind]:
         if self.knows_its_field:
             return []
         found = asked_for(self.task, self.duties) or duties_as_kinds(self.duties)
         return [kind for kind in found if not self.is_refused(kind.name)]
 
-    @property
+    @cached_property
     def clauses(self) -> list[str]:
         """Return what persons have said, clause by clause."""
         said = (PERSON.sub("", turn) for turn in self.turns if PERSON.match(turn))
         return [clause.strip() for text in said for clause in CLAUSE.split(text) if clause.strip()]
 
-    @property
+    @cached_property
     def wishes(self) -> list[str]:
         """Return the clauses of persons that neither refuse nor limit what they name."""
         return [
@@ -148,7 +149,7 @@ class View:
         named_in = [clause for clause in self.clauses if words(name) and words(name) <= plain_words(clause)]
         return bool(named_in) and bool(REFUSED.search(named_in[-1])) and not LACKING.search(named_in[-1])
 
-    @property
+    @cached_property
     def gaps(self) -> list[str]:
         return [line for turn in self.turns for line in turn.splitlines() if line.startswith(GAP)]
 

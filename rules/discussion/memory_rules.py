@@ -10,6 +10,7 @@ the slot of settled ones beside it (`done`) when it is said to be so.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, size
@@ -93,6 +94,7 @@ def statements(output: str) -> list[str]:
     return [" ".join(each.lstrip("-*• ").split()) for each in found if WORD.search(each.lower())]
 
 
+@lru_cache(4096)
 def words(text: str) -> frozenset[str]:
     """Return the words of a text that mean something, without the plural's s; `not valid` is one word."""
     return frozenset(_meaningful(text))

@@ -3,9 +3,12 @@
 import json
 import random
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import OllamaDouble, by_rules
@@ -30,14 +33,21 @@ def listed(home: Path, command: str, *words: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in told.stdout.splitlines()]
 
 
-def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(tmp_path: Path) -> None:
-    """Say five things in order; kill the chat at random moments, also while it goes on from the last kill."""
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [((SAID[0], SAID[3]), (1, 1)), pytest.param(SAID, (1, 2, 3, 3, 4), marks=pytest.mark.long)],
+)
+def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(
+    tmp_path: Path, said: Sequence[str], kept: Sequence[int]
+) -> None:
+    """Say things in order; kill the chat at random moments, also while it goes on from the last kill."""
     home, chance = tmp_path / "home", random.Random(7)
     prompts = (reply, read_message, compare_memories, rewrite_memory)
     with OllamaDouble(brain=by_rules(*prompts), seconds=0.1) as double:
         who = {"MNEME_OLLAMA_URL": double.url, "MNEME_CHATBOT": MODEL, "MNEME_MEMORY_AGENT": MODEL}
         chat = partial(Running, ("chat", "--json"), quiet(home, MNEME_TRACEBACK="1", **who))
-        for number, words in enumerate(SAID):
+        for words, memories_kept in zip(said, kept, strict=True):
             with chat(f"{words}\n"):
                 wait_until(partial(is_asked, double, words))  # before that nothing has been said
                 time.sleep(chance.uniform(0, 0.8))
@@ -45,15 +55,15 @@ def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(tmp_path: Path) -
                 time.sleep(chance.uniform(0, 0.8))
             with chat() as last:
                 assert last.end().returncode == 0, last.end().stderr
-            assert len(listed(home, "list")) == min(number + 1, 3) + (number == 4)
+            assert len(listed(home, "list")) == memories_kept
 
     memories = {each["key"]: each["memory"]["content"] for each in listed(home, "list")}
     contents = sorted(memories.values())
-    assert len(contents) == 4, contents
-    for word in ("Denver", "Zoe", "cello", "penicillin"):
+    assert len(contents) == kept[-1], contents
+    for word in ("Denver", "Zoe", "cello", "penicillin")[: kept[-1]]:
         assert sum(word in content for content in contents) == 1
     versions = {word: len(listed(home, "history", key)) for key, word in memories.items()}
-    assert sorted(versions.values()) == [1, 1, 1, 2], "one insert each, one update of where the user lives"
+    assert sorted(versions.values()) == [1] * (kept[-1] - 1) + [2], "one insert each, one update"
 
 
 def is_asked(double: OllamaDouble, words: str) -> bool:

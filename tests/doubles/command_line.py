@@ -31,6 +31,7 @@ _forking.set_forkserver_preload(
         "networkx",
         "scipy.stats",
         "tests.doubles.command_line",
+        "tests.doubles.preloaded",
         "unified_planning.shortcuts",
     ]
 )

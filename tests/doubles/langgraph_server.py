@@ -26,7 +26,7 @@ class Server(langgraph_server.Server):
     def thread(self, name: str, owner: str = "local", key: str = "") -> str:
         """Return the id of an owner's thread of that name."""
         headers, asked = {"x-api-key": key} if key else {}, {"user": owner, "name": name}
-        answer = httpx.get(f"{self.url}{API_PATH}/threads/named", params=asked, headers=headers)
+        answer = httpx.get(f"{self.url}{API_PATH}/threads/named", params=asked, headers=headers, timeout=None)
         return str(answer.raise_for_status().json())
 
     def mneme(self, *words: str, stdin: str = "") -> Done:

@@ -169,7 +169,7 @@ async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) ->
 
 async def test_the_tight_window_is_played_by_default_with_the_problems_that_fit(tmp_path: Path) -> None:
     options = evaluation.Options(
-        problems=2, agents="rules", memories=["none", "intrinsic", "chat_dev"], workers=2, out=tmp_path
+        problems=2, agents="rules", memories=["none", "intrinsic", "chat_dev"], workers=1, out=tmp_path
     )
     told = await evaluation.run(options)
     rooms = [(row["memory"], row["window"], row["memory_tokens"]) for row in told.rows]
@@ -193,6 +193,7 @@ async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> 
         memories=["none"],
         seeds=[1, 2],
         agents="rules",
+        workers=1,
         tight_window=0,
         out=tmp_path / "runs",
     )
@@ -212,7 +213,9 @@ async def test_data_are_found_where_mneme_data_is_unless_our_own_are_asked_for(
     (folder / "mine.pddl").write_text(problem.problem_pddl)
     monkeypatch.setenv("MNEME_DATA", str(tmp_path / "data"))
     settings.cache_clear()
-    options = evaluation.Options(memories=["none"], agents="rules", tight_window=0, out=tmp_path / "runs")
+    options = evaluation.Options(
+        memories=["none"], agents="rules", workers=1, tight_window=0, out=tmp_path / "runs"
+    )
     found = await evaluation.run(options)
     assert [row["problem"] for row in found.rows] == [f"{problem.domain}/mine"]
     own = await evaluation.run(options.model_copy(update={"problems": 1}))
@@ -242,6 +245,20 @@ def start(*words: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+async def test_an_interrupted_evaluation_goes_on(tmp_path: Path) -> None:
+    def interrupt(done: int, of: int, what: str) -> None:
+        raise MnemeError("interrupted")
+
+    options = evaluation.Options(**SMALL | {"workers": 1}, memories=["none"], out=tmp_path)
+    with pytest.raises(MnemeError, match="interrupted"):
+        await evaluation.run(options, interrupt)
+    (first,) = kept(tmp_path)
+    ended = await evaluation.run(options)
+    assert kept(tmp_path) == ended.rows
+    assert ended.rows[0] == first and len(ended.rows) == 2
+
+
+@pytest.mark.long
 async def test_a_killed_evaluation_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     program = code_digest()
     process = start("--problems", "3", "--memory", "meta_gpt", "--out", str(tmp_path / "killed"))

@@ -277,31 +277,46 @@ def outcome(report: Report) -> dict[str, Row]:
     }
 
 
-async def test_a_run_that_was_killed_goes_on_to_the_same_end(data: Path, tmp_path: Path) -> None:
-    """Killed while pools grow, with a pair stored whose line in the journal was lost."""
+@pytest.mark.long
+async def test_a_run_that_was_killed_ends_as_one_that_was_not(data: Path, tmp_path: Path) -> None:
     whole = await memory_sharing.run(options(data, tmp_path / "whole"))
+    await _killed_while_pools_grow(data, tmp_path / "cut")
+    went_on = await memory_sharing.run(options(data, tmp_path / "cut"))
+    assert outcome(went_on) == outcome(whole)
+
+
+async def test_a_run_that_was_killed_goes_on(data: Path, tmp_path: Path) -> None:
+    journal = await _killed_while_pools_grow(data, tmp_path)
+    finished = journal.read_text(encoding="utf-8")
+    went_on = await memory_sharing.run(options(data, tmp_path))
+    assert journal.read_text(encoding="utf-8").startswith(finished)
+    again = await memory_sharing.run(options(data, tmp_path))
+    assert again.rows == went_on.rows
+    await _holds_no_test_question(data, journal)
+    _is_printed(went_on)
+
+
+async def _killed_while_pools_grow(data: Path, out: Path) -> Path:
+    """Leave the journal of a run with a pair stored whose line in the journal was lost."""
 
     def kill(done: int, of: int, what: str) -> None:
         if "unconventional_logic: growing to 80" in what:
             raise KilledError
 
     with pytest.RaisesGroup(KilledError, flatten_subgroups=True):
-        await memory_sharing.run(options(data, tmp_path / "cut"), kill)
-    (journal,) = (tmp_path / "cut").glob("*.jsonl")
+        await memory_sharing.run(options(data, out), kill)
+    journal = _journal_in(out)
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     grown = [at for at, line in enumerate(lines) if "1/domain/own/unconventional_logic/grow/" in line]
     lost = grown[-1]
     assert json.loads(lines[lost])["stored"]
     journal.write_text("".join(lines[:lost] + lines[lost + 1 :]), encoding="utf-8")
-    told = list[str]()
-    went_on = await memory_sharing.run(
-        options(data, tmp_path / "cut"), lambda done, of, what: told.append(what)
-    )
-    assert outcome(went_on) == outcome(whole)
-    again = await memory_sharing.run(options(data, tmp_path / "cut"))
-    assert again.rows == went_on.rows
-    await _holds_no_test_question(data, journal)
-    _is_printed(went_on)
+    return journal
+
+
+def _journal_in(out: Path) -> Path:
+    (journal,) = out.glob("*.jsonl")
+    return journal
 
 
 async def _holds_no_test_question(data: Path, journal: Path) -> None:

@@ -64,6 +64,7 @@ async def go_on(client: LangGraphClient, thread: str) -> dict[str, Any]:
     return await values(client, thread)
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_an_episode_goes_on_from_its_checkpoint_after_the_server_was_killed(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -479,10 +479,17 @@ LEARN = (
 )
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["verify"],
+        pytest.param(["research", "verify", "compile", "created"], marks=pytest.mark.long),
+    ],
+)
 def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
-    tmp_path: Path, mneme: Run
+    tmp_path: Path, mneme: Run, steps: list[str]
 ) -> None:
-    for step in ("research", "verify", "compile", "created"):
+    for step in steps:
         with Running((*LEARN, "--id", "killed"), environment_of(tmp_path / "home"), piped=True) as command:
             for line in command.output:
                 if step in line or "+ card" in line:
@@ -563,9 +570,12 @@ def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
         assert applies("; ".join(general(database.features)), database.features) is True
 
 
-async def test_the_evaluation_can_be_interrupted_and_goes_on(tmp_path: Path) -> None:
+async def test_the_evaluation_can_be_interrupted_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mneme.evals.learning import compound_learning as evaluation  # noqa: PLC0415
 
+    monkeypatch.setattr(evaluation, "STORY_ROWS", 4_000)
     options = evaluation.Options(tasks=4, seeds=[2], rows=4_000, agents="rules", out=tmp_path)
     whole = await evaluation.run(options)
     assert len(whole.rows) == 3 + 2 * 4 and whole.answered_by == "rules"

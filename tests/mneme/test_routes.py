@@ -96,7 +96,9 @@ async def test_what_the_store_cannot_do_is_the_asker_s_fault(guarded: Guarded) -
         {"namespace_prefix": "users"},
     ]
     put = {"namespace": ["users", "ann", "notes"], "key": "k", "value": {"a": 1}}
-    async with httpx.AsyncClient(base_url=guarded.server.url, headers={"x-api-key": guarded.ann}) as client:
+    async with httpx.AsyncClient(
+        base_url=guarded.server.url, headers={"x-api-key": guarded.ann}, timeout=None
+    ) as client:
         found = [(await client.post("/store/items/search", json=each)) for each in searches]
         found.append(await client.put("/store/items", json={**put, "ttl": 5}))
         found.append(await client.put("/store/items", json={**put, "key": ""}))
@@ -107,7 +109,9 @@ async def test_what_the_store_cannot_do_is_the_asker_s_fault(guarded: Guarded) -
 
 async def test_more_than_may_wait_is_refused_before_it_runs(guarded: Guarded) -> None:
     run = {"assistant_id": "chatbot", "input": {"messages": said("I have a dog. " * 200)}, "context": RULES}
-    async with httpx.AsyncClient(base_url=guarded.server.url, headers={"x-api-key": guarded.bob}) as client:
+    async with httpx.AsyncClient(
+        base_url=guarded.server.url, headers={"x-api-key": guarded.bob}, timeout=None
+    ) as client:
         thread = (await client.post("/threads", json={})).json()["thread_id"]
         for path in ("/runs", "/runs/wait", f"/threads/{thread}/runs/stream", f"/threads/{thread}/runs"):
             refused = await client.post(path, json=run)

@@ -189,7 +189,7 @@ class TestAlone:
         assert any("Zoe" in each for each in await remembered(client, user))
 
     async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
-        async with httpx.AsyncClient(base_url=f"{server.url}{API_PATH}") as client:
+        async with httpx.AsyncClient(base_url=f"{server.url}{API_PATH}", timeout=None) as client:
             broken = await client.post("/memories", content=b"{broken")
             assert (broken.status_code, broken.headers["content-type"]) == (400, PROBLEM)
             assert "not valid" in broken.json()["detail"]
@@ -199,7 +199,7 @@ class TestAlone:
             assert (await client.get("/nonsense")).status_code == 404
 
     async def test_other_hosts_names_are_refused(self, server: Server) -> None:
-        async with httpx.AsyncClient(headers={"host": "evil.example"}) as stranger:
+        async with httpx.AsyncClient(headers={"host": "evil.example"}, timeout=None) as stranger:
             assert (await stranger.get(f"{server.url}{API_PATH}/memories")).status_code == 403
 
 
@@ -307,7 +307,7 @@ async def bob_finds_nothing(bobs: LangGraphClient, anns_thread: str) -> None:
 async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
     """Ask the route of the command line for Ann's memories, with a key."""
     headers = {"x-api-key": key} if key else {}
-    async with httpx.AsyncClient(headers=headers) as client:
+    async with httpx.AsyncClient(headers=headers, timeout=None) as client:
         answer = await client.get(f"{server.url}{API_PATH}/memories", params={"user": "ann"})
     return answer.status_code, answer.json()
 

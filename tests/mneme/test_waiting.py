@@ -136,7 +136,7 @@ async def test_nobody_gives_up_while_the_line_moves_on(place: Path, monkeypatch:
 async def test_a_process_never_waits_behind_those_who_wait_for_it(place: Path) -> None:
     opened = await open_or_find_server()
     Line(place).stand()
-    again = await asyncio.wait_for(open_or_find_server(), 5)
+    again = await asyncio.wait_for(open_or_find_server(), 30)
     for each in (opened, again):
         assert not isinstance(each, str)
         await each.close()

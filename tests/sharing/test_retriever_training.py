@@ -29,6 +29,7 @@ from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled, asked
 from mneme.stores.pools.retrievers import Retriever, Retrievers
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.tiny_encoder import WIDE
 
 SEEDS = Path(__file__).parents[2] / "library" / "pairs"
 STORED = Change(reason="stored", actor="test")
@@ -373,13 +374,12 @@ from tests.sharing.test_retriever_training import *
 async def main():
     ledger = await open_ledger(sys.argv[2], WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
-    await store(pool, shipped("puzzle", "riddle", "pun"))
-    _, first = await kept_version(pool)
+    serving = await (await retrievers_of(pool)).serving()
     await store(pool, shipped("limerick"))
     projection.EPOCHS = 10**9
     step = projection._step
     def told(*given):
-        print(first.number, flush=True)
+        print(serving, flush=True)
         return step(*given)
     projection._step = told
     await train(pool)
@@ -398,8 +398,9 @@ def killed_while_training(place: str) -> int:
     return serving
 
 
-async def test_killed_while_training_the_last_good_version_serves(tmp_path: Path, home: Path) -> None:
-    place = str(tmp_path / "killed")
+async def test_killed_while_training_the_last_good_version_serves(prepared: Path, home: Path) -> None:
+    shutil.copytree(prepared / "taught", home)
+    place = str(home / "ledger")
     first = killed_while_training(place)
     ledger = await open_ledger(place, WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
@@ -412,6 +413,27 @@ async def test_killed_while_training_the_last_good_version_serves(tmp_path: Path
     await ledger.close()
 
 
+async def test_a_tiny_encoder_is_trained_whole_and_kept_with_its_version(
+    tiny: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mneme.models.embedding.minilm.weights", lambda: tiny)
+    monkeypatch.setattr("mneme.models.retriever.whole_encoder.EPOCHS", 1)
+    bundled = WordEmbedder("bundled:all-MiniLM-L6-v2", WIDE)
+    ledger = await open_ledger(str(tmp_path / "bundled"), bundled)
+    pool = MemoryPool(ledger, "local", "wit")
+    await store(pool, shipped("puzzle", "riddle", "pun", few=20))
+    version = Retriever.model_validate((await train(pool, learning="encoder", labels=2))["retriever"])
+    assert (version.learning, version.embedder) == ("encoder", "bundled:all-MiniLM-L6-v2")
+    retrievers = await retrievers_of(pool)
+    assert (await retrievers.get(version.number)).reason == version.reason
+    served, vector = await question_vector(pool, QUESTION)
+    assert served == (version.number if version.kept else 0)
+    assert (vector != await ledger.vector_of(QUESTION)) is version.kept
+    assert (version.weights in stems(home)) is version.kept
+    await ledger.close()
+
+
+@pytest.mark.long
 async def test_the_whole_encoder_is_trained_and_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

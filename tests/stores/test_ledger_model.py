@@ -162,7 +162,7 @@ class OnQdrant(AgainstADictionary):
 
 
 QUICK = settings(
-    max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=8, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestEdge = AgainstADictionary.TestCase
 TestEdge.settings = QUICK
