@@ -3,7 +3,7 @@
 The queue of `langgraph dev` looks for runs, sleeps half a second where there is none, and then takes those
 that were there before it fell asleep. So a new run waits between half a second and a second, which is most
 of what the server adds to the first token of a reply. Here whoever adds a run wakes the queue. Where the
-queue is another one, such as a deployed server's, nothing changes.
+queue is another one, such as a deployed server's or a later version's, nothing changes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ PAUSE = 0.5
 def begun_at_once() -> Iterator[None]:
     """Let the queue of this process notice a new run at once, until the end."""
     runs: Any = getattr(sys.modules.get(QUEUE_OF_DEV), "Runs", None)
-    if runs is None:
+    if not (hasattr(runs, "put") and hasattr(runs, "next")):
         yield
         return
     put, following, bell = runs.put, runs.next, Bell()
