@@ -1,6 +1,7 @@
 """Memory for LLM agents and teams of agents, on your own machine.
 
-`open` gives a program what is remembered; `import mneme` alone loads nothing else.
+`open` gives a program what is remembered, `tools` and `MemoryMiddleware` give it to an agent; `import mneme`
+alone loads nothing else.
 """
 
 from importlib import import_module
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
     from mneme.api.messages import ChatMessage
     from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
+    from mneme.integrations.middleware import MemoryMiddleware as MemoryMiddleware
+    from mneme.integrations.tools import tools
     from mneme.stores.cards.card import Card
     from mneme.stores.users.memories import MemoryRecord
 
     __version__: str
 
+# Without what an extra brings: `MemoryMiddleware` needs LangChain.
 __all__ = [
     "Card",
     "ChatMessage",
@@ -28,6 +32,7 @@ __all__ = [
     "__version__",
     "open",
     "open_store",
+    "tools",
 ]
 
 _PLACES = {
@@ -35,11 +40,13 @@ _PLACES = {
     "ChatMessage": "mneme.api.messages",
     "Erased": "mneme.api.memories",
     "Memory": "mneme.client.memory",
+    "MemoryMiddleware": "mneme.integrations.middleware",
     "MemoryRecord": "mneme.stores.users.memories",
     "MnemeError": "mneme.core.errors",
     "Remembered": "mneme.api.memories",
     "open": "mneme.client.memory",
     "open_store": "mneme.client.memory",
+    "tools": "mneme.integrations.tools",
 }
 
 
@@ -53,4 +60,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_PLACES})

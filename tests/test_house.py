@@ -27,9 +27,10 @@ MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
     "library": ("prompts",),
     "api": ALL,
     "client": ALL,
-    "server": ALL,
-    "cli": (*ALL, "server"),
-    "evals": (*ALL, "cli", "server"),
+    "integrations": ALL,
+    "server": (*ALL, "integrations"),
+    "cli": (*ALL, "integrations", "server"),
+    "evals": (*ALL, "cli", "integrations", "server"),
 }
 """What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
 

@@ -9,10 +9,10 @@ from pydantic import Field
 from mneme.api.operation import USER, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
-from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
+from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
-from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.knowledge_cards import KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.task_log import TaskRecord
@@ -22,6 +22,8 @@ CardId = Annotated[str, Field(description="The card's id or its first letters, w
 DisputeId = Annotated[
     str, Field(description="The dispute's id or its first letters, with or without `disp_`.")
 ]
+Sentence = Annotated[str, Field(max_length=2000)]
+Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Cards(Operations):
@@ -63,6 +65,30 @@ class Cards(Operations):
         if not task.strip():
             raise BadInput("The task is empty.", "Give some words to search for.")
         return await self._cards.retrieve(task, limit)
+
+    @changes("cards/propose")
+    async def propose(
+        self,
+        claim: Annotated[
+            str, Field(min_length=1, max_length=1000, description="The lesson in one or two sentences.")
+        ],
+        rationale: Annotated[Sentence, Field(description="Why it holds, and what was seen.")] = "",
+        scope: Annotated[str, Field(max_length=200, description="The domain that it holds in.")] = "",
+        rules: Annotated[
+            Sequence[Rule], Field(max_length=10, description="Under which condition to do what.")
+        ] = (),
+        tags: Annotated[Sequence[Tag], Field(max_length=20, description="Words to find it by.")] = (),
+        reason: Reason = "",
+    ) -> Learned:
+        """Store a lesson that no task has tested as a provisional card, for a person to review.
+
+        It has no evidence, and half the confidence of a lesson that a task proved. A card that is there
+        already stays as it is. Raises BadInput.
+        """
+        if not claim.strip():
+            raise BadInput("The claim is empty.", "Say what was learned.")
+        lesson = Lesson(claim=claim, rationale=rationale, scope=scope, rules=[*rules], tags=[*tags])
+        return await self._cards.propose(lesson, change=self._change(reason, "proposed, not tested"))
 
     @reads("cards/{card_id}")
     async def get(self, card_id: CardId) -> Card:

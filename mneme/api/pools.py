@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
-from mneme.core.errors import BadInput, MnemeError
+from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
-from mneme.nodes.sharing.pools import opened, retrievers_of
+from mneme.nodes.sharing.pools import opened, question_vector, retrievers_of
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
@@ -63,6 +63,27 @@ class Pools(Operations):
     async def pairs(self, pool: PoolName, agent: AgentName = "", limit: Limit = 100) -> Sequence[Pooled]:
         """Return a pool's first pairs, or those of one agent, in the order in which they were added."""
         return await self._pool(pool).first(limit, agent)
+
+    @reads("pools/{pool}/search")
+    async def search(
+        self,
+        pool: PoolName,
+        question: Annotated[str, Field(min_length=1, max_length=8000, description="What is to be answered.")],
+        limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 5,
+    ) -> Sequence[Pooled]:
+        """Return the pairs that help most with a question, the best first, as the agents get them (§3.2).
+
+        The pool's retriever finds them, or the untrained embedder; `similarity` is its cosine. Where the
+        embedder is absent they are found by words, and have none. Raises NotFound, BadInput.
+        """
+        if not question.strip():
+            raise BadInput("The question is empty.", "Give some words.")
+        of = self._pool(pool)
+        if not await of.count():
+            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
+        _, vector = await question_vector(of, question)
+        found = await of.retrieve(question, limit, vector=vector)
+        return found if vector else [each.model_copy(update={"similarity": None}) for each in found]
 
     @reads("pools/{pool}/pairs/{key}")
     async def pair(self, pool: PoolName, key: Key) -> Pooled:

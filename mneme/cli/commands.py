@@ -1,11 +1,13 @@
-"""Commands that belong to no workflow: `mneme graph`, `doctor`, `verify`, `repair`, `backup`, `restore`."""
+"""Commands that belong to no workflow: `mneme graph`, `mcp`, `doctor`, `verify`, `repair`, `backup`,
+`restore`.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json, run_command
+from mneme.cli.options import Json, User, run_command
 
 app = typer.Typer()
 
@@ -20,6 +22,22 @@ def graph(
     from mneme.cli.draw import draw
 
     run_command(draw(name, png, as_json))
+
+
+@app.command()
+def mcp(
+    user: User = "local",
+    team: Annotated[
+        str, typer.Option("--team", envvar="MNEME_TEAM", help="The team of cards and pools.")
+    ] = "local",
+    memory_agent: Annotated[
+        str, typer.Option("--memory-agent", help="The model that remembers, e.g. ollama:llama3.1:8b.")
+    ] = "auto",
+) -> None:
+    """Serve memories, cards and pools to an MCP client over standard input and output."""
+    from mneme.integrations.mcp import serve_stdio
+
+    run_command(serve_stdio(user, team, memory_agent))
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar
@@ -26,6 +26,10 @@ class Loop:
         except BaseException:
             waits.cancel()
             raise
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Start a coroutine, for another loop to await its result; whoever cancels that cancels it."""
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
         """End the thread."""

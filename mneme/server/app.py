@@ -8,7 +8,8 @@ user; without users it acts for the user that the request names.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI
@@ -102,7 +103,7 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(note_server)
     remembering = asyncio.create_task(agenda.serve(ledger))
     try:
-        async with announced(os.environ["LANGGRAPH_API_URL"]):
+        async with announced(os.environ["LANGGRAPH_API_URL"]), MCP.run() if MCP else nullcontext():
             with begun_at_once():
                 yield
     finally:
@@ -124,5 +125,12 @@ app = FastAPI(
     exception_handlers=HANDLERS,
     openapi_url=None,  # the LangGraph server has the description of all routes
 )
-for _kind, _more in OFFERED.items():
-    offer(app, _kind, _opened(_kind, **_more))
+OPENED = {kind: _opened(kind, **more) for kind, more in OFFERED.items()}
+for _kind, _open in OPENED.items():
+    offer(app, _kind, _open)
+MCP = None
+if find_spec("mcp"):  # an extra
+    from mneme.server.mcp_route import mcp_route
+
+    MCP, _route = mcp_route(OPENED)
+    app.router.routes.append(_route)

@@ -55,6 +55,8 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
 ACTOR = "card lifecycle"
+UNTESTED = 0.5
+"""The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
 
 class Learned(BaseModel):
@@ -91,6 +93,15 @@ class KnowledgeCards:
             [made] = await self._ledger.write([write])
         except Conflict:
             return await self._learned_again(lesson, outcome, change)
+        return Learned(event="created", card=Card.of(made))
+
+    async def propose(self, lesson: Lesson, *, change: Change) -> Learned:
+        """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
+        write = self.records.write_of(_untested(lesson, change, UNTESTED), change, 0)
+        try:
+            [made] = await self._ledger.write([write])
+        except Conflict:
+            return Learned(event="unchanged", card=await self.records.get(lesson.card_id))
         return Learned(event="created", card=Card.of(made))
 
     async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
@@ -244,14 +255,17 @@ class KnowledgeCards:
 
 
 def _card(lesson: Lesson, outcome: TaskOutcome, change: Change) -> Card:
+    return with_outcomes(_untested(lesson, change, outcome.worth), [outcome])
+
+
+def _untested(lesson: Lesson, change: Change, confidence: float) -> Card:
     provenance = Provenance(created_by=change.actor, created_at=datetime.now(UTC), model_version=change.model)
-    card = Card(
+    return Card(
         **{name: getattr(lesson, name) for name in Lesson.model_fields},
         id=lesson.card_id,
         provenance=provenance,
-        confidence=outcome.worth,
+        confidence=confidence,
     )
-    return with_outcomes(card, [outcome])
 
 
 def _as_it_was(then: Card, now: Card) -> Card:

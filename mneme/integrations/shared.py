@@ -1,0 +1,54 @@
+"""The way to the ledger that all tools and middleware of a process share, whatever event loop they run in.
+
+It lives on an event loop in a thread of its own. What is called there gets none of the caller's context: the
+memory agent is no part of the run of the agent that called it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from threading import Lock
+from typing import Any, TypeVar
+
+from mneme.client.blocking import Loop
+from mneme.client.memory import Door, Owned
+from mneme.core.settings import settings
+
+T = TypeVar("T")
+Work = Callable[[Any], Awaitable[T]]
+"""What is done with operations on an owner's data."""
+
+_starting = Lock()
+_loops: list[Loop] = []
+_doors: dict[str, Door] = {}
+"""By the ledger's location; only the loop's thread uses them."""
+_watches: set[asyncio.Task[None]] = set()
+
+
+def blocking(owned: Owned, work: Work[T], seconds: float | None = None) -> T:
+    """Do something with operations on an owner's data. Blocks. Raises TimeoutError after so many seconds."""
+    return Context().run(_loop().run, _do(owned, work, seconds))
+
+
+async def awaited(owned: Owned, work: Work[T], seconds: float | None = None) -> T:
+    """Do something with operations on an owner's data, without holding up this event loop.
+
+    Raises TimeoutError after so many seconds.
+    """
+    return await Context().run(_loop().wait, _do(owned, work, seconds))
+
+
+async def _do(owned: Owned, work: Work[T], seconds: float | None) -> T:
+    location = settings().ledger_location
+    if location not in _doors:
+        _doors[location] = Door()
+        _watches.add(asyncio.create_task(_doors[location].give_way()))
+    async with asyncio.timeout(seconds):
+        return await _doors[location].do(owned, work)
+
+
+def _loop() -> Loop:
+    with _starting:
+        if not _loops:
+            _loops.append(Loop())
+        return _loops[0]

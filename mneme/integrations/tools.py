@@ -1,0 +1,78 @@
+"""The operations as LangChain tools, for an agent of one's own."""
+
+from collections.abc import Collection
+from typing import Any
+
+from langchain_core.tools import StructuredTool, ToolException
+from pydantic import ValidationError
+
+from mneme.client.memory import Owned
+from mneme.core.errors import BadInput
+from mneme.integrations.offers import FAILURES, OFFERS, Offer, told_of
+from mneme.integrations.shared import awaited, blocking
+from mneme.nodes.context import LOCAL
+
+CALLER = "agent"
+"""Who changes something, in the history of what an agent's tools change."""
+
+
+def tools(
+    user: str = LOCAL,
+    team: str = LOCAL,
+    *,
+    names: Collection[str] | None = None,
+    memory_agent: str = "auto",
+    caller: str = CALLER,
+) -> list[StructuredTool]:
+    """Return tools for an agent that search and change what is remembered for a user and a team.
+
+    Each works with `invoke` and `ainvoke`. A model reads a short text; the artifact of a tool message is the
+    operation's typed result. An error is a text that says what to do. `names` chooses some of the tools; a
+    tool that is not given cannot be called. Raises BadInput for a name that no tool has.
+
+    >>> by_name = {tool.name: tool for tool in tools("ann", memory_agent="rules")}
+    >>> told = by_name["remember"].invoke({"text": "I live in Oslo."})
+    >>> print(by_name["search_memories"].invoke({"query": "Where does the user live?"}))  # doctest: +ELLIPSIS
+    [...] The user lives in Oslo. (since ...)
+    """
+    known = [each.name for each in OFFERS]
+    if unknown := sorted({*(names or ())} - {*known}):
+        raise BadInput(f"There is no tool {', '.join(unknown)}.", f"Tools: {', '.join(known)}.")
+    owners = {"user": user, "team": team}
+    wanted = [each for each in OFFERS if names is None or each.name in names]
+    return [_tool(each, Owned(each.kind, owners[each.kind.OWNER], caller), memory_agent) for each in wanted]
+
+
+def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
+    def told(result: Any) -> tuple[str, Any]:
+        return offer.told(result).text, result
+
+    def run(**given: Any) -> tuple[str, Any]:
+        try:
+            return told(blocking(owned, lambda on: offer.call(on, given, memory_agent)))
+        except FAILURES as error:
+            raise ToolException(told_of(error)) from error
+
+    async def arun(**given: Any) -> tuple[str, Any]:
+        try:
+            return told(await awaited(owned, lambda on: offer.call(on, given, memory_agent)))
+        except FAILURES as error:
+            raise ToolException(told_of(error)) from error
+
+    return StructuredTool(
+        name=offer.name,
+        description=offer.description,
+        args_schema=offer.arguments,
+        func=run,
+        coroutine=arun,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=_not_valid,
+    )
+
+
+def _not_valid(error: Any) -> str:
+    """Say to a model what of its arguments is wrong."""
+    wrong = error.errors() if isinstance(error, ValidationError) else []
+    said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong)
+    return f"The arguments are not valid: {said or error}. Correct them and call again."

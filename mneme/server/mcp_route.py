@@ -1,0 +1,52 @@
+"""The MCP server under the LangGraph server, as streamable HTTP, with the server's keys.
+
+No session is kept: each request is its key's user's, so that no session can be used by anybody else.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mneme.api.operation import Operations
+from mneme.integrations.mcp import CALLER, mcp_server
+from mneme.integrations.offers import Offer
+from mneme.nodes.context import LOCAL
+from mneme.server.rest import Opened
+
+PATH = "/mneme/mcp"
+LARGEST = 1_000_000
+"""Bytes of a request."""
+
+
+def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTPSessionManager, Route]:
+    """Return the route, and what runs while it is served.
+
+    With keys the data is the key's user's; `?team=` names one of that user's teams, and without keys `?user=`
+    the user.
+    """
+
+    async def do(offer: Offer, given: Mapping[str, Any], request: Request) -> Any:
+        owner = request.query_params.get(offer.kind.OWNER, LOCAL)
+        operations = await opened[offer.kind](request, owner, CALLER)
+        return await offer.call(operations, given, "auto")
+
+    manager = StreamableHTTPSessionManager(
+        mcp_server(do), json_response=True, stateless=True, max_request_body_size=LARGEST
+    )
+    return manager, Route(PATH, _Posted(StreamableHTTPASGIApp(manager)))
+
+
+class _Posted:
+    """Pass on POST alone: without sessions there is no stream to read with GET, and nothing to delete."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = Response(status_code=405, headers={"allow": "POST"})
+        await (self._app if scope["method"] == "POST" else refused)(scope, receive, send)

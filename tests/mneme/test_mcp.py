@@ -1,0 +1,194 @@
+"""The MCP server, by the SDK's own client: as a process, and under a real server with users and keys."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import jsonschema_rs
+import pytest
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from mneme.evals.commands import mneme as run_mneme
+from mneme.evals.commands import quiet
+from mneme.server.users import add_user
+from tests.doubles.langgraph_server import Server, serving
+
+ROOT = Path(__file__).parents[2]
+TOOLS = {
+    "search_memories": (True, False),
+    "remember": (False, False),
+    "list_memories": (True, False),
+    "memory_history": (True, False),
+    "undo_memory_change": (False, False),
+    "forget_memory": (False, True),
+    "search_cards": (True, False),
+    "show_card": (True, False),
+    "propose_card": (False, False),
+    "list_pools": (True, False),
+    "search_pool": (True, False),
+}
+"""Every tool, whether it only reads, and whether what it does cannot be taken back."""
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+async def called(client: Client, name: str, **arguments: Any) -> Any:
+    """Return a tool's data, checked by its schema, once its text says the same."""
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    (schema,) = [each.output_schema for each in (await client.list_tools()).tools if each.name == name]
+    assert schema is not None
+    jsonschema_rs.validate(schema, result.structured_content)
+    return result.structured_content
+
+
+async def refused(client: Client, name: str, **arguments: Any) -> str:
+    """Return what a tool says that cannot do what it was asked."""
+    result = await client.call_tool(name, arguments)
+    assert result.is_error and result.structured_content is None
+    return str(result.content[0].text)  # type: ignore[union-attr]
+
+
+@asynccontextmanager
+async def process(home: Path, mode: str = "auto") -> AsyncIterator[Client]:
+    environment = {**quiet(home), "PYTHONPATH": str(ROOT)}
+    words = ["-m", "mneme", "mcp", "--user", "ann", "--team", "crew"]
+    started = StdioServerParameters(command=sys.executable, args=words, env=environment)
+    async with Client(stdio_client(started), mode=mode, read_timeout_seconds=100) as client:
+        yield client
+
+
+async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: Path) -> None:
+    async with process(tmp_path) as client:
+        listed = (await client.list_tools()).tools
+        hints = {each.name: each.annotations for each in listed if each.annotations}
+        assert {name: (each.read_only_hint, each.destructive_hint) for name, each in hints.items()} == TOOLS
+        assert all(len(each.description or "") > 80 for each in listed)
+        told = await called(client, "remember", text="I live in Oslo.")
+        assert told["status"] == "stored"
+        (found,) = (await called(client, "search_memories", query="Where does the user live?"))["memories"]
+        assert found["content"] == "The user lives in Oslo." and found["key"] in told["keys"]
+        beside = run_mneme(quiet(tmp_path), "memories", "list", "--user", "ann", "--json")
+        assert "Oslo" in beside.stdout  # an idle client lets other processes at the memories
+        (version,) = (await called(client, "memory_history", key=found["key"]))["versions"]
+        assert version["event"] == "insert"
+        assert (await called(client, "undo_memory_change"))["recalled"] is False
+        assert (await called(client, "list_memories"))["memories"] == []
+        assert (await called(client, "forget_memory", key=found["key"]))["records"] == 1
+        assert "has no memory" in await refused(client, "memory_history", key=found["key"])
+        assert "query" in await refused(client, "search_memories", query="")
+        assert "text" in await refused(client, "remember", text="x" * 40_000)
+        assert "nonsense" in await refused(client, "list_memories", nonsense=1)
+        with pytest.raises(MCPError, match="no tool nothing"):
+            await client.call_tool("nothing", {})
+
+
+async def test_cards_and_pools_and_a_client_of_an_older_protocol(tmp_path: Path) -> None:
+    async with process(tmp_path, "legacy") as client:
+        made = await called(client, "propose_card", claim="Indexes speed up selective filters.")
+        assert made["is_new"] and made["card"]["status"] == "provisional"
+        (card,) = (await called(client, "search_cards", task="a faster filter"))["cards"]
+        shown = await called(client, "show_card", card_id=card["id"])
+        assert (shown["successes"], shown["card"]["claim"]) == (0, card["claim"])
+        assert (await called(client, "list_pools"))["pools"] == []
+        assert "holds no pairs" in await refused(client, "search_pool", pool="x", question="y")
+
+
+def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
+    lines = b'nonsense\n{"jsonrpc":"2.0","id":7,"method":"ping"}\n'
+    done = subprocess.run(
+        [sys.executable, "-m", "mneme", "mcp"],
+        env={**quiet(tmp_path), "PYTHONPATH": str(ROOT)},
+        input=lines,
+        capture_output=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(each.startswith(b'{"jsonrpc":"2.0"') for each in done.stdout.splitlines())
+
+
+@dataclass
+class Guarded:
+    """A server with two users."""
+
+    server: Server
+    ann: str
+    bob: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url}/mneme/mcp"
+
+    @asynccontextmanager
+    async def client(self, key: str, mode: str = "auto", asked: str = "") -> AsyncIterator[Client]:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=100) as http:
+            transport = streamable_http_client(f"{self.url}{asked}", http_client=http)
+            async with Client(transport, mode=mode) as client:
+                yield client
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    home = tmp_path_factory.mktemp("guarded")
+    ann, bob = (add_user(home / "users.json", name) for name in ("ann", "bob"))
+    with serving(home / "home", MNEME_AUTH=str(home / "users.json")) as server:
+        yield Guarded(server, ann, bob)
+    assert "BlockingError" not in server.log.read_text()
+
+
+@pytest.mark.xdist_group("server")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarded, mode: str) -> None:
+    async with guarded.client(guarded.ann, mode) as client:
+        assert {each.name for each in (await client.list_tools()).tools} == {*TOOLS}
+        told = await called(client, "remember", text="I have a dog called Kestrel.")
+        assert told["status"] in {"stored", "discarded"}  # the second client tells what is known
+        found = (await called(client, "search_memories", query="Kestrel"))["memories"]
+        key = found[0]["key"]
+        assert "dog called Kestrel" in found[0]["content"]
+        await called(client, "propose_card", claim="Kestrels hover before they dive.")
+    async with guarded.client(guarded.bob, mode, "?user=ann&team=ann") as client:
+        for name, asked in (("search_memories", {"query": "Kestrel"}), ("list_memories", {})):
+            assert (await called(client, name, **asked))["memories"] == []
+        for name in ("memory_history", "forget_memory"):
+            assert "has no memory" in await refused(client, name, key=key)
+        assert (await called(client, "undo_memory_change"))["memory"] is None
+        assert (await called(client, "search_cards", task="Kestrel"))["cards"] == []
+
+
+@pytest.mark.xdist_group("server")
+async def test_without_a_right_key_nothing_is_answered(guarded: Guarded) -> None:
+    headers = {"accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(headers=headers) as client:
+        for more in ({}, {"x-api-key": "wrong"}, {"authorization": "Bearer wrong"}):
+            answer = await client.post(guarded.url, json=INITIALIZE, headers=more)
+            assert answer.status_code == 401 and "mneme" not in answer.text.lower()
+        right = {"x-api-key": guarded.ann}
+        assert (await client.post(guarded.url, json=INITIALIZE, headers=right)).status_code == 200
+        assert (await client.get(guarded.url, headers=right)).status_code == 405
+        large = await client.post(guarded.url, content=b" " * 1_100_000, headers=right)
+        assert large.status_code == 413
+
+
+def test_without_the_package_the_extra_is_named() -> None:
+    absent = "import sys; sys.modules['mcp_types'] = None; sys.argv = ['mneme', 'mcp']"
+    code = f"{absent}; from mneme.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "mcp_types, which is not installed" in done.stderr and "mneme-agents[mcp]" in done.stderr
