@@ -215,7 +215,7 @@ async def main(user):
         said = {"messages": [{"role": "user", "content": "I live in Austin."}]}
         context = {"user": user, "chatbot": "rules", "memory_agent": "rules", "debounce": 0}
         await session.flows.invoke("chatbot", said, thread, context)
-        while await session.memories.waiting():
+        while await session.inbox.waiting():
             await asyncio.sleep(0.1)
         print(session.user, [each.memory.content for each in await session.memories.list()])
 
