@@ -259,7 +259,7 @@ class Memories(Operations):
         """
         return await self._kept.undo(actor=self._caller)
 
-    @changes("memories/{key}/forget")
+    @changes("memories/{key}/forget", erases=True)
     async def forget(
         self,
         key: Key,
@@ -278,7 +278,7 @@ class Memories(Operations):
         backups = await _backups({found, *told.messages})
         return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
 
-    @changes("memories/forget-everything")
+    @changes("memories/forget-everything", erases=True)
     async def forget_everything(
         self,
         reason: Reason = "",

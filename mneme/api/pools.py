@@ -60,9 +60,11 @@ class Pools(Operations):
         return [await self.retriever(name) for name in dict.fromkeys(each[3] for each in below)]
 
     @reads("pools/{pool}/pairs")
-    async def pairs(self, pool: PoolName, agent: AgentName = "", limit: Limit = 100) -> Sequence[Pooled]:
-        """Return a pool's first pairs, or those of one agent, in the order in which they were added."""
-        return await self._pool(pool).first(limit, agent)
+    async def pairs(
+        self, pool: PoolName, agent: AgentName = "", limit: Limit = 100, offset: Offset = 0
+    ) -> Sequence[Pooled]:
+        """Return a pool's pairs, or those of one agent, in the order in which they were added."""
+        return await self._pool(pool).first(limit, agent, offset)
 
     @reads("pools/{pool}/pairs/{key}")
     async def pair(self, pool: PoolName, key: Key) -> Pooled:
@@ -82,14 +84,19 @@ class Pools(Operations):
         await self._pool(pool).remove(found.key, change=self._change(reason, "a person's decision"))
         return found.key
 
-    @changes("pools/{pool}/pairs/{key}/forget")
+    @changes("pools/{pool}/pairs/{key}/forget", erases=True)
     async def forget(self, pool: PoolName, key: Key, reason: Reason = "") -> str:
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
         lessons = RetrieverLessons(self._pool(pool))
         namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
-        await self._ledger.forget_records([each for each in heads if each], reason=reason, actor=self._caller)
+        await self._ledger.forget_records(
+            [each for each in heads if each],
+            reason=reason,
+            actor=self._caller,
+            rewritten=await self.answers.without_texts(),
+        )
         return found.key
 
     @reads("pools/{pool}/export")

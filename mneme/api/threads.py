@@ -97,7 +97,7 @@ class Threads(Operations):
             raise BadInput(f"{len(found)} threads are meant by {name}.", "Give the whole id.")
         return found[0]
 
-    @changes("threads/delete")
+    @changes("threads/delete", erases=True)
     async def delete(self, name: ThreadName) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
         threads = {(await self.find(name)).id}

@@ -33,15 +33,20 @@ class Forgotten(BaseModel):
     actor: str
 
 
-def erasing(heads: Sequence[Version], rewritten: Sequence[tuple[Version, Value]], mark: Forgotten) -> Erasing:
+def erasing(
+    heads: Sequence[Version],
+    rewritten: Sequence[tuple[Version, Value]],
+    dropped: Sequence[Version],
+    mark: Forgotten,
+) -> Erasing:
     """Find every point of these records as they are now, which may be more than when they were read.
 
     `rewritten` records stay, with the value given, as if it had been their first. Raises Conflict
-    where one of them has been written to since it was read.
+    where one of them has been written to since it was read. Of `dropped` ones nothing is left.
     """
-    found = yield [_id(head) for head in (*heads, *(head for head, _ in rewritten))]
+    found = yield [_id(head) for head in (*heads, *dropped, *(head for head, _ in rewritten))]
     emptied = [(head, value) for head, value in rewritten if _needs_emptying(head, value, found)]
-    touched = [*heads, *(head for head, _ in emptied)]
+    touched = [*heads, *dropped, *(head for head, _ in emptied)]
     highest = {_id(head): max(head.version, found.get(_id(head), {"n": 0})["n"]) for head in touched}
     versions = yield list(chain.from_iterable(starmap(_version_ids, highest.items())))
     erased = (*(root for root in highest if root in found), *versions)

@@ -28,6 +28,7 @@ from mneme.stores.ledger.engine import (
     Condition,
     Engine,
     EngineInfo,
+    Erasing,
     Mode,
     Payload,
     Query,
@@ -355,11 +356,19 @@ class Ledger:
         head = await self._head(namespace, key)
         return (await self.forget_records([head], reason=reason, actor=actor))[0]
 
-    async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
-        """Erase every record below a prefix, retired ones too; return how many there were."""
+    async def forget_all(
+        self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
+    ) -> int:
+        """Erase every record below a prefix, retired ones too, and `dropped` ones; return how many below it."""
         where = _where(check_namespace(namespace_prefix), retired=True)
         heads = [head async for page in self._pages(where) for head in page]
-        return len(await self.forget_records(heads, reason=reason, actor=actor)) if heads else 0
+        if heads or dropped:
+            await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
+        return len(heads)
+
+    async def drop(self, heads: Sequence[Version]) -> None:
+        """Erase records without a note that they were there."""
+        await self.forget_records([], reason="", actor="", dropped=heads)
 
     async def forget_records(
         self,
@@ -368,17 +377,20 @@ class Ledger:
         reason: str,
         actor: str,
         rewritten: Sequence[tuple[Version, Value]] = (),
+        dropped: Sequence[Version] = (),
     ) -> list[Forgotten]:
         """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
 
         `rewritten` records lose their history too, but stay, with the value given, as they were first
         written; they must be records that search does not look at. Raises Conflict where one of them
-        has been written to since it was read.
+        has been written to since it was read. Of `dropped` ones no note is left that they were there.
         """
-        now = self._clock.now()
-        erasure = await self._engine.erase(
-            lambda: erasing(heads, rewritten, Forgotten(at=now, reason=reason, actor=actor))
-        )
+
+        def plan() -> Erasing:
+            mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
+            return erasing(heads, rewritten, dropped, mark)
+
+        erasure = await self._engine.erase(plan)
         tombstones = {point.id: point.payload for point in erasure.left if "forgotten" in point.payload}
         return [Forgotten.model_validate_json(payload["forgotten"]) for payload in tombstones.values()]
 
