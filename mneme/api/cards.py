@@ -17,6 +17,7 @@ from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import check_name
 
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
@@ -197,7 +198,7 @@ def _only(beginning: str, prefix: str, ids: Sequence[str], team: str) -> str:
         raise BadInput(
             f"The {kind}'s id is missing.", f"Give the id or its first letters; see `mneme {kind}s list`."
         )
-    if beginning in ids:
+    if check_name(beginning, "id") in ids:
         return beginning
     found = [each for each in ids if each.removeprefix(prefix).startswith(beginning.removeprefix(prefix))]
     if not found:

@@ -17,7 +17,7 @@ from mneme.core.settings import settings
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories
@@ -321,6 +321,7 @@ class Memories(Operations):
         if not beginning.strip():
             hint = "Give its key or the first letters; `mneme memories list` shows the keys."
             raise BadInput("The memory's key is missing.", hint)
+        check_name(beginning, "key")
         keys = await self._kept.keys(beginning)
         if not keys:
             raise NotFound(f"{self._owner} has no memory {beginning}.", "See `mneme memories list`.")

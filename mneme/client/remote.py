@@ -73,7 +73,12 @@ class Remote:
             raise AttributeError(f"{self._kind.__name__} has no operation {name!r}")
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            answer = await self._sent(self._request(operation, operation.arguments(*args, **kwargs)))
+            arguments = operation.arguments(*args, **kwargs)
+            try:
+                request = self._request(operation, arguments)
+            except UnicodeError as broken:
+                raise BadInput(f"What is sent holds broken Unicode: {broken}.") from broken
+            answer = await self._sent(request)
             return operation.returns.validate_json(answer.content)
 
         return call
@@ -88,10 +93,11 @@ class Remote:
         while True:
             try:
                 _raise_for(answer)
-                return answer
             except StillRunning:
                 if monotonic() > until:
                     raise
+            else:
+                return answer
             await asyncio.sleep(PAUSE)
             answer = await self._client.send(request)
 
@@ -118,10 +124,7 @@ def _segment(value: str, name: str) -> str:
     """Return a parameter as a part of a path. Raises BadInput."""
     if not value:
         raise BadInput(f"The {name.replace('_', ' ')} is empty.", "Give it, or its first letters.")
-    try:
-        return DOTS.get(value) or quote(value, safe="")
-    except UnicodeEncodeError as broken:
-        raise BadInput(f"The {name.replace('_', ' ')} holds broken Unicode.") from broken
+    return DOTS.get(value) or quote(value, safe="")
 
 
 def _raise_for(answer: httpx.Response) -> None:

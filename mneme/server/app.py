@@ -39,6 +39,7 @@ from mneme.server.rows import ServerRows
 from mneme.server.segments import Segments
 from mneme.stores.ledger.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
+
 log = logging.getLogger(__name__)
 
 
@@ -104,13 +105,21 @@ HANDLERS: Any = {
     RequestValidationError: not_valid,
     HTTPException: not_taken,
 }
-app = Api(
-    title="Mneme",
-    lifespan=lifespan,
-    middleware=[Middleware(Entrance), Middleware(Segments)],
-    exception_handlers=HANDLERS,
-    openapi_url=None,  # the LangGraph server has the description of all routes
-)
-for _kind, _more in OFFERED.items():
-    offer(app, _kind, _opened(_kind, **_more))
-refuse_all_else(app)
+
+
+def api_of(offered: Mapping[type[Operations], dict[str, Any]], **more: Any) -> Api:
+    """Return an application with a route for each operation; `more` is for FastAPI."""
+    api = Api(
+        title="Mneme",
+        middleware=[Middleware(Entrance), Middleware(Segments)],
+        exception_handlers=HANDLERS,
+        openapi_url=None,  # the LangGraph server has the description of all routes
+        **more,
+    )
+    for kind, needed in offered.items():
+        offer(api, kind, _opened(kind, **needed))
+    refuse_all_else(api)
+    return api
+
+
+app = api_of(OFFERED, lifespan=lifespan)

@@ -99,7 +99,7 @@ class Entrance:
         except Auth.exceptions.HTTPException as refused:
             if guess and refused.status_code == 401:
                 self._wrong.count(guess)
-            return _answer(refused.status_code, refused.detail, path)
+            return _answer(refused.status_code, refused.detail, scope["path"])
         return None
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 
 from mneme.api.operation import ONCE, PROBLEM, Operation, Operations
-from mneme.server.problems import REFUSED, failure
+from mneme.server.problems import REFUSED
 from mneme.stores.ledger.answers import Answer
 
 JSON = "application/json"
@@ -24,6 +24,7 @@ IdempotencyKey = Annotated[
 ]
 
 Work = Callable[[], Awaitable[Response]]
+"""Does what is asked, and answers whatever comes of it."""
 
 
 async def once(key: str, request: Request, on: Operations, operation: Operation, work: Work) -> Response:
@@ -34,13 +35,10 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
     claim = await answers.claim(key, await _asked(request))
     if isinstance(claim, Answer):
         return _again(claim)
-    try:
-        response = await work()
-    except REFUSED:
+    response = await work()
+    if response.status_code in REFUSED:
         await answers.release(claim)
-        raise
-    except Exception as error:  # it may have been done in part: never again with this key
-        response = failure(error)
+        return response
     answer = Answer(response.status_code, bytes(response.body).decode())
     await answers.keep(claim, answer, erases=operation.route.erases)
     return response

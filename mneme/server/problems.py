@@ -39,8 +39,8 @@ STATUS: dict[type[MnemeError], int] = {
     StorageFailure: 503,
 }
 """The status of each error and of those derived from it, the first that fits; 500 for all others."""
-REFUSED = (BadInput, Forbidden, NotFound, Conflict, TooMany)
-"""Errors after which nothing has been done."""
+REFUSED = {400, 403, 404, 409, 429}
+"""Statuses after which nothing has been done. After others it may have been done in part."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 AGAIN = {"retry-after": "1"}
 

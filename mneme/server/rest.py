@@ -12,14 +12,16 @@ from mneme.nodes.context import LOCAL
 from mneme.server.once import JSON, IdempotencyKey, once
 from mneme.server.problems import METHODS, Problem, documented, failure, no_route
 from mneme.server.segments import restored
+from mneme.stores.ledger.records import LONGEST_PART
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""
 
-OWNERS: dict[Owner, Any] = {
-    "user": (str, Field(LOCAL, description="Whose data; with keys, always those of the key's user.")),
-    "team": (str, Field(LOCAL, description="Which team's data; with keys, one of the key's user.")),
+OWNERS: dict[Owner, str] = {
+    "user": "Whose data; with keys, always those of the key's user.",
+    "team": "Which team's data; with keys, one of the key's user.",
 }
+NAME: dict[str, Any] = {"min_length": 1, "max_length": LONGEST_PART}
 Caller = Annotated[
     str, Header(alias=CALLER, max_length=100, description="For which program; kept in the history.")
 ]
@@ -95,16 +97,17 @@ def _endpoint(operation: Operation, opened: Opened) -> Callable[..., Any]:
         }
         whose = getattr(body, owner) if operation.route.method == "GET" else given[owner]
 
+        operations = await opened(request, whose, given["caller"])
+
         async def work() -> Response:
-            result = await getattr(operations, operation.name)(**arguments)
+            try:
+                result = await getattr(operations, operation.name)(**arguments)
+            except Exception as error:  # noqa: BLE001  (whatever it is, the answer is a problem)
+                return failure(error)
             headers = _links(request, first, arguments, len(result)) if first else None
             return Response(operation.returns.dump_json(result), headers=headers, media_type=JSON)
 
-        try:
-            operations = await opened(request, whose, given["caller"])
-            return await once(key, request, operations, operation, work)
-        except Exception as error:  # whatever it is, the answer is a problem
-            return failure(error)
+        return await once(key, request, operations, operation, work)
 
     answer.__signature__ = _signature(operation)  # type: ignore[attr-defined]
     answer.__doc__ = operation.description
@@ -133,10 +136,10 @@ def _signature(operation: Operation) -> Signature:
         _keyword(name, Annotated[each.annotation, Path()]) for name, each in operation.in_path.items()
     ]
     if operation.route.method == "GET":
-        model = _model(operation, {**fields, owner: OWNERS[owner]})
+        field = Field(LOCAL, description=OWNERS[owner], **NAME)
+        model = _model(operation, {**fields, owner: (str, field)})
         return Signature([*parameters, _keyword("given", Annotated[model, Query()]), caller])
-    kind, described = OWNERS[owner]
-    whose = _keyword(owner, Annotated[kind, Query(description=described.description)], described.default)
+    whose = _keyword(owner, Annotated[str, Query(description=OWNERS[owner], **NAME)], LOCAL)
     once_for = _keyword("once_for", IdempotencyKey, "")
     if not fields:
         return Signature([*parameters, whose, caller, once_for])

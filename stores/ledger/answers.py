@@ -4,7 +4,7 @@ Of a request no text is kept: its key as a hash, what was asked as a hash that n
 key. The answer is kept as it was given. It may hold a memory's text, so it is erased with anything of its
 owner that is forgotten; then a repetition is refused, and still not done again.
 
-A request that was begun and never answered, since its server ended, stays begun: nobody knows how far it came.
+A request that was begun and not answered before its server ended stays begun: nobody knows how far it came.
 """
 
 import hashlib

@@ -359,7 +359,7 @@ class Ledger:
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
     ) -> int:
-        """Erase every record below a prefix, retired ones too, and `dropped` ones; return how many below it."""
+        """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = _where(check_namespace(namespace_prefix), retired=True)
         heads = [head async for page in self._pages(where) for head in page]
         if heads or dropped:
