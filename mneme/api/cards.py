@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import USER, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
@@ -97,7 +97,7 @@ class Cards(Operations):
     async def rollback(
         self,
         card_id: CardId,
-        to_version: Annotated[int, Field(ge=1, description="A version's number, from 1.")],
+        to_version: Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")],
         reason: Reason = "",
     ) -> Card:
         """Give a card again what it was at an older version, as a new version. Raises NotFound, BadInput."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from mneme.api.copies import backups_with
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.stores.ledger.engine import Mode
@@ -33,7 +33,7 @@ Content = Annotated[
     str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
-VersionNumber = Annotated[int, Field(ge=1, description="A version's number, from 1.")]
+VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
 
 Remembering = Callable[[str, str, float], Awaitable[None]]
 """Lets what waits of a user be remembered by a memory agent's model, and waits so many seconds at most."""

@@ -33,9 +33,12 @@ CALLER = "x-mneme-caller"
 ONCE = "Idempotency-Key"
 """The header with the key under which a request that changes something is done once."""
 
+LARGEST = 2**53 - 1
+"""The largest number that every JSON reader takes exactly."""
+
 Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
 Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]
-Offset = Annotated[int, Field(ge=0, description="How many to pass over.")]
+Offset = Annotated[int, Field(ge=0, le=LARGEST, description="How many to pass over.")]
 Reason = Annotated[str, Field(max_length=2000, description="Why; kept in the history.")]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
@@ -21,12 +21,15 @@ from mneme.stores.pools.retrievers import UNTRAINED, Retriever
 PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", examples=["literary_creation"])]
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
 PairLines = Annotated[Sequence[str], Field(description="Pairs, one per line of JSON.")]
-FirstLine = Annotated[int, Field(ge=1, description="The number of the first line, for what is said of it.")]
+FirstLine = Annotated[
+    int, Field(ge=1, le=LARGEST, description="The number of the first line, for what is said of it.")
+]
 Domain = Annotated[str, Field(description="The domain's name.", examples=["limerick"])]
 RetrieverVersion = Annotated[
-    int | None, Field(ge=0, description="Which version; 0: the untrained embedder; none: the one before.")
+    int | None,
+    Field(ge=0, le=LARGEST, description="Which version; 0: the untrained embedder; none: the one before."),
 ]
-RubricVersion = Annotated[int | None, Field(ge=1, description="Which version; none: the latest.")]
+RubricVersion = Annotated[int | None, Field(ge=1, le=LARGEST, description="Which version; none: the latest.")]
 
 
 class RetrieverState(BaseModel):

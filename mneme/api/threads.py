@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import USER, Operations, changes, reads
+from mneme.api.operation import LARGEST, USER, Operations, changes, reads
 from mneme.api.repeating import repeating
 from mneme.api.server_files import ServerFiles
 from mneme.api.server_state import ServerState
@@ -119,7 +119,9 @@ class Threads(Operations):
 
     @changes("threads/prune")
     async def prune(
-        self, name: ThreadName, turns: Annotated[int, Field(ge=1, description="How many turns to keep.")]
+        self,
+        name: ThreadName,
+        turns: Annotated[int, Field(ge=1, le=LARGEST, description="How many turns to keep.")],
     ) -> Pruned:
         """Keep the checkpoints that the last turns of a thread need; of all the user's threads for "".
 
