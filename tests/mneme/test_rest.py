@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import hypothesis
 import pytest
+import requests
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.types import Receive, Scope, Send
@@ -36,11 +37,6 @@ WORD = "Zanzibarrow"
 
 async def local(scope: Scope, receive: Receive, send: Send) -> None:
     """Ask the routes from this machine; their store is opened at the first request."""
-    if scope["type"] == "lifespan":
-        for step in ("startup", "shutdown"):
-            await receive()
-            await send({"type": f"lifespan.{step}.complete"})
-        return
     headers = [each for each in scope["headers"] if each[0] != b"host"]
     here = {"client": ("127.0.0.1", 1), "headers": [*headers, (b"host", b"localhost")]}
     await API({**scope, **here}, receive, send)
@@ -72,9 +68,9 @@ async def post(client: httpx.AsyncClient, path: str, key: str = "", **body: Any)
     return await client.post(f"{API_PATH}/{path}", json=body, headers=headers)
 
 
-# Of what schemathesis is made of: its own formats, and old names of what it uses.
-@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
-@pytest.mark.filterwarnings("ignore:.* alias is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::hypothesis.errors.HypothesisWarning"
+)  # schemathesis has formats of its own
 class TestDescription:
     """What is sent and answered is what the description says."""
 
@@ -85,14 +81,13 @@ class TestDescription:
 
     def test_what_is_not_allowed_is_refused(self) -> None:
         """A few are enough: the same code reads all, and to think of wrong requests takes seconds."""
-        for name in ("memories_recall", "cards_count", "memories_retire"):
+        for name in ("memories_recall", "memories_list"):
             for operation in operations(operation_id=name):
                 try_out(operation, schemathesis.GenerationMode.NEGATIVE)
 
 
 def operations(**wanted: str) -> list[Any]:
     schema: Any = schemathesis.openapi.from_dict(API.openapi())
-    schema.app = local
     found = [each.ok() for each in schema.include(**wanted).get_all_operations()]
     assert found
     return found
@@ -114,9 +109,17 @@ def try_out(operation: Any, mode: schemathesis.GenerationMode, examples: int = 5
     )
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     def answered(case: Any) -> None:
-        case.call_and_validate(excluded_checks=[positive_data_acceptance])
+        case.validate_response(asyncio.run(sent(case)), excluded_checks=[positive_data_acceptance])
 
     answered()
+
+
+async def sent(case: Any) -> httpx.Response:
+    """Send a request as it was made up; the client that schemathesis would take leaves things open."""
+    made = requests.Request(**case.as_transport_kwargs("http://localhost")).prepare()
+    headers = [(name.encode(), str(value).encode("latin-1")) for name, value in made.headers.items()]
+    async with asking() as client:
+        return await client.request(str(made.method), str(made.url), headers=headers, content=made.body)
 
 
 class TestOnce:
