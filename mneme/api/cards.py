@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import USER, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
@@ -17,6 +17,7 @@ from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import check_name
 
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
@@ -122,7 +123,7 @@ class Cards(Operations):
     async def rollback(
         self,
         card_id: CardId,
-        to_version: Annotated[int, Field(ge=1, description="A version's number, from 1.")],
+        to_version: Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")],
         reason: Reason = "",
     ) -> Card:
         """Give a card again what it was at an older version, as a new version. Raises NotFound, BadInput."""
@@ -223,7 +224,7 @@ def _only(beginning: str, prefix: str, ids: Sequence[str], team: str) -> str:
         raise BadInput(
             f"The {kind}'s id is missing.", f"Give the id or its first letters; see `mneme {kind}s list`."
         )
-    if beginning in ids:
+    if check_name(beginning, "id") in ids:
         return beginning
     found = [each for each in ids if each.removeprefix(prefix).startswith(beginning.removeprefix(prefix))]
     if not found:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import USER, Limit, Operations, reads
+from mneme.api.operation import LARGEST, USER, Limit, Operations, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
-TurnNumber = Annotated[int, Field(ge=0, description="A turn's number.")]
+TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]
 
 
 class TeamDiscussions(Operations):

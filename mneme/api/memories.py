@@ -11,13 +11,13 @@ from pydantic import BaseModel, Field
 
 from mneme.api.copies import backups_with
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories
@@ -33,7 +33,7 @@ Content = Annotated[
     str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
-VersionNumber = Annotated[int, Field(ge=1, description="A version's number, from 1.")]
+VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
 
 Remembering = Callable[[str, str, float], Awaitable[None]]
 """Lets what waits of a user be remembered by a memory agent's model, and waits so many seconds at most."""
@@ -258,7 +258,7 @@ class Memories(Operations):
         """
         return await self._kept.undo(actor=self._caller)
 
-    @changes("memories/{key}/forget")
+    @changes("memories/{key}/forget", erases=True)
     async def forget(
         self,
         key: Key,
@@ -277,7 +277,7 @@ class Memories(Operations):
         backups = await _backups({found, *told.messages})
         return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
 
-    @changes("memories/forget-everything")
+    @changes("memories/forget-everything", erases=True)
     async def forget_everything(
         self,
         reason: Reason = "",
@@ -320,6 +320,7 @@ class Memories(Operations):
         if not beginning.strip():
             hint = "Give its key or the first letters; `mneme memories list` shows the keys."
             raise BadInput("The memory's key is missing.", hint)
+        check_name(beginning, "key")
         keys = await self._kept.keys(beginning)
         if not keys:
             raise NotFound(f"{self._owner} has no memory {beginning}.", "See `mneme memories list`.")

@@ -13,7 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 from pydantic import Field, TypeAdapter
 
 from mneme.core.errors import MnemeError
+from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace, user_namespace
 from mneme.stores.ledger.records import Change
 
 Owner = Literal["user", "team"]
@@ -28,19 +30,25 @@ API_PATH = "/mneme/v1"
 PROBLEM = "application/problem+json"
 CALLER = "x-mneme-caller"
 """The header that names the program for which something is changed, for the history."""
+ONCE = "Idempotency-Key"
+"""The header with the key under which a request that changes something is done once."""
+
+LARGEST = 2**53 - 1
+"""The largest number that every JSON reader takes exactly."""
 
 Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
 Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]
-Offset = Annotated[int, Field(ge=0, description="How many to pass over.")]
+Offset = Annotated[int, Field(ge=0, le=LARGEST, description="How many to pass over.")]
 Reason = Annotated[str, Field(max_length=2000, description="Why; kept in the history.")]
 
 
 @dataclass(frozen=True)
 class Route:
-    """The HTTP method of an operation, and its path below the server's root of operations."""
+    """The HTTP method of an operation, its path below the server's root of operations, what it does."""
 
     method: Method
     path: str
+    erases: bool = False
 
 
 def reads(path: str) -> Callable[[Function], Function]:
@@ -48,9 +56,12 @@ def reads(path: str) -> Callable[[Function], Function]:
     return _declared(Route("GET", path))
 
 
-def changes(path: str) -> Callable[[Function], Function]:
-    """Declare a method that changes something as an operation; `{name}` in the path is a parameter."""
-    return _declared(Route("POST", path))
+def changes(path: str, *, erases: bool = False) -> Callable[[Function], Function]:
+    """Declare a method that changes something as an operation; `{name}` in the path is a parameter.
+
+    What `erases` cannot be taken back, and returns no text of what it erased.
+    """
+    return _declared(Route("POST", path, erases))
 
 
 def _declared(route: Route) -> Callable[[Function], Function]:
@@ -77,6 +88,12 @@ class Operations:
 
     def __init__(self, ledger: Ledger, owner: str, caller: str = USER) -> None:
         self._ledger, self._owner, self._caller = ledger, owner, caller
+
+    @property
+    def answers(self) -> KeptAnswers:
+        """The answers that are kept for repetitions of requests on the owner's data."""
+        namespace = user_namespace if self.OWNER == "user" else team_namespace
+        return KeptAnswers(self._ledger, namespace(self._owner))
 
     def _change(self, reason: str, otherwise: str) -> Change:
         """Return why a version is written, and by whom."""

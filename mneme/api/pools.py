@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
@@ -21,12 +21,15 @@ from mneme.stores.pools.retrievers import UNTRAINED, Retriever
 PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", examples=["literary_creation"])]
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
 PairLines = Annotated[Sequence[str], Field(description="Pairs, one per line of JSON.")]
-FirstLine = Annotated[int, Field(ge=1, description="The number of the first line, for what is said of it.")]
+FirstLine = Annotated[
+    int, Field(ge=1, le=LARGEST, description="The number of the first line, for what is said of it.")
+]
 Domain = Annotated[str, Field(description="The domain's name.", examples=["limerick"])]
 RetrieverVersion = Annotated[
-    int | None, Field(ge=0, description="Which version; 0: the untrained embedder; none: the one before.")
+    int | None,
+    Field(ge=0, le=LARGEST, description="Which version; 0: the untrained embedder; none: the one before."),
 ]
-RubricVersion = Annotated[int | None, Field(ge=1, description="Which version; none: the latest.")]
+RubricVersion = Annotated[int | None, Field(ge=1, le=LARGEST, description="Which version; none: the latest.")]
 
 
 class RetrieverState(BaseModel):
@@ -60,9 +63,11 @@ class Pools(Operations):
         return [await self.retriever(name) for name in dict.fromkeys(each[3] for each in below)]
 
     @reads("pools/{pool}/pairs")
-    async def pairs(self, pool: PoolName, agent: AgentName = "", limit: Limit = 100) -> Sequence[Pooled]:
-        """Return a pool's first pairs, or those of one agent, in the order in which they were added."""
-        return await self._pool(pool).first(limit, agent)
+    async def pairs(
+        self, pool: PoolName, agent: AgentName = "", limit: Limit = 100, offset: Offset = 0
+    ) -> Sequence[Pooled]:
+        """Return a pool's pairs, or those of one agent, in the order in which they were added."""
+        return await self._pool(pool).first(limit, agent, offset)
 
     @reads("pools/{pool}/search")
     async def search(
@@ -103,14 +108,19 @@ class Pools(Operations):
         await self._pool(pool).remove(found.key, change=self._change(reason, "a person's decision"))
         return found.key
 
-    @changes("pools/{pool}/pairs/{key}/forget")
+    @changes("pools/{pool}/pairs/{key}/forget", erases=True)
     async def forget(self, pool: PoolName, key: Key, reason: Reason = "") -> str:
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
         lessons = RetrieverLessons(self._pool(pool))
         namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
-        await self._ledger.forget_records([each for each in heads if each], reason=reason, actor=self._caller)
+        await self._ledger.forget_records(
+            [each for each in heads if each],
+            reason=reason,
+            actor=self._caller,
+            rewritten=await self.answers.without_texts(),
+        )
         return found.key
 
     @reads("pools/{pool}/export")

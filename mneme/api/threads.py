@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import USER, Operations, changes, reads
+from mneme.api.operation import LARGEST, USER, Operations, changes, reads
 from mneme.api.repeating import repeating
 from mneme.api.server_files import ServerFiles
 from mneme.api.server_state import ServerState
@@ -97,7 +97,7 @@ class Threads(Operations):
             raise BadInput(f"{len(found)} threads are meant by {name}.", "Give the whole id.")
         return found[0]
 
-    @changes("threads/delete")
+    @changes("threads/delete", erases=True)
     async def delete(self, name: ThreadName) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
         threads = {(await self.find(name)).id}
@@ -119,7 +119,9 @@ class Threads(Operations):
 
     @changes("threads/prune")
     async def prune(
-        self, name: ThreadName, turns: Annotated[int, Field(ge=1, description="How many turns to keep.")]
+        self,
+        name: ThreadName,
+        turns: Annotated[int, Field(ge=1, le=LARGEST, description="How many turns to keep.")],
     ) -> Pruned:
         """Keep the checkpoints that the last turns of a thread need; of all the user's threads for "".
 

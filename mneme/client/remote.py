@@ -1,20 +1,29 @@
 """Operations on the data of a user or a team, sent to a running server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any, cast
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 from pydantic import TypeAdapter
 
-from mneme.api.operation import API_PATH, CALLER, USER, Kind, Operation, Operations
+from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Kind, Operation, Operations
 from mneme.core import errors
-from mneme.core.errors import Forbidden, MnemeError
+from mneme.core.errors import BadInput, Forbidden, MnemeError, StillRunning
 from mneme.core.settings import settings
 
 PATIENCE, CONNECTING = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""
+BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+"""The connection ended before the answer: nobody knows whether the request was done."""
+PAUSE = 0.5
+"""Seconds between two questions whether a request has been done."""
+DOTS = {".": "%2E", "..": "%2E%2E"}
+"""Names that would be steps in a path."""
 JSON = TypeAdapter[Any](Any)
 
 
@@ -64,17 +73,39 @@ class Remote:
             raise AttributeError(f"{self._kind.__name__} has no operation {name!r}")
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            answer = await self._client.send(self._request(operation, operation.arguments(*args, **kwargs)))
-            _raise_for(answer)
+            arguments = operation.arguments(*args, **kwargs)
+            try:
+                request = self._request(operation, arguments)
+            except UnicodeError as broken:
+                raise BadInput(f"What is sent holds broken Unicode: {broken}.") from broken
+            answer = await self._sent(request)
             return operation.returns.validate_json(answer.content)
 
         return call
+
+    async def _sent(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer to a request, which its key lets be sent twice: it is done once."""
+        until = monotonic() + request.extensions["timeout"]["read"]
+        try:
+            answer = await self._client.send(request)
+        except BROKEN:
+            answer = await self._client.send(request)
+        while True:
+            try:
+                _raise_for(answer)
+            except StillRunning:
+                if monotonic() > until:
+                    raise
+            else:
+                return answer
+            await asyncio.sleep(PAUSE)
+            answer = await self._client.send(request)
 
     def _request(self, operation: Operation, arguments: dict[str, Any]) -> httpx.Request:
         """Return the request of a call."""
         plain: dict[str, Any] = JSON.dump_python(arguments, mode="json")
         path = operation.route.path.format(
-            **{name: quote(str(plain[name]), safe="") for name in operation.in_path}
+            **{name: _segment(str(plain[name]), name) for name in operation.in_path}
         )
         beside = {name: value for name, value in plain.items() if name not in operation.in_path}
         reads = operation.route.method == "GET"
@@ -84,9 +115,16 @@ class Remote:
             f"{API_PATH}/{path}",
             params={**asked, self._kind.OWNER: self._owner},
             json=None if reads else beside,
-            headers={CALLER: self._caller},
+            headers={CALLER: self._caller} | ({} if reads else {ONCE: uuid4().hex}),
             timeout=httpx.Timeout(PATIENCE + float(plain.get("seconds", 0)), connect=CONNECTING),
         )
+
+
+def _segment(value: str, name: str) -> str:
+    """Return a parameter as a part of a path. Raises BadInput."""
+    if not value:
+        raise BadInput(f"The {name.replace('_', ' ')} is empty.", "Give it, or its first letters.")
+    return DOTS.get(value) or quote(value, safe="")
 
 
 def _raise_for(answer: httpx.Response) -> None:

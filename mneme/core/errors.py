@@ -52,6 +52,14 @@ class Conflict(MnemeError):
     """Another writer was first: the record no longer has the expected version."""
 
 
+class StillRunning(Conflict):
+    """The same request is still being done."""
+
+
+class KeyReused(BadInput):
+    """The idempotency key of a request was another request's."""
+
+
 class LedgerInUse(MnemeError):
     """Another process has the embedded ledger at this path open."""
 

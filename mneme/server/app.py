@@ -6,6 +6,7 @@ user; without users it acts for the user that the request names.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -14,39 +15,37 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
 from mneme.api.cards import Cards
 from mneme.api.copies import note_server
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
-from mneme.api.operation import PROBLEM, Operations, problem_of
+from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.api.threads import Threads
 from mneme.client.announcement import announced
-from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, TooMany
+from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import agenda, remember_later
 from mneme.nodes.context import own_team
 from mneme.server.entrance import Entrance
 from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
-from mneme.server.rest import Opened, offer
+from mneme.server.problems import not_taken, not_valid, refused
+from mneme.server.rest import Api, Opened, offer, refuse_all_else
 from mneme.server.rows import ServerRows
+from mneme.server.segments import Segments
+from mneme.stores.ledger.answers import KEPT_FOR, drop_old_answers
+from mneme.stores.ledger.ledger import Ledger
 
-STATUS: dict[type[MnemeError], int] = {
-    BadInput: 400,
-    Forbidden: 403,
-    NotFound: 404,
-    Conflict: 409,
-    TooMany: 429,
-}
+log = logging.getLogger(__name__)
 
 
-def _opened(kind: type[Operations], **more: Any) -> Opened:
+def opens(kind: type[Operations], **more: Any) -> Opened:
     """Return how the data that a request names is opened, for its caller only."""
 
     async def opened(request: Request, owner: str, caller: str) -> Operations:
@@ -75,25 +74,14 @@ OFFERED: Mapping[type[Operations], dict[str, Any]] = {
 """The operations that the server offers, and what they need of the server."""
 
 
-def _refusal(error: MnemeError) -> Response:
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-    return JSONResponse(problem_of(error, status), status, media_type=PROBLEM)
-
-
-async def refused(_: Request, error: MnemeError) -> Response:
-    """Answer an error of ours that a route ran into."""
-    return _refusal(error)
-
-
-async def not_valid(_: Request, error: RequestValidationError) -> Response:
-    """Answer a request that its route's description does not allow."""
-    wrong = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
-    return _refusal(BadInput(f"The request is not valid: {'; '.join(wrong)}.", "See /docs."))
-
-
-async def not_supported(_: Request, error: NotImplementedError) -> Response:
-    """Answer what our store does not do."""
-    return _refusal(BadInput(str(error)))
+async def _dropping(ledger: Ledger) -> None:
+    """Erase kept answers that are too old, once a day: on the embedded engine that rewrites the ledger."""
+    while True:
+        try:
+            await drop_old_answers(ledger)
+        except MnemeError as error:
+            log.warning("Answers that are too old are still kept: %s", error)
+        await asyncio.sleep(KEPT_FOR.total_seconds())
 
 
 @asynccontextmanager
@@ -101,36 +89,48 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
     await asyncio.to_thread(note_server)
-    remembering = asyncio.create_task(agenda.serve(ledger))
+    always = [asyncio.create_task(each) for each in (agenda.serve(ledger), _dropping(ledger))]
     try:
         async with announced(os.environ["LANGGRAPH_API_URL"]), MCP.run() if MCP else nullcontext():
             with begun_at_once():
                 yield
     finally:
-        remembering.cancel()
-        await asyncio.gather(remembering, return_exceptions=True)
+        for each in always:
+            each.cancel()
+        await asyncio.gather(*always, return_exceptions=True)
         await ledger.close()
 
 
 # The server's own routes raise what the store raises, such as for a filter that it cannot test.
 HANDLERS: Any = {
     MnemeError: refused,
-    NotImplementedError: not_supported,
+    NotImplementedError: refused,
     RequestValidationError: not_valid,
+    HTTPException: not_taken,
 }
-app = FastAPI(
-    title="Mneme",
-    lifespan=lifespan,
-    middleware=[Middleware(Entrance)],
-    exception_handlers=HANDLERS,
-    openapi_url=None,  # the LangGraph server has the description of all routes
-)
-OPENED = {kind: _opened(kind, **more) for kind, more in OFFERED.items()}
-for _kind, _open in OPENED.items():
-    offer(app, _kind, _open)
-MCP = None
+OPENED = {kind: opens(kind, **more) for kind, more in OFFERED.items()}
+
+
+def api_of(opened: Mapping[type[Operations], Opened], *others: BaseRoute, **more: Any) -> Api:
+    """Return an application with a route for each operation, and these others; `more` is for FastAPI."""
+    api = Api(
+        title="Mneme",
+        middleware=[Middleware(Entrance), Middleware(Segments)],
+        exception_handlers=HANDLERS,
+        openapi_url=None,  # the LangGraph server has the description of all routes
+        **more,
+    )
+    for kind, opens in opened.items():
+        offer(api, kind, opens)
+    api.router.routes += others
+    refuse_all_else(api)
+    return api
+
+
+MCP, _others = None, []
 if find_spec("mcp"):  # an extra
     from mneme.server.mcp_route import mcp_route
 
     MCP, _route = mcp_route(OPENED)
-    app.router.routes.append(_route)
+    _others = [_route]
+app = api_of(OPENED, *_others, lifespan=lifespan)

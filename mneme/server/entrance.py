@@ -17,9 +17,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import PROBLEM, problem_of
-from mneme.core.errors import MnemeError, TooMany
+from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
 from mneme.server.auth import Headers, identify, key_of
+from mneme.server.problems import is_ours, problem
 from mneme.server.users import number_of
 
 OPEN = {"", "/ok", "/docs", "/openapi.json"}
@@ -79,7 +80,7 @@ class Entrance:
     async def _refusal(self, scope: Scope) -> Response | None:
         path = scope["path"].rstrip("/")
         if path.lstrip("/").split("/")[0] in CLOSED:
-            return _answer(404, "Not Found")
+            return _answer(404, "Not Found", path)
         if path in OPEN or scope.get("method") == "OPTIONS":
             return None
         return await self._stranger(scope)
@@ -98,7 +99,7 @@ class Entrance:
         except Auth.exceptions.HTTPException as refused:
             if guess and refused.status_code == 401:
                 self._wrong.count(guess)
-            return _answer(refused.status_code, refused.detail)
+            return _answer(refused.status_code, refused.detail, scope["path"])
         return None
 
 
@@ -114,9 +115,11 @@ def _number(users: Path, key: str) -> str:
         return ""
 
 
-def _answer(status: int, detail: str) -> Response:
+def _answer(status: int, detail: str, path: str) -> Response:
     """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
-    return JSONResponse({"detail": detail}, status, {"access-control-allow-origin": "*"})
+    answer = problem(Forbidden(detail), status) if is_ours(path) else JSONResponse({"detail": detail}, status)
+    answer.headers["access-control-allow-origin"] = "*"
+    return answer
 
 
 def _too_many(seconds: int) -> Response:

@@ -1,7 +1,6 @@
 """A typed route for every operation, made from its declaration, so that the server's description has all."""
 
-from collections.abc import Awaitable, Callable
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
@@ -10,34 +9,47 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, Owner
 from mneme.nodes.context import LOCAL
+from mneme.server.once import JSON, IdempotencyKey, once
+from mneme.server.problems import METHODS, Problem, documented, failure, no_route
+from mneme.server.segments import restored
+from mneme.stores.ledger.records import LONGEST_PART
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""
 
-OWNERS: dict[Owner, Any] = {
-    "user": (str, Field(LOCAL, description="Whose data; with keys, always those of the key's user.")),
-    "team": (str, Field(LOCAL, description="Which team's data; with keys, one of the key's user.")),
+OWNERS: dict[Owner, str] = {
+    "user": "Whose data; with keys, always those of the key's user.",
+    "team": "Which team's data; with keys, one of the key's user.",
 }
+NAME: dict[str, Any] = {"min_length": 1, "max_length": LONGEST_PART}
 Caller = Annotated[
     str, Header(alias=CALLER, max_length=100, description="For which program; kept in the history.")
 ]
 
 
-class Problem(BaseModel):
-    """What went wrong (RFC 9457), and what to do."""
-
-    type: str = Field(description="The kind of error.", examples=["urn:mneme:NotFound"])
-    title: str
-    status: int
-    detail: str
-    hint: str = ""
-
-
-DESCRIBED = Problem.model_json_schema()
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": HTTPStatus(status).phrase}
-    for status in (400, 403, 404, 409, 429)
+READING = documented(400, 401, 403, 404, 409, 429, 500, 503)
+CHANGING = documented(422) | READING
+LINK = {
+    "description": "The pages after and before this one, relative to the request's address (RFC 8288): "
+    'rel="next" where there may be more, rel="prev" where there is one.',
+    "schema": {"type": "string"},
 }
+
+
+class Api(FastAPI):
+    """A FastAPI application whose description tells of no answers that it never gives."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description: problems as they are sent, with the status 400 for what is not valid."""
+        described = super().openapi()
+        parts = described.setdefault("components", {}).setdefault("schemas", {})
+        parts["Problem"] = Problem.model_json_schema()
+        for path in described["paths"].values():
+            if "get" in path:
+                path["get"]["responses"].pop("422", None)
+        for unused in ("HTTPValidationError", "ValidationError"):
+            parts.pop(unused, None)
+        return described
 
 
 def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
@@ -51,33 +63,72 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
             methods=[operation.route.method],
             operation_id=f"{kind.__name__}_{operation.name}".lower().rstrip("_"),
             response_model=operation.result_type,
-            responses=REFUSALS,
+            responses=_responses(operation),
             summary=summary,
             description=more.strip() or summary,
         )
 
 
+def refuse_all_else(app: FastAPI) -> None:
+    """Answer every other path below that of the operations: call it after the last `offer`."""
+    app.add_api_route(f"{API_PATH}/{{path:path}}", no_route, methods=METHODS, include_in_schema=False)
+
+
+def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
+    if operation.route.method == "POST":
+        return CHANGING
+    return READING | ({200: {"headers": {"Link": LINK}}} if _first(operation) else {})
+
+
+def _first(operation: Operation) -> str:
+    """Return the name of the parameter that says where a page begins; "" for what has no pages."""
+    names = {"limit", "offset", "start"} & {*operation.beside_path}
+    return next(iter(names - {"limit"}), "") if "limit" in names else ""
+
+
 def _endpoint(operation: Operation, opened: Opened) -> Callable[..., Any]:
     """Return the function behind a route, with a signature from which the route is described."""
-    owner = operation.kind.OWNER
+    owner, first = operation.kind.OWNER, _first(operation)
 
     async def answer(request: Request, **given: Any) -> Response:
-        body = given.pop("given", None)
+        body, key = given.pop("given", None), given.pop("once_for", "")
         arguments = {name: getattr(body, name) for name in operation.beside_path} | {
-            name: given[name] for name in operation.in_path
+            name: restored(given[name]) for name in operation.in_path
         }
         whose = getattr(body, owner) if operation.route.method == "GET" else given[owner]
+
         operations = await opened(request, whose, given["caller"])
-        result = await getattr(operations, operation.name)(**arguments)
-        return Response(operation.returns.dump_json(result), media_type="application/json")
+
+        async def work() -> Response:
+            try:
+                result = await getattr(operations, operation.name)(**arguments)
+            except Exception as error:  # noqa: BLE001  (whatever it is, the answer is a problem)
+                return failure(error)
+            headers = _links(request, first, arguments, len(result)) if first else None
+            return Response(operation.returns.dump_json(result), headers=headers, media_type=JSON)
+
+        return await once(key, request, operations, operation, work)
 
     answer.__signature__ = _signature(operation)  # type: ignore[attr-defined]
     answer.__doc__ = operation.description
     return answer
 
 
+def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -> dict[str, str]:
+    """Return the header with the pages beside this one, if there are any."""
+    at, limit = asked[first], asked["limit"]
+    pages = {"next": at + limit} if found >= limit else {}
+    pages |= {"prev": max(0, at - limit)} if at else {}
+    queries = {
+        rel: request.url.include_query_params(**{"limit": limit, first: start}).query
+        for rel, start in pages.items()
+    }
+    links = [f'<?{query}>; rel="{rel}"' for rel, query in queries.items()]
+    return {"link": ", ".join(links)} if links else {}
+
+
 def _signature(operation: Operation) -> Signature:
-    """Return the parameters of a request: the path's, those of the query or the body, and the caller."""
+    """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
     owner, fields = operation.kind.OWNER, _fields(operation)
     caller = _keyword("caller", Caller, USER)
     parameters = [_keyword("request", Request)]
@@ -85,16 +136,17 @@ def _signature(operation: Operation) -> Signature:
         _keyword(name, Annotated[each.annotation, Path()]) for name, each in operation.in_path.items()
     ]
     if operation.route.method == "GET":
-        model = _model(operation, {**fields, owner: OWNERS[owner]})
+        field = Field(LOCAL, description=OWNERS[owner], **NAME)
+        model = _model(operation, {**fields, owner: (str, field)})
         return Signature([*parameters, _keyword("given", Annotated[model, Query()]), caller])
-    kind, described = OWNERS[owner]
-    whose = _keyword(owner, Annotated[kind, Query(description=described.description)], described.default)
+    whose = _keyword(owner, Annotated[str, Query(description=OWNERS[owner], **NAME)], LOCAL)
+    once_for = _keyword("once_for", IdempotencyKey, "")
     if not fields:
-        return Signature([*parameters, whose, caller])
+        return Signature([*parameters, whose, caller, once_for])
     needed = any(default is ... for _, default in fields.values())
     model = _model(operation, fields)
     body = _keyword("given", Annotated[model, Body()], Parameter.empty if needed else model())
-    return Signature([*parameters, whose, body, caller])
+    return Signature([*parameters, whose, body, caller, once_for])
 
 
 def _fields(operation: Operation) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Forgotten(BaseModel):
 def erasing(
     heads: Sequence[Version],
     rewritten: Sequence[tuple[Version, Value]],
+    dropped: Sequence[Version],
     mark: Forgotten,
     known: dict[str, int],
 ) -> Erasing:
@@ -43,12 +44,12 @@ def erasing(
 
     A record that was forgotten meanwhile is left out, so that the note of the first time stays. `rewritten`
     records stay, with the value given, as if it had been their first. Raises Conflict where one of them has
-    been written to since it was read. `known` are the highest versions of earlier rounds, and of this one
-    afterwards.
+    been written to since it was read. Of `dropped` ones nothing is left. `known` are the highest versions of
+    earlier rounds, and of this one afterwards.
     """
-    found = yield [_id(head) for head in (*heads, *(head for head, _ in rewritten))]
+    found = yield [_id(head) for head in (*heads, *dropped, *(head for head, _ in rewritten))]
     emptied = [(head, value) for head, value in rewritten if _needs_emptying(head, value, found)]
-    touched = [*heads, *(head for head, _ in emptied)]
+    touched = [*heads, *dropped, *(head for head, _ in emptied)]
     for root, version in ((_id(head), head.version) for head in touched):
         known[root] = max(version, found.get(root, {"n": 0})["n"], known.get(root, 0))
     highest = {_id(head): known[_id(head)] for head in touched}

@@ -359,11 +359,20 @@ class Ledger:
             raise missing(namespace, key)
         return mark
 
-    async def forget_all(self, namespace_prefix: Namespace, *, reason: str, actor: str) -> int:
-        """Erase every record below a prefix, retired ones too; return how many there were."""
+    async def forget_all(
+        self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
+    ) -> int:
+        """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = _where(check_namespace(namespace_prefix), retired=True)
         heads = [head async for page in self._pages(where) for head in page]
-        return sum(each is not None for each in await self.forget_records(heads, reason=reason, actor=actor))
+        if not (heads or dropped):
+            return 0
+        marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
+        return sum(each is not None for each in marks)
+
+    async def drop(self, heads: Sequence[Version]) -> None:
+        """Erase records without a note that they were there."""
+        await self.forget_records([], reason="", actor="", dropped=heads)
 
     async def forget_records(
         self,
@@ -372,15 +381,17 @@ class Ledger:
         reason: str,
         actor: str,
         rewritten: Sequence[tuple[Version, Value]] = (),
+        dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
         """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
 
         Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
         their history too, but stay, with the value given, as they were first written; they must be records
         that search does not look at. Raises Conflict where one of them has been written to since it was read.
+        Of `dropped` ones no note is left that they were there.
         """
         mark, known = Forgotten(at=self._clock.now(), reason=reason, actor=actor), dict[str, int]()
-        erasure = await self._engine.erase(lambda: erasing(heads, rewritten, mark, known))
+        erasure = await self._engine.erase(lambda: erasing(heads, rewritten, dropped, mark, known))
         noted = {each.id: each.payload["forgotten"] for each in erasure.left if "forgotten" in each.payload}
         found = (noted.get(tombstone_id(record_id(head.namespace, head.key))) for head in heads)
         return [each and Forgotten.model_validate_json(each) for each in found]

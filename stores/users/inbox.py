@@ -19,7 +19,7 @@ from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
 from mneme.core.settings import Settings, settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Source, Value, Version, make_write
+from mneme.stores.ledger.records import Change, Source, Value, Version, check_name, make_write
 
 ACTOR = "inbox"
 
@@ -166,7 +166,7 @@ class Inbox:
         return [_letter(head) for head in await self._open(user)]
 
     async def letter(self, user: str, message_id: str) -> Letter:
-        """Return one open message, by its id or its beginning. Raises NotFound."""
+        """Return one open message, by its id or its beginning. Raises NotFound, BadInput."""
         return _letter(await self._find(user, message_id))
 
     async def standing(self, user: str, message_id: str) -> tuple[MessageOutcome | None, Trouble]:
@@ -208,8 +208,9 @@ class Inbox:
         return await self._ledger.records(namespace, limit=await self._ledger.count(namespace))
 
     async def _find(self, user: str, message_id: str) -> Version:
+        check_name(message_id, "message's id")
         found = [head for head in await self._open(user) if head.key.startswith(message_id)]
-        if len(found) != 1 or not message_id:
+        if len(found) != 1:
             many = "Several messages begin" if found else "No message in the inbox begins"
             raise NotFound(f"{many} with {message_id!r}.", "See `mneme inbox list`.")
         return found[0]

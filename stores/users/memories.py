@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.deciding import missing
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
@@ -262,8 +263,12 @@ class UserMemories:
     async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
         history = await self._ledger.history(self.namespace, key)
         traces = await InboxTraces(self._ledger, self.user).find(told_by(history))
+        answers = await KeptAnswers(self._ledger, user_namespace(self.user)).without_texts()
         mark, *_ = await self._ledger.forget_records(
-            [history[-1], *traces.gone], reason=reason, actor=actor, rewritten=traces.rewritten
+            [history[-1], *traces.gone],
+            reason=reason,
+            actor=actor,
+            rewritten=[*traces.rewritten, *answers],
         )
         if mark is None:
             raise missing(self.namespace, key)
@@ -278,7 +283,9 @@ class UserMemories:
 
     async def forget_all(self, *, reason: str, actor: str) -> int:
         """Erase everything kept for this user, the inbox too; return the number of records."""
-        return await self._ledger.forget_all(user_namespace(self.user), reason=reason, actor=actor)
+        owner = user_namespace(self.user)
+        answers = await KeptAnswers(self._ledger, owner).all()
+        return await self._ledger.forget_all(owner, reason=reason, actor=actor, dropped=answers)
 
     def export(self) -> AsyncIterator[str]:
         """Yield every version of every memory as a line of JSON."""

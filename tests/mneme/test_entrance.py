@@ -65,7 +65,7 @@ async def test_wrong_keys_are_looked_at_a_few_times_in_a_window(users: Path, clo
     refused = await ask("/info", guess)
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) == WINDOW - MOST_WRONG
-    assert refused.json()["error"] == "TooMany"
+    assert refused.json()["type"] == "urn:mneme:TooMany"
     assert (await ask("/info", alice)).status_code == 429, "not even the right one is looked at"
     assert (await ask("/info", bob)).status_code == 200, "another user's is"
     assert (await ask("/info", alice, "192.0.2.8")).status_code == 200, "and one from elsewhere"

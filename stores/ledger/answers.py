@@ -1,0 +1,159 @@
+"""Answers to requests that change something, kept for a day: a request repeated with its key is done once.
+
+Of a request no text is kept: its key as a hash, what was asked as a hash that nobody can guess at without the
+key. The answer is kept as it was given. It may hold a memory's text, so it is erased with anything of its
+owner that is forgotten; then a repetition is refused, and still not done again.
+
+A request that was begun and not answered before its server ended stays begun: nobody knows how far it came.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
+from mneme.core.errors import Conflict, KeyReused, NotFound, StillRunning
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change, Namespace, Value, Version
+
+ROOT = "answers"
+KEPT_FOR = timedelta(days=1)
+LONGEST = 1_000_000
+"""Characters of an answer that are kept; of a longer one only that it was given."""
+CHANGE = Change(reason="for a repetition of the request", actor="server")
+
+
+class Answer(NamedTuple):
+    """The status and the text of an answer."""
+
+    status: int
+    body: str
+
+
+class Claim(NamedTuple):
+    """A request that is being done, and nowhere else."""
+
+    name: str
+    value: Value
+    at: datetime
+
+
+class KeptAnswers:
+    """The answers kept for an owner of data, whose namespace is given: `("users", "ann")`."""
+
+    def __init__(self, ledger: Ledger, owner: Namespace) -> None:
+        self._ledger, self._owner = ledger, owner
+        self._namespace: Namespace = (ROOT, *owner)
+
+    async def claim(self, key: str, request: bytes) -> Answer | Claim:
+        """Return the answer that was given, or take the request on: then call `keep` or `release`.
+
+        Raises StillRunning, KeyReused, and Conflict where the answer is not kept any more.
+        """
+        name, asked = _hash(key.encode()), _hash(key.encode(), request)
+        head = await self._ledger.get(self._namespace, name)
+        if head is not None and head.live and not _is_old(head):
+            return _given(head, asked)
+        value: Value = {"request": asked, "since": datetime.now(UTC).isoformat(), "status": 0, "body": None}
+        try:
+            taken = await self._take(name, head, value)
+        except (Conflict, NotFound) as other:
+            raise _running() from other
+        return Claim(name, value, taken.at)
+
+    async def _take(self, name: str, head: Version | None, value: Value) -> Version:
+        if head is not None and not head.live:
+            return await self._ledger.restore(
+                self._namespace, name, change=CHANGE, expected_version=head.version, value=value, text=""
+            )
+        if head is not None:
+            await self._ledger.drop([head])
+        return await self._ledger.insert(self._namespace, value, text="", change=CHANGE, key=name)
+
+    async def release(self, claim: Claim) -> None:
+        """Let the same request be tried again: nothing was done."""
+        head = await self._ledger.get(self._namespace, claim.name)
+        if head is not None:
+            await self._ledger.retire(
+                self._namespace, claim.name, change=CHANGE, expected_version=head.version
+            )
+
+    async def keep(self, claim: Claim, answer: Answer, *, erases: bool) -> None:
+        """Keep an answer, but its text where something of the owner was forgotten meanwhile.
+
+        What `erases` answers with no text that it erased.
+        """
+        body = answer.body if len(answer.body) <= LONGEST else None
+        await self._write(claim.name, {**claim.value, "status": answer.status, "body": body})
+        if not erases and await self._was_erased_since(claim.at):
+            await self._ledger.forget_records([], reason="", actor="", rewritten=await self.without_texts())
+
+    # Whatever forgets something of the owner may write the claim anew, or drop it.
+    @retry(retry=retry_if_exception_type((Conflict, NotFound)), stop=stop_after_attempt(5), reraise=True)
+    async def _write(self, name: str, value: Value) -> None:
+        head = await self._ledger.get(self._namespace, name)
+        if head is None:
+            await self._ledger.insert(self._namespace, value, text="", change=CHANGE, key=name)
+            return
+        await self._ledger.update(
+            self._namespace, name, value, text="", change=CHANGE, expected_version=head.version
+        )
+
+    async def _was_erased_since(self, moment: datetime) -> bool:
+        return any(mark.at >= moment for mark in await self._ledger.forgotten(self._owner))
+
+    async def all(self) -> Sequence[Version]:
+        """Return everything that is kept."""
+        return await _below(self._ledger, self._namespace)
+
+    async def without_texts(self) -> Sequence[tuple[Version, Value]]:
+        """Return what has a text, and what is to be left of it: for `Ledger.forget_records`."""
+        return [
+            (each, {**each.value, "body": None})
+            for each in await self.all()
+            if each.value["body"] is not None
+        ]
+
+
+async def drop_old_answers(ledger: Ledger) -> int:
+    """Erase the answers of all owners that have been kept for a day; return how many there were."""
+    old = [each for each in await _below(ledger, (ROOT,)) if _is_old(each)]
+    if old:
+        await ledger.drop(old)
+    return len(old)
+
+
+async def _below(ledger: Ledger, namespace: Namespace) -> Sequence[Version]:
+    count = await ledger.count(namespace, include_retired=True)
+    return await ledger.records(namespace, limit=count, include_retired=True)
+
+
+def _given(head: Version, asked: str) -> Answer:
+    status, body = head.value["status"], head.value["body"]
+    if head.value["request"] != asked:
+        raise KeyReused("Another request had this idempotency key.", "Give each request a key of its own.")
+    if not isinstance(status, int) or not status:
+        raise _running()
+    if not isinstance(body, str):
+        raise Conflict("This was done already; its answer is not kept any more.", "Read what it changed.")
+    return Answer(status, body)
+
+
+def _running() -> StillRunning:
+    return StillRunning(
+        "The request with this idempotency key is still being done, or its server ended before it answered.",
+        "Ask again in a moment. If that does not help, look whether it was done, and use another key.",
+    )
+
+
+def _is_old(head: Version) -> bool:
+    return datetime.fromisoformat(str(head.value["since"])) < datetime.now(UTC) - KEPT_FOR
+
+
+def _hash(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8) + part)
+    return digest.hexdigest()
