@@ -32,6 +32,7 @@ from mneme.nodes.chat.waking import agenda, remember_later
 from mneme.nodes.context import own_team
 from mneme.server.entrance import Entrance
 from mneme.server.opened import store
+from mneme.server.page import Console
 from mneme.server.rest import Opened, offer
 from mneme.server.rows import ServerRows
 
@@ -118,7 +119,7 @@ HANDLERS: Any = {
 app = FastAPI(
     title="Mneme",
     lifespan=lifespan,
-    middleware=[Middleware(Entrance)],
+    middleware=[Middleware(Console), Middleware(Entrance)],
     exception_handlers=HANDLERS,
     openapi_url=None,  # the LangGraph server has the description of all routes
 )
