@@ -7,13 +7,17 @@ JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: demo test installed check lint types dev clean setup
+.PHONY: demo test test-console installed check lint types dev clean setup
 
 demo: .venv/.demo
 	$(BIN)/mneme demo
 
 test: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not console"
+
+# Needs Chromium (apt-get install chromium); without it the tests skip. It also makes the README's pictures.
+test-console: setup
+	$(BIN)/pytest tests/console -m console -s
 
 installed:
 	PYTHON=$(PYTHON) .ci/installed

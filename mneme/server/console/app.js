@@ -15,7 +15,11 @@ function route() {
 function useRoute() {
   const [at, set] = useState(route());
   useEffect(() => {
-    const changed = () => { notice.text = ""; set(route()); };
+    const changed = () => {
+      if (!notice.stays) say("");
+      notice.stays = false;
+      set(route());
+    };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);
@@ -51,7 +55,7 @@ function Owner({ name, label, changed }) {
   const use = (event) => {
     event.preventDefault();
     keep({ [name]: value.trim() || "local" });
-    changed();
+    changed().then(() => event.type === "submit" && focusHeading());
   };
   return html`<form class="owner" onSubmit=${use}><label for=${name}>${label}</label>
     <input id=${name} value=${value} size="10" maxlength="200" autocomplete="off" onInput=${(e) => set(e.target.value)}

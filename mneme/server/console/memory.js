@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { change, part, read } from "./api.js";
-import { Button, Confirm, Diff, Facts, Failure, Loaded, Time, focusHeading, go, html, plural, useAction, useLoaded }
+import { Button, Confirm, Diff, Facts, Failure, Loaded, Time, focusHeading, html, leave, plural, useAction, useLoaded }
   from "./parts.js";
 
 function Edit({ record, action, close }) {
@@ -109,7 +109,7 @@ function One({ record, history, again }) {
   const [opened, open] = useState("");
   const close = () => { open(""); focusHeading(); };
   const action = useAction((result) => {
-    if (result?.turns !== undefined) go("memories");
+    if (result?.turns !== undefined) leave("memories");
     else { close(); again(); }
   });
   const { memory } = record;

@@ -8,7 +8,7 @@ import { compare } from "./diff.js";
 export const html = htm.bind(h);
 
 // What was done, for the line at the top, which a screen reader reads out.
-export const notice = { text: "", heard: () => {} };
+export const notice = { text: "", stays: false, heard: () => {} };
 export function say(text) {
   notice.text = text;
   notice.heard(text);
@@ -137,6 +137,11 @@ export function useCalm(value, milliseconds = 120) {
 }
 
 export const go = (path) => { location.hash = `#/${path}`; };
+// Go to another page and still say there what was done.
+export function leave(path) {
+  notice.stays = true;
+  go(path);
+}
 // Put what is searched for into the address, without a new step of the browser's history.
 export const note = (path) => history.replaceState(null, "", `#/${path}`);
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
