@@ -4,15 +4,24 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import numpy as np
+
 from mneme.models.embedding import minilm
+from mneme.stores.cards.card import Lesson, Rule, TaskOutcome
+from mneme.stores.cards.disputes import Approach
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Change, Write, make_write
+from mneme.stores.pools.memory_pool import MemoryPool, Pair
+from mneme.stores.pools.retrievers import Judged, Retriever, Retrievers
 from mneme.stores.users.inbox import MOST_TRIES, Inbox, Message
 from mneme.stores.users.memories import Memory
 from tests.doubles.embedding import WordEmbedder
 
 AT_ONCE = 500
+CHANGE = Change(reason="made up", actor="test")
 THINGS = ("bicycle", "piano", "garden", "boat", "novel")
 PLACES = ("Oslo", "Lima", "Cairo", "Quito", "Turin", "Perth", "Hanoi")
 
@@ -49,7 +58,7 @@ def _write(user: str, number: int) -> Write:
         namespace=user_namespace(user, "memories"),
         value=memory.model_dump(),
         text=memory.content,
-        change=Change(reason="made up", actor="test"),
+        change=CHANGE,
     )
 
 
@@ -59,3 +68,70 @@ async def _set_aside(ledger: Ledger, user: str, texts: tuple[str, ...]) -> None:
         await inbox.add(user, Message(message=text, message_id=f"m{number}"))
         for _ in range(MOST_TRIES):
             await inbox.fail(user, f"m{number}", "no model made sense of it", "{broken")
+
+
+def with_a_team(home: Path, team: str) -> None:
+    """Fill a home with two cards, a dispute, a discussion, and a pool whose retriever has learned."""
+    home.mkdir()
+    asyncio.run(_in(home, lambda ledger: _work(ledger, team, home)))
+
+
+async def _work(ledger: Ledger, team: str, home: Path) -> None:
+    await _learn(KnowledgeCards(ledger, team))
+    await _discuss(Discussions(ledger, team))
+    await _share(MemoryPool(ledger, team, "limericks"), home / "retrievers")
+
+
+async def _learn(cards: KnowledgeCards) -> None:
+    made = []
+    for number, pattern in enumerate(("a hash index", "a covering index")):
+        lesson = Lesson(
+            claim=f"Use {pattern} for lookups.",
+            rationale="It is read once.",
+            rules=[Rule(condition="a lookup", pattern=pattern)],
+        )
+        outcome = TaskOutcome(task=f"t{number}", success=True, confidence=0.9)
+        made.append((await cards.create(lesson, outcome, change=CHANGE)).card)
+    old = Approach(claim=made[1].claim, solution="lookup -> covering index")
+    new = Approach(claim="Use no index for small tables.", solution="small table -> scan", task="t7")
+    await cards.disputes.open(made[1].id, old=old, new=new, change=CHANGE)
+
+
+async def _discuss(discussions: Discussions) -> None:
+    await discussions.open(
+        Discussion(id="d1", task="Plan a pipeline.", team={}, memory="structured", turns=2)
+    )
+    memory = discussions.memory("d1", "Architect")
+    first = await memory.begin({"goal": "unknown"}, change=CHANGE)
+    for number, goal in ((1, "a fast pipeline"), (2, "a cheap pipeline")):
+        said = Turn(number=number, speaker="Architect", title="Architect", message=f"We want {goal}.")
+        await discussions.conversation("d1").add(said)
+        first = await memory.update(
+            {"goal": goal}, turn=number, change=CHANGE, expected_version=first.version
+        )
+
+
+async def _share(pool: MemoryPool, folder: Path) -> None:
+    pair = Pair(prompt="A limerick?", answer="A young man.", agent="poet", domain="limerick", score=80)
+    await pool.add(pair, change=CHANGE)
+    retrievers, judged = Retrievers(pool, folder), Judged(held_out=1, recall=0.5, told_apart=0.5, loss=1, k=3)
+    learned = Retriever(
+        number=1,
+        parent=0,
+        learning="projection",
+        weights=retrievers.store({"left": np.ones((4, 2), dtype=np.float32)}),
+        embedder=f"bundled:{minilm.NAME}",
+        memories=[],
+        positives=1,
+        negatives=1,
+        losses=[1.0],
+        before=judged,
+        after=judged,
+        kept=True,
+        reason="It finds more.",
+        seconds=1,
+        device="cpu",
+        seed=1,
+    )
+    await retrievers.record(learned, change=CHANGE)
+    await retrievers.serve(1, instead_of=0, change=CHANGE)

@@ -1,6 +1,5 @@
 """Somebody who knows nothing looks at memories in the browser, and puts a wrong one right."""
 
-import re
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -11,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from mneme.api.operation import API_PATH, CONSOLE_PATH
 from mneme.server.users import add_user
+from tests.console.console import check, notice, opened
 from tests.console.filled import with_dead_letters, with_memories
 from tests.doubles.langgraph_server import Server, serving
 
@@ -19,33 +19,16 @@ pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
 TOLD = ("Ann's dog Rex is a poodle.", "Ann lives in Oslo.", "Ann's sister Emily plays the <b>cello</b>.")
 WRONG, RIGHT = TOLD[0], "Ann's dog Rex is a Labrador."
 
-CHECKS = Path(__file__).with_name("checks.js").read_text(encoding="utf-8").partition("\n")[2]
-
 
 @pytest.fixture
 def user(console_server: Server) -> str:
     """Give a user of whom something is remembered."""
     name = f"ann-{uuid4().hex[:6]}"
     for text in TOLD:
-        add(console_server, name, text)
+        given = {"content": text, "entities": ["Ann", *({"Rex", "Oslo", "Emily"} & {*text.split()})]}
+        answer = httpx.post(f"{console_server.url}{API_PATH}/memories", params={"user": name}, json=given)
+        answer.raise_for_status()
     return name
-
-
-def add(server: Server, user: str, text: str) -> None:
-    answer = httpx.post(f"{server.url}{API_PATH}/memories", params={"user": user}, json={"content": text})
-    answer.raise_for_status()
-
-
-def opened(page: Page, server: Server, user: str, path: str = "memories") -> None:
-    """Open the console as a user."""
-    page.goto(f"{server.url}{CONSOLE_PATH}")
-    page.get_by_label("User").fill(user)
-    page.keyboard.press("Enter")
-    page.goto(f"{server.url}{CONSOLE_PATH}/#/{path}")
-
-
-def notice(page: Page, text: str | re.Pattern[str]) -> None:
-    expect(page.get_by_role("status")).to_contain_text(text)
 
 
 def test_a_wrong_memory_is_found_corrected_and_the_correction_undone(
@@ -114,6 +97,18 @@ def test_the_same_with_the_keyboard_alone(page: Page, console_server: Server, us
     expect(page.get_by_role("link", name=WRONG)).to_be_focused()
 
 
+def test_changes_and_names_are_shown(page: Page, console_server: Server, user: str) -> None:
+    opened(page, console_server, user, "timeline")
+    changes = page.get_by_role("list", name="Changes").get_by_role("listitem")
+    expect(changes).to_have_count(3)
+    expect(changes.first).to_contain_text(TOLD[2])
+    page.get_by_role("link", name="Names").click()
+    expect(page.get_by_role("row", name="Rex")).to_contain_text("Ann (1)")
+    expect(page.get_by_role("img").get_by_text("Oslo")).to_be_visible()
+    page.get_by_role("link", name="Rex").click()
+    expect(page.get_by_role("link", name=WRONG)).to_be_visible()
+
+
 def test_forgetting_asks_says_what_it_reaches_and_erases(
     page: Page, console_server: Server, user: str
 ) -> None:
@@ -157,15 +152,9 @@ def test_a_text_is_never_markup_and_a_refusal_comes_with_its_hint(
 def test_the_page_fits_a_phone_and_is_readable_without_eyes_in_both_colours(
     page: Page, console_server: Server, user: str, pictures: Path
 ) -> None:
-    page.set_viewport_size({"width": 390, "height": 800})
-    for colours in ("light", "dark"):
-        page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
-        opened(page, console_server, user)
-        for path in ("memories", "inbox", f"memories/{_first_key(console_server, user)}"):
-            page.goto(f"{console_server.url}{CONSOLE_PATH}/#/{path}")
-            expect(page.locator("main h1")).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
-            assert page.evaluate(CHECKS) == {"lacking": [], "faint": []}, (path, colours)
+    key = _first_key(console_server, user)
+    opened(page, console_server, user)
+    check(page, console_server, "memories", "inbox", "timeline", "names", f"memories/{key}")
     page.screenshot(path=pictures / "console-phone.png")
 
 
