@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,19 @@ PLACES = ("Oslo", "Lima", "Cairo", "Quito", "Turin", "Perth", "Hanoi")
 
 def with_memories(home: Path, user: str, count: int) -> None:
     """Fill a home with memories whose vectors are made quickly; how long a search takes is the same."""
-    home.mkdir()
-    asyncio.run(_in(home, lambda ledger: _remember(ledger, user, count)))
+    _fill(home, lambda ledger: _remember(ledger, user, count))
 
 
 def with_dead_letters(home: Path, user: str, *texts: str) -> None:
     """Put messages into the inbox that have failed too often."""
+    _fill(home, lambda ledger: _set_aside(ledger, user, texts))
+
+
+def _fill(home: Path, fill: Callable[[Ledger], Awaitable[None]]) -> None:
+    """Fill a new home, on a thread of its own: Playwright has an event loop on this one."""
     home.mkdir()
-    asyncio.run(_in(home, lambda ledger: _set_aside(ledger, user, texts)))
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(_in(home, fill))).result()
 
 
 async def _in(home: Path, fill: Callable[[Ledger], Awaitable[None]]) -> None:
@@ -72,8 +78,7 @@ async def _set_aside(ledger: Ledger, user: str, texts: tuple[str, ...]) -> None:
 
 def with_a_team(home: Path, team: str) -> None:
     """Fill a home with two cards, a dispute, a discussion, and a pool whose retriever has learned."""
-    home.mkdir()
-    asyncio.run(_in(home, lambda ledger: _work(ledger, team, home)))
+    _fill(home, lambda ledger: _work(ledger, team, home))
 
 
 async def _work(ledger: Ledger, team: str, home: Path) -> None:

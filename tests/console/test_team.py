@@ -81,7 +81,7 @@ def test_a_discussion_shows_what_changed_in_a_memory_by_turn(page: Page, team_se
     expect(page.get_by_role("article", name="Turn 1")).to_contain_text("We want a fast pipeline.")
     memories = page.get_by_role("region", name="Memories by turn")
     expect(memories.locator("ins")).to_contain_text("cheap")
-    page.get_by_label("After turn").select_option("1")
+    page.get_by_label("After turn").select_option(label="1")
     expect(memories.locator("ins")).to_contain_text("fast")
     expect(memories.locator("del")).to_contain_text("unknown")
 

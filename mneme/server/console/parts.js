@@ -142,6 +142,11 @@ export function leave(path) {
   notice.stays = true;
   go(path);
 }
-// Put what is searched for into the address, without a new step of the browser's history.
-export const note = (path) => history.replaceState(null, "", `#/${path}`);
+// Put what is searched for into the address, without a new step of the browser's history; not where the reader has
+// gone on to another page meanwhile.
+export function note(path) {
+  const page = (address) => address.split(/[?/]/)[0];
+  const here = location.hash.replace(/^#\/?/, "");
+  if (!here || page(here) === page(path)) history.replaceState(null, "", `#/${path}`);
+}
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
