@@ -193,9 +193,12 @@ class Memories(Operations):
         limit: Limit = 100,
         offset: Offset = 0,
         include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
+        newest_first: Annotated[bool, Field(description="The other way round.")] = False,
     ) -> Sequence[MemoryRecord]:
         """Return memories in the order in which they were first remembered."""
-        return await self._kept.list(limit=limit, offset=offset, include_retired=include_retired)
+        return await self._kept.list(
+            limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
+        )
 
     @reads("memories/count")
     async def count(

@@ -186,14 +186,23 @@ class UserMemories:
         return await self.update(key, memory, change=change, expected_version=found.version)
 
     async def list(
-        self, *, limit: int = 100, offset: int = 0, include_retired: bool = False
+        self,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        include_retired: bool = False,
+        newest_first: bool = False,
     ) -> Sequence[MemoryRecord]:
-        """Return memories in the order in which they were first remembered.
+        """Return memories in the order in which they were first remembered, or in the opposite one.
 
         Here and in every search, a record that is no memory is passed over with a warning.
         """
         versions = await self._ledger.records(
-            self.namespace, limit=limit, offset=offset, include_retired=include_retired
+            self.namespace,
+            limit=limit,
+            offset=offset,
+            include_retired=include_retired,
+            newest_first=newest_first,
         )
         return readable(MemoryRecord.of, versions)
 

@@ -7,10 +7,7 @@ import { Loaded, html, plural, useLoaded } from "./parts.js";
 const LATEST = 1000, SHOWN = 30;
 const WIDTH = 800, HEIGHT = 560, STEPS = 150;
 
-async function load(signal) {
-  const count = await read("memories/count", {}, signal);
-  return read("memories", { limit: LATEST, offset: Math.max(0, count - LATEST) }, signal);
-}
+const load = (signal) => read("memories", { limit: LATEST, newest_first: true }, signal);
 
 // Return the names that stand in most memories, and how many memories each two of them share.
 function graphOf(records) {

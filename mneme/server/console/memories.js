@@ -39,12 +39,11 @@ function Rows({ records, label }) {
     ${records.map((each) => html`<${Row} key=${each.key} record=${each} />`)}</ol>`;
 }
 
-// The newest first: the server counts from the oldest.
 async function page(offset, retired, signal) {
-  const count = await read("memories/count", { include_retired: retired }, signal);
-  const end = Math.max(0, count - offset), start = Math.max(0, end - SIZE);
-  const query = { limit: Math.max(1, end - start), offset: start, include_retired: retired };
-  return { count, records: (await read("memories", query, signal)).reverse() };
+  const query = { limit: SIZE, offset, include_retired: retired, newest_first: true };
+  const counted = read("memories/count", { include_retired: retired }, signal);
+  const [count, records] = await Promise.all([counted, read("memories", query, signal)]);
+  return { count, records };
 }
 
 function All({ offset, retired, goTo, turn }) {

@@ -127,7 +127,7 @@ export function Search({ label, value, onInput, onDown, onEnter }) {
 }
 
 // The value as it was when it had not changed for so long.
-export function useCalm(value, milliseconds = 120) {
+export function useCalm(value, milliseconds = 60) {
   const [calm, set] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => set(value), milliseconds);
