@@ -97,6 +97,9 @@ async def _learn(cards: KnowledgeCards) -> None:
         )
         outcome = TaskOutcome(task=f"t{number}", success=True, confidence=0.9)
         made.append((await cards.create(lesson, outcome, change=CHANGE)).card)
+    for number in range(2, 5):
+        again = TaskOutcome(task=f"t{number}", success=True, confidence=0.9)
+        await cards.reinforce(made[0].id, again, change=CHANGE)
     old = Approach(claim=made[1].claim, solution="lookup -> covering index")
     new = Approach(claim="Use no index for small tables.", solution="small table -> scan", task="t7")
     await cards.disputes.open(made[1].id, old=old, new=new, change=CHANGE)
