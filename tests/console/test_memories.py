@@ -103,7 +103,7 @@ def test_changes_and_names_are_shown(page: Page, console_server: Server, user: s
     expect(changes.first).to_contain_text(TOLD[2])
     page.get_by_role("link", name="Names").click()
     expect(page.get_by_role("row", name="Rex 1")).to_contain_text("Ann (1)")
-    expect(page.get_by_role("img").get_by_text("Oslo")).to_be_visible()
+    expect(page.locator("svg").get_by_text("Oslo")).to_be_visible()
     page.get_by_role("link", name="Rex").click()
     expect(page.get_by_role("link", name=WRONG)).to_be_visible()
 
