@@ -7,20 +7,24 @@ JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: demo test test-all installed check lint types dev clean setup
+.PHONY: demo test test-all test-console installed check lint types dev clean setup
 
 demo: .venv/.demo
 	$(BIN)/mneme demo
 
 # Many an image forbids Python to keep what it compiled, and then each of a test's processes compiles all anew.
-test test-all: export PYTHONDONTWRITEBYTECODE =
+test test-all test-console: export PYTHONDONTWRITEBYTECODE =
 
 test: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m 'not long'
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m 'not long and not console'
 
 # Before a release: also what kills many times, trains whole models, or runs whole evaluations.
 test-all: lint types
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+
+# Needs Chromium (apt-get install chromium); without it the tests skip. It also makes the README's pictures.
+test-console: setup
+	$(BIN)/pytest tests/console -m console -s
 
 installed:
 	PYTHON=$(PYTHON) .ci/installed

@@ -192,9 +192,25 @@ class Memories(Operations):
         limit: Limit = 100,
         offset: Offset = 0,
         include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
+        newest_first: Annotated[bool, Field(description="The other way round.")] = False,
     ) -> Sequence[MemoryRecord]:
         """Return memories in the order in which they were first remembered."""
-        return await self._kept.list(limit=limit, offset=offset, include_retired=include_retired)
+        return await self._kept.list(
+            limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
+        )
+
+    @reads("memories/count")
+    async def count(
+        self,
+        include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
+    ) -> int:
+        """Return the number of memories."""
+        return await self._kept.count(include_retired=include_retired)
+
+    @reads("memories/changes")
+    async def latest_changes(self, limit: Limit = 100) -> Sequence[Version]:
+        """Return the latest versions of all memories, the newest first."""
+        return await self._kept.latest_changes(limit)
 
     @reads("memories/{key}")
     async def show(self, key: Key) -> MemoryRecord:
@@ -257,6 +273,21 @@ class Memories(Operations):
         Called again, it takes back the change before that one.
         """
         return await self._kept.undo(actor=self._caller)
+
+    @changes("memories/{key}/undo")
+    async def undo_one(
+        self,
+        key: Key,
+        expected_version: Annotated[
+            VersionNumber | None, Field(description="Refuse if another version is the latest.")
+        ] = None,
+    ) -> MemoryRecord | None:
+        """Take back a memory's latest change that has not been taken back; None where there is none.
+
+        Raises NotFound, Conflict.
+        """
+        whole = await self._whole(key)
+        return await self._kept.undo_one(whole, actor=self._caller, expected_version=expected_version)
 
     @changes("memories/{key}/forget", erases=True)
     async def forget(

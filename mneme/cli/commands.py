@@ -1,6 +1,4 @@
-"""Commands that belong to no workflow: `mneme graph`, `mcp`, `doctor`, `verify`, `repair`, `backup`,
-`restore`.
-"""
+"""Commands of no workflow: `mneme graph`, `console`, `mcp`, `doctor`, `verify`, `repair`, `backup`, `restore`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +36,20 @@ def mcp(
     from mneme.integrations.mcp import serve_stdio
 
     run_command(serve_stdio(user, team, memory_agent))
+
+
+@app.command()
+def console(
+    browser: Annotated[bool, typer.Option(help="Open the page; else print only its address.")] = True,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Where a server that is started listens.")
+    ] = 2024,
+    as_json: Json = False,
+) -> None:
+    """Open the console: look at memories in the browser, and correct them. Starts the server if none runs."""
+    from mneme.cli.console import open_console
+
+    run_command(open_console(port, browser=browser, as_json=as_json))
 
 
 @app.command()

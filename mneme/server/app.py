@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
+from starlette.routing import BaseRoute
 
 from mneme.api.cards import Cards
 from mneme.api.copies import note_server
@@ -35,6 +36,7 @@ from mneme.nodes.context import own_team
 from mneme.server.entrance import Entrance
 from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
+from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_valid, refused
 from mneme.server.rest import Api, Opened, offer, refuse_all_else
 from mneme.server.rows import ServerRows
@@ -115,13 +117,13 @@ def api_of(opened: Mapping[type[Operations], Opened], *others: BaseRoute, **more
     """Return an application with a route for each operation, and these others; `more` is for FastAPI."""
     api = Api(
         title="Mneme",
-        middleware=[Middleware(Entrance), Middleware(Segments)],
+        middleware=[Middleware(Console), Middleware(Entrance), Middleware(Segments)],
         exception_handlers=HANDLERS,
         openapi_url=None,  # the LangGraph server has the description of all routes
         **more,
     )
-    for kind, opens in opened.items():
-        offer(api, kind, opens)
+    for kind, opened_for in opened.items():
+        offer(api, kind, opened_for)
     api.router.routes += others
     refuse_all_else(api)
     return api

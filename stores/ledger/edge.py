@@ -151,8 +151,10 @@ class EdgeEngine:
     ) -> tuple[list[Sides], dict[str, Weighed]]:
         return await self._run(self._readers, self._around, query, heads, reach) if heads else ([], {})
 
-    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
-        return await self._run(self._readers, self._scan, where, limit, offset)
+    async def scan(
+        self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
+    ) -> list[Payload]:
+        return await self._run(self._readers, self._scan, where, limit, offset, newest_first)
 
     async def count(self, where: Where) -> int:
         return await self._run(self._readers, self._count, where)
@@ -311,11 +313,12 @@ class EdgeEngine:
         )
         return [str(p.id) for p in self._shard.query(before)], [str(p.id) for p in self._shard.query(after)]
 
-    def _scan(self, where: Where, limit: int, offset: int) -> list[Payload]:
+    def _scan(self, where: Where, limit: int, offset: int, newest_first: bool) -> list[Payload]:
+        direction = edge.Direction.Desc if newest_first else edge.Direction.Asc
         request = edge.QueryRequest(
             limit,
             offset=offset,
-            query=edge.OrderBy("created"),
+            query=edge.OrderBy("created", direction),
             filter=_filter(where),
             with_payload=True,
         )

@@ -233,8 +233,10 @@ class Engine(Protocol):
         """Return each head's neighbours in its scope, in the order of creation, and weigh them as well."""
         ...
 
-    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
-        """Return payloads in the order of their records' creation."""
+    async def scan(
+        self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
+    ) -> list[Payload]:
+        """Return payloads in the order of their records' creation, or in the opposite one."""
         ...
 
     async def count(self, where: Where) -> int: ...

@@ -244,15 +244,20 @@ class Ledger:
         offset: int = 0,
         include_retired: bool = False,
         shelf: str = "",
+        newest_first: bool = False,
     ) -> list[Version]:
-        """Return records in the order in which they were first written; a shelf's are always live."""
+        """Return records in the order in which they were first written; a shelf's are always live.
+
+        With `newest_first` it is the opposite order. Both take the longer the more are passed over.
+        """
         prefix = check_namespace(namespace_prefix, prefix=True)
         if limit <= 0:
             return []
         where = _where(prefix, conditions(filter), retired=include_retired)
         if shelf:
             where = where._replace(scopes=(scope("+", prefix, shelf),))
-        return [_version(payload) for payload in await self._engine.scan(where, limit, offset)]
+        found = await self._engine.scan(where, limit, offset, newest_first=newest_first)
+        return [_version(payload) for payload in found]
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,

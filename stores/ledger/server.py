@@ -194,8 +194,11 @@ class ServerEngine:
         near = {point for side in found for point in side}
         return list(zip(found[::2], found[1::2], strict=True)), await self.weigh(query, list(near))
 
-    async def scan(self, where: Where, limit: int, offset: int = 0) -> list[Payload]:
-        order = models.OrderByQuery(order_by="created")
+    async def scan(
+        self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
+    ) -> list[Payload]:
+        direction = models.Direction.DESC if newest_first else models.Direction.ASC
+        order = models.OrderByQuery(order_by=models.OrderBy(key="created", direction=direction))
         request = models.QueryRequest(
             query=order, filter=_filter(where), limit=limit, offset=offset, with_payload=True
         )

@@ -188,16 +188,35 @@ class UserMemories:
         return await self.update(key, memory, change=change, expected_version=found.version)
 
     async def list(
-        self, *, limit: int = 100, offset: int = 0, include_retired: bool = False
+        self,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        include_retired: bool = False,
+        newest_first: bool = False,
     ) -> Sequence[MemoryRecord]:
-        """Return memories in the order in which they were first remembered.
+        """Return memories in the order in which they were first remembered, or in the opposite one.
 
         Here and in every search, a record that is no memory is passed over with a warning.
         """
         versions = await self._ledger.records(
-            self.namespace, limit=limit, offset=offset, include_retired=include_retired
+            self.namespace,
+            limit=limit,
+            offset=offset,
+            include_retired=include_retired,
+            newest_first=newest_first,
         )
         return readable(MemoryRecord.of, versions)
+
+    async def count(self, *, include_retired: bool = False) -> int:
+        """Return the number of memories."""
+        return await self._ledger.count(self.namespace, include_retired=include_retired)
+
+    async def latest_changes(self, limit: int) -> Sequence[Version]:
+        """Return the latest versions of all memories, the newest first."""
+        heads = sorted(await self._heads(), key=lambda head: head.at, reverse=True)[:limit]
+        versions = [each for head in heads for each in await self._changes(head)]
+        return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
     async def created_after(self, moment: datetime | None) -> Sequence[MemoryRecord]:
         """Return the live memories that were first remembered after a time, oldest first; None: all."""
@@ -254,6 +273,20 @@ class UserMemories:
         stacks = [standing(await self._changes(head)) for head in heads if head.key in known]
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
+
+    async def undo_one(
+        self, key: str, *, actor: str, expected_version: int | None = None
+    ) -> MemoryRecord | None:
+        """Take back a memory's latest change that has not been taken back; None where there is none.
+
+        Raises NotFound, Conflict.
+        """
+        history = await self.history(key)
+        latest = history[-1].version
+        if expected_version not in (None, latest):
+            raise Conflict(f"{key} is at version {latest}, not {expected_version}.", "Look at it again.")
+        stack = standing(history)
+        return await self._take_back(stack, actor) if stack else None
 
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""

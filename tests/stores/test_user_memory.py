@@ -96,6 +96,24 @@ class TestMemories:
         assert [each.memory.content for each in await alice.as_of(made.at)] == ["Max is four"]
         assert (await alice.rollback(made.key, 1, change=SAID)).memory.content == "Max is four"
 
+    async def test_one_memory_s_changes_are_undone_whatever_others_did(self, alice: UserMemories) -> None:
+        cat = await alice.insert(Memory(content="a cat"), change=SAID)
+        tom = await alice.update(cat.key, Memory(content="Tom"), change=SAID, expected_version=1)
+        tea = await alice.insert(Memory(content="tea"), change=SAID)
+        assert [(each.key, each.version) for each in await alice.latest_changes(2)] == [
+            (tea.key, 1),
+            (cat.key, 2),
+        ]
+        assert [each.key for each in await alice.list(limit=1, newest_first=True)] == [tea.key]
+        with pytest.raises(Conflict):
+            await alice.undo_one(cat.key, actor="alice", expected_version=1)
+        undone = await alice.undo_one(cat.key, actor="alice", expected_version=tom.version)
+        assert undone is not None and undone.memory.content == "a cat"
+        gone = await alice.undo_one(cat.key, actor="alice")
+        assert gone is not None and not gone.live
+        assert await alice.undo_one(cat.key, actor="alice") is None
+        assert (await alice.count(), await alice.count(include_retired=True)) == (1, 2)
+
     async def test_undo_takes_back_one_change_after_another(self, alice: UserMemories) -> None:
         tea = await alice.insert(memory("tea"), change=SAID)
         dog = await alice.insert(memory("dog"), change=SAID)

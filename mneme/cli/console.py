@@ -1,0 +1,100 @@
+"""`mneme console`: the server's page in the browser; where no server runs, it starts one."""
+
+import asyncio
+import os
+import signal
+import sys
+import urllib.request
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+
+from mneme.api.operation import CONSOLE_PATH
+from mneme.cli.show import console, errors, print_json
+from mneme.client.announcement import running_server
+from mneme.core.errors import MnemeError, needs
+
+ROOT = Path(__file__).parents[2]
+"""A checkout has `langgraph.json` here."""
+POLL, PATIENCE = 0.2, 120.0
+"""Seconds between two looks whether the server answers, and in all."""
+
+
+async def open_console(port: int, *, browser: bool, as_json: bool) -> int:
+    """Print the page's address and open it; end with the server where it was started here."""
+    address = f"http://127.0.0.1:{port}"
+    running = await asyncio.to_thread(running_server) or await _answering(address)
+    if running:
+        await _show(running, browser, as_json)
+        return 0
+    server = await _started(port)
+    try:
+        await _until_ready(server, address)
+        await _show(address, browser, as_json)
+        return await server.wait()
+    except asyncio.CancelledError:  # Ctrl-C: the server got it, too, and closes the ledger
+        await server.wait()
+        raise
+    finally:
+        if server.returncode is None:
+            server.send_signal(signal.SIGINT)
+            await server.wait()
+
+
+async def _show(server: str, browser: bool, as_json: bool) -> None:
+    url = f"{server}{CONSOLE_PATH}/"
+    if as_json:
+        print_json({"url": url})
+    else:
+        console.print(url, soft_wrap=True)
+    if browser and not await asyncio.to_thread(webbrowser.open, url) and not as_json:
+        console.print("No browser can be opened here: open the address yourself.")
+
+
+async def _answering(server: str) -> str:
+    """Return the server's address if it has the page, else ""."""
+    return server if await asyncio.to_thread(_has_page, server) else ""
+
+
+def _has_page(server: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{server}{CONSOLE_PATH}/", timeout=2) as answer:  # noqa: S310  (our own address)
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+async def _started(port: int) -> asyncio.subprocess.Process:
+    """Start the server as `make dev` does. Raises MnemeError where this cannot be done."""
+    config = ROOT / "langgraph.json"
+    if not config.is_file():
+        raise MnemeError(
+            "No server runs, and this installation has none to start.",
+            "Run `make dev` in a checkout of Mneme.",
+        )
+    with needs("The server", "serve"):
+        if find_spec("langgraph_cli") is None:
+            raise ModuleNotFoundError(name="langgraph-cli")
+    errors.print("Starting the server; Ctrl-C ends it.")
+    words = ["-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *words,
+        "--config",
+        str(config),
+        "--port",
+        str(port),
+        cwd=ROOT,
+        env={**os.environ, "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+
+
+async def _until_ready(server: asyncio.subprocess.Process, address: str) -> None:
+    for _ in range(int(PATIENCE / POLL)):
+        if server.returncode is not None:
+            raise MnemeError("The server ended at once.", "Run `make dev` to see why.")
+        if await _answering(address):
+            return
+        await asyncio.sleep(POLL)
+    raise MnemeError(f"The server does not answer in {PATIENCE:.0f} seconds.", "Run `make dev` to see why.")

@@ -1,0 +1,79 @@
+"""The console: a page of static files at `/console/`, which asks the server's own routes for everything.
+
+The files hold nobody's data, so a browser gets them without a key; the page asks for the key and sends it
+with each call. Middleware answers them: the server lets no custom route be open where others need a key.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mneme.api.operation import CONSOLE_PATH
+
+FOLDER = Path(__file__).with_name("console")
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+INDEX = "index.html"
+
+
+def _read() -> Mapping[str, bytes]:
+    """Return all files by their paths below the page's."""
+    files = (each for each in FOLDER.rglob("*") if each.suffix in TYPES)
+    return {each.relative_to(FOLDER).as_posix(): each.read_bytes() for each in files}
+
+
+def _policy(index: bytes) -> str:
+    """Return what the page may load: our own files, and the map of its modules, by its checksum."""
+    found = re.search(rb'<script type="importmap">(.*?)</script>', index, re.DOTALL)
+    inline = base64.b64encode(hashlib.sha256(found[1] if found else b"").digest()).decode()
+    own = ("style-src", "img-src", "connect-src")
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src 'self' 'sha256-{inline}'",
+            *(f"{each} 'self'" for each in own),
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+        ]
+    )
+
+
+class Console:
+    """Middleware that answers the page's files; everything else it passes on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app, self._files = app, _read()
+        self._headers = {
+            "content-security-policy": _policy(self._files[INDEX]),
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+            "cross-origin-opener-policy": "same-origin",
+            "cache-control": "no-cache",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a file of the page, or pass the request on."""
+        asked = scope["type"] == "http" and (scope["path"] + "/").startswith(f"{CONSOLE_PATH}/")
+        await (self._answer(scope) if asked else self._app)(scope, receive, send)
+
+    def _answer(self, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
+            return Response(status_code=405, headers={**self._headers, "allow": "GET, HEAD"})
+        if scope["path"] == CONSOLE_PATH:
+            return RedirectResponse("console/", headers=self._headers)
+        name = scope["path"].removeprefix(f"{CONSOLE_PATH}/") or INDEX
+        if name not in self._files:
+            return Response("Not Found", 404, self._headers, "text/plain")
+        return Response(self._files[name], 200, self._headers, TYPES[Path(name).suffix])

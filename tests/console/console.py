@@ -1,0 +1,44 @@
+"""What tests do with the console, as somebody in front of it does."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from mneme.api.operation import CONSOLE_PATH
+from tests.doubles.langgraph_server import Server
+
+CHECKS = Path(__file__).with_name("checks.js").read_text(encoding="utf-8").partition("\n")[2]
+WIDTH = 390
+"""A phone's, in CSS pixels."""
+
+
+def opened(page: Page, server: Server, user: str, path: str = "memories") -> None:
+    """Open the console as a user."""
+    page.goto(f"{server.url}{CONSOLE_PATH}")
+    page.get_by_label("User").fill(user)
+    page.keyboard.press("Enter")
+    turned(page, server, path)
+
+
+def turned(page: Page, server: Server, path: str) -> None:
+    """Go to a page of the console by its address, and wait for what it shows."""
+    page.goto(f"{server.url}{CONSOLE_PATH}/#/{path}")
+    expect(page.locator("main h1")).to_be_visible()
+    expect(page.get_by_text("Loading…")).to_have_count(0)
+
+
+def notice(page: Page, text: str | re.Pattern[str]) -> None:
+    """Wait until the page says this of what was done."""
+    expect(page.get_by_role("status")).to_contain_text(text)
+
+
+def check(page: Page, server: Server, *paths: str) -> None:
+    """Look at pages at a phone's width, by day and by night: nothing lacks, is faint, or sticks out."""
+    page.set_viewport_size({"width": WIDTH, "height": 800})
+    for path in paths:
+        turned(page, server, path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH, path
+        for dark in (False, True):
+            page.emulate_media(color_scheme="dark" if dark else "light")
+            assert page.evaluate(CHECKS) == {"lacking": [], "faint": []}, (path, dark)

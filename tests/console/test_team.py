@@ -1,0 +1,105 @@
+"""Somebody looks at what a team learned, discussed and shared, and decides."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.console.console import check, notice, opened, turned
+from tests.console.filled import with_a_team
+from tests.doubles.langgraph_server import Server, serving
+
+pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+
+
+@pytest.fixture(scope="module")
+def team_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Give a server with what a team made."""
+    home = tmp_path_factory.mktemp("team") / "home"
+    with_a_team(home, "local")
+    with serving(home) as running:
+        yield running
+
+
+def test_a_card_is_found_and_promoted_and_taken_back(page: Page, team_server: Server, pictures: Path) -> None:
+    opened(page, team_server, "ann", "cards")
+    cards = page.get_by_role("list", name="Cards").get_by_role("listitem")
+    expect(cards).to_have_count(2)
+    page.get_by_label("Status").select_option("disputed")
+    expect(cards).to_have_count(1)
+    page.get_by_label("Search for a task").fill("hash index for a lookup")
+    page.get_by_role("list", name="Results").get_by_role("link", name="Use a hash index").click()
+    expect(page.get_by_role("cell", name="t0")).to_be_visible()
+
+    page.get_by_role("button", name="Promote…").click()
+    page.get_by_label("Who approves").fill("Ann")
+    page.get_by_role("button", name="Promote", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("cannot be promoted")
+    for label in (
+        "It solved the task",
+        "It is faster, or new",
+        "It brings no new failures",
+        "It can be used",
+    ):
+        page.get_by_label(label).check()
+    page.get_by_role("button", name="Promote", exact=True).click()
+    notice(page, "Promoted: it is verified.")
+
+    page.get_by_label("Reason for what you do").fill("It is outdated.")
+    page.get_by_role("button", name="Deprecate").click()
+    notice(page, "Deprecated")
+    latest = page.get_by_role("region", name="Versions").get_by_role("article").first
+    expect(latest.locator("ins")).to_contain_text("deprecated")
+    expect(latest).to_contain_text("It is outdated.")
+    page.screenshot(path=pictures / "console-card.png")
+    page.get_by_role("button", name="Roll back to version 1").click()
+    notice(page, "is as version 1 was")
+    expect(page.get_by_role("button", name="Deprecate")).to_be_visible()
+
+
+def test_a_dispute_shows_both_sides_and_is_decided(page: Page, team_server: Server) -> None:
+    opened(page, team_server, "ann", "disputes")
+    page.get_by_role("link", name="Use no index for small tables").click()
+    expect(page.get_by_role("region", name="The card")).to_contain_text("Use a covering index for lookups.")
+    expect(page.get_by_role("region", name="The finding")).to_contain_text("small table -> scan")
+    check(page, team_server, page.url.partition("#/")[2])
+    page.get_by_label("Both are right").check()
+    page.get_by_label("Why").fill("It depends on the size.")
+    page.get_by_label("Who decides").fill("Ann")
+    page.get_by_label("What the card then claims").fill("Use an index where the table is large.")
+    page.get_by_label("When the finding holds").fill("a small table")
+    page.get_by_label("What to do then").fill("scan it")
+    page.get_by_role("button", name="Decide").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Dispute: resolved")
+    page.get_by_role("main").get_by_role("link", name="card_").click()
+    expect(page.get_by_text("When a small table: scan it").first).to_be_visible()
+
+
+def test_a_discussion_shows_what_changed_in_a_memory_by_turn(page: Page, team_server: Server) -> None:
+    opened(page, team_server, "ann", "discussions")
+    page.get_by_role("link", name="Plan a pipeline.").click()
+    expect(page.get_by_role("article", name="Turn 1")).to_contain_text("We want a fast pipeline.")
+    memories = page.get_by_role("region", name="Memories by turn")
+    expect(memories.locator("ins")).to_contain_text("cheap")
+    page.get_by_label("After turn").select_option(label="1")
+    expect(memories.locator("ins")).to_contain_text("fast")
+    expect(memories.locator("del")).to_contain_text("unknown")
+
+
+def test_a_retriever_is_rolled_back(page: Page, team_server: Server) -> None:
+    opened(page, team_server, "ann", "pools")
+    page.get_by_role("link", name="limericks").click()
+    expect(page.get_by_role("article", name="Pair")).to_contain_text("A young man.")
+    page.get_by_role("button", name="Use the untrained embedder").click()
+    notice(page, "In use: the untrained embedder.")
+    page.get_by_role("button", name="Use version 1").click()
+    notice(page, "In use: version 1.")
+
+
+def test_every_page_fits_a_phone(page: Page, team_server: Server) -> None:
+    opened(page, team_server, "ann")
+    check(page, team_server, "cards", "disputes", "metrics", "discussions", "discussions/d1", "pools")
+    turned(page, team_server, "metrics")
+    expect(page.get_by_role("row", name="Disputes open")).to_be_visible()
+    check(page, team_server, "pools/limericks")

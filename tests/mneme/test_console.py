@@ -1,0 +1,68 @@
+"""The console's files as a browser gets them, and the command that opens it."""
+
+import base64
+import hashlib
+import json
+import re
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from mneme.server.page import FOLDER, Console
+from tests.doubles.langgraph_server import Server
+
+
+async def behind(_: Request) -> Response:
+    return PlainTextResponse("behind")
+
+
+async def ask(path: str, method: str = "GET") -> httpx.Response:
+    app = Console(Starlette(routes=[Route("/{path:path}", behind)]))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://mneme") as client:
+        return await client.request(method, path)
+
+
+async def test_every_file_the_page_names_is_there_with_a_strict_policy() -> None:
+    index = await ask("/console/")
+    named = re.findall(r'(?:href|src)="([^"]+)"', index.text) + re.findall(r'"\./([^"]+)"', index.text)
+    scripts = [each.relative_to(FOLDER).as_posix() for each in FOLDER.rglob("*.*js")]
+    assert {*scripts} <= {*named}, "what is not named is loaded later, one after another"
+    for name in named:
+        answer = await ask(f"/console/{name}")
+        assert answer.status_code == 200
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "http" not in re.sub(r"//# sourceMap.*|http://www.w3.org/[a-zA-Z0-9/]+", "", answer.text), name
+    policy = dict(each.split(" ", 1) for each in index.headers["content-security-policy"].split("; "))
+    inline = re.findall(r"<script type=\"importmap\">(.*?)</script>", index.text)
+    allowed = base64.b64encode(hashlib.sha256(inline[0].encode()).digest()).decode()
+    assert policy["default-src"] == "'none'" and policy["connect-src"] == "'self'"
+    assert policy["script-src"] == f"'self' 'sha256-{allowed}'"
+    assert len(re.findall("<script", index.text)) == 2 and "style=" not in index.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/console/../page.py", "/console/%2e%2e/page.py", "/console//etc/passwd", "/console/vendor/README.md"],
+)
+async def test_nothing_but_the_page_is_given_away(path: str) -> None:
+    assert (await ask(path)).status_code in (200, 404)
+    assert (await ask(path)).text in ("Not Found", "behind")
+
+
+async def test_other_paths_and_methods_are_not_the_pages() -> None:
+    assert (await ask("/consoles")).text == "behind"
+    assert (await ask("/console")).headers["location"] == "console/"
+    assert (await ask("/console/", "POST")).status_code == 405
+
+
+@pytest.mark.xdist_group("server")
+def test_the_command_names_the_page_of_the_running_server(server: Server) -> None:
+    done = server.mneme("console", "--no-browser")
+    assert (done.returncode, done.stdout) == (0, f"{server.url}/console/\n")
+    assert httpx.get(f"{server.url}/console/").status_code == 200
+    assert json.loads(server.mneme("console", "--no-browser", "--json").stdout)["url"] == done.stdout.strip()
