@@ -1,4 +1,4 @@
-"""Commands of no workflow: `mneme graph`, `console`, `mcp`, `doctor`, `verify`, `repair`, `backup`, `restore`."""
+"""Commands of no workflow: `mneme graph`, `console`, `mcp`, `doctor`, `verify`, `repair`, `backup` and others."""
 
 from pathlib import Path
 from typing import Annotated

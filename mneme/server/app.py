@@ -37,7 +37,7 @@ from mneme.server.entrance import Entrance
 from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
 from mneme.server.page import Console
-from mneme.server.problems import not_taken, not_valid, refused
+from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, offer, refuse_all_else
 from mneme.server.rows import ServerRows
 from mneme.server.segments import Segments
@@ -107,6 +107,9 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 HANDLERS: Any = {
     MnemeError: refused,
     NotImplementedError: refused,
+    AttributeError: not_understood,
+    KeyError: not_understood,
+    TypeError: not_understood,
     RequestValidationError: not_valid,
     HTTPException: not_taken,
 }

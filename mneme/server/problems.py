@@ -83,6 +83,17 @@ async def refused(_: Request, error: Exception) -> Response:
     return failure(error)
 
 
+async def not_understood(request: Request, error: Exception) -> Response:
+    """Answer what a route of the LangGraph server stumbled over: it does not check every body that it reads.
+
+    Such as a schedule or a namespace that is missing. What it was stands in the log.
+    """
+    if is_ours(request.scope["path"]):
+        return failure(error)
+    log.warning("%s could not use a request.", request.scope["path"], exc_info=error)
+    return JSONResponse({"detail": "The server could not use this request; compare it with /docs."}, 422)
+
+
 async def not_valid(_: Request, error: RequestValidationError) -> Response:
     """Answer a request that its route's description does not allow."""
     wrong = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mneme.models.embedding import minilm
+from mneme.models.embedding.absent import DIMENSION, NAME
 from mneme.stores.cards.card import Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -45,7 +45,7 @@ def _fill(home: Path, fill: Callable[[Ledger], Awaitable[None]]) -> None:
 
 
 async def _in(home: Path, fill: Callable[[Ledger], Awaitable[None]]) -> None:
-    quick = WordEmbedder(f"bundled:{minilm.NAME}", minilm.DIMENSION)
+    quick = WordEmbedder(f"bundled:{NAME}", DIMENSION)
     ledger = await open_ledger(str(home / "ledger"), quick)
     await fill(ledger)
     await ledger.close()
@@ -128,7 +128,7 @@ async def _share(pool: MemoryPool, folder: Path) -> None:
         parent=0,
         learning="projection",
         weights=retrievers.store({"left": np.ones((4, 2), dtype=np.float32)}),
-        embedder=f"bundled:{minilm.NAME}",
+        embedder=f"bundled:{NAME}",
         memories=[],
         positives=1,
         negatives=1,
