@@ -34,6 +34,10 @@ class CleanConsole(Console):
     What goes into a file or a pipe is as wide as COLUMNS says, or 80: the window beside it changes nothing.
     """
 
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False)
+        self._width = None  # what COLUMNS says counts when something is printed, not when this is loaded
+
     @property
     def size(self) -> ConsoleDimensions:
         """Return how much room there is."""
@@ -53,9 +57,9 @@ class CleanConsole(Console):
             yield Segment(text if control else CONTROLS.sub("", text), style, control)
 
 
-console = CleanConsole(highlight=False)
+console = CleanConsole()
 
-errors = CleanConsole(stderr=True, highlight=False)
+errors = CleanConsole(stderr=True)
 
 SIGNS = {
     "insert": "[green]+ insert[/]",

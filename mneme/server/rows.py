@@ -30,6 +30,8 @@ TABLES_OF_DEV = "langgraph_runtime_inmem.database"
 STREAMS_OF_DEV = "langgraph_runtime_inmem.inmem_stream"
 PATIENCE = 20.0
 """Seconds to wait for the end of a reply."""
+LAST_WORDS = 5.0
+"""Seconds that a run may go on after it was stopped."""
 POLL = 0.1
 ELSEWHERE = "the server's own database of threads and runs (it is not `langgraph dev`): delete the threads"
 
@@ -78,22 +80,26 @@ def _tables() -> Mapping[str, Any]:
     return dev.GLOBAL_STORE if dev else {}
 
 
-def _goes_on(threads: Collection[str]) -> bool:
-    """Tell whether a run waits or works; one that was stopped still works for a moment."""
-    streams = sys.modules.get(STREAMS_OF_DEV)
-    working = streams.get_stream_manager().control_queues if streams else {}
-    listening = [
-        queue for thread, runs in working.items() if str(thread) in threads for queue in runs.values()
-    ]
-    return any(listening) or bool(server_tables.active(_tables(), threads))
-
-
 async def _until_quiet(threads: Collection[str]) -> None:
     end = time.monotonic() + PATIENCE
-    while _goes_on(threads):
+    while server_tables.active(_tables(), threads):
         if time.monotonic() > end:
             raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
         await asyncio.sleep(POLL)
+    end = time.monotonic() + LAST_WORDS
+    while _is_listening(threads) and time.monotonic() < end:
+        await asyncio.sleep(POLL)
+
+
+def _is_listening(threads: Collection[str]) -> bool:
+    """Tell whether a run that was stopped still works for a moment, and so listens to its thread.
+
+    One that was stopped at its very beginning is begun once more by the server, and leaves a listener behind
+    for ever.
+    """
+    streams = sys.modules.get(STREAMS_OF_DEV)
+    working = streams.get_stream_manager().control_queues if streams else {}
+    return any(queue for thread, runs in working.items() if str(thread) in threads for queue in runs.values())
 
 
 # A run on another thread can add to a table while it is read.
