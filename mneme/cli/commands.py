@@ -1,4 +1,4 @@
-"""Commands of no workflow: `mneme graph`, `console`, `mcp`, `doctor`, `verify`, `repair`, `backup` and others."""
+"""Commands of no workflow, such as `mneme console`, `mcp`, `doctor`, `verify` and `backup`."""
 
 from pathlib import Path
 from typing import Annotated
