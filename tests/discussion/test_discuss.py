@@ -281,6 +281,7 @@ def is_asked(double: OllamaDouble, number: int) -> bool:
     return len(double.chats) >= number
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_a_server_that_is_killed_in_a_turn_goes_on_until_a_person_is_asked(tmp_path: Path) -> None:
     given: Any = {"task": TASK, "team": "data_pipeline", "discussion_id": "served"}

@@ -167,6 +167,7 @@ def test_what_goes_into_a_pipe_does_not_depend_on_the_window(mneme: Run, tmp_pat
     assert max(map(len, printed.stdout.splitlines())) <= 80
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 def test_an_unknown_key_beside_a_server_is_an_error_and_ends_no_chat(server: Server) -> None:
     words = "/history zzzz\n/forget zzzz\nI live in Ulm.\n/quit\n"

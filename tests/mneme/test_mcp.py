@@ -153,7 +153,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 @pytest.mark.xdist_group("server")
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarded, mode: str) -> None:
     async with guarded.client(guarded.ann, mode) as client:
         assert {each.name for each in (await client.list_tools()).tools} == {*TOOLS}

@@ -79,6 +79,7 @@ class TestDescription:
         for operation in operations(tag=kind):
             try_out(operation, schemathesis.GenerationMode.POSITIVE)
 
+    @pytest.mark.long
     def test_what_is_not_allowed_is_refused(self) -> None:
         """A few are enough: the same code reads all, and to think of wrong requests takes seconds."""
         for name in ("memories_recall", "memories_list"):

@@ -167,6 +167,7 @@ class TestAlone:
         )
         assert [each["type"] for each in told["messages"]] == ["human", "ai"] * 5
 
+    @pytest.mark.long
     async def test_a_python_script_goes_through_the_server(self, server: Server) -> None:
         user = uuid4().hex
         command = [sys.executable, "-c", SCRIPT, user]
@@ -177,6 +178,7 @@ class TestAlone:
         assert "Austin" in done.stdout and user in done.stdout
         assert "Austin" in server.mneme("memories", "list", "--user", user).stdout
 
+    @pytest.mark.long
     async def test_a_file_is_remembered_through_the_server(
         self, server: Server, client: LangGraphClient, tmp_path: Path
     ) -> None:
@@ -380,6 +382,7 @@ LEARNING: dict[str, Any] = dict.fromkeys(("researcher", "devils_advocate", "lead
 class TestTeams:
     """A team that learns, driven through the server."""
 
+    @pytest.mark.long
     async def test_a_task_streams_its_steps_and_leaves_a_card(
         self, server: Server, client: LangGraphClient
     ) -> None:

@@ -83,6 +83,7 @@ async def test_a_rubric_waits_for_its_review_and_is_frozen(server: Server) -> No
     assert (frozen["version"], frozen["by"]) == (1, "ada")
 
 
+@pytest.mark.long
 def test_the_command_line_grows_a_pool_through_the_server(server: Server, tmp_path: Path) -> None:
     standards = tmp_path / "standards.jsonl"
     standards.write_text(
