@@ -76,11 +76,20 @@ def _differences(
 def _misplaced(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
     """Compare the index of places with the scopes of all points."""
     scopes = Counter(payload["scope"] for payload in present.values() if "scope" in payload)
-    places = shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
-    below = [shard.count(edge.CountRequest(exact=True, filter=_below(mark))) for mark in ("+", "-", "x")]
-    if {str(hit.value): hit.count for hit in places} == scopes and sum(below) == scopes.total():
+    hits = shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
+    places = {str(hit.value): hit.count for hit in hits}
+    # A point that a killed process was moving is in two segments: a facet counts both, a filter does not.
+    doubtful = [each for each in {*scopes, *places} if scopes.get(each, 0) != places.get(each, 0)]
+    wrong = [each for each in doubtful if _count(shard, edge.MatchValue(each)) != scopes.get(each, 0)]
+    below = sum(_count(shard, edge.MatchPrefix(mark)) for mark in ("+", "-", "x"))
+    if not wrong and below == scopes.total():
         return []
-    return [f"the index finds {sum(below)} of {scopes.total()} records by their place, or in other places"]
+    return [f"the index finds {below} of {scopes.total()} records by their place, or in other places"]
+
+
+def _count(shard: edge.EdgeShard, match: Any) -> int:
+    where = edge.Filter(must=[edge.FieldCondition("scope", match=match)])
+    return int(shard.count(edge.CountRequest(exact=True, filter=where)))
 
 
 def _misnumbered(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[str]:
@@ -125,7 +134,3 @@ def _changed_vectors(shard: edge.EdgeShard) -> list[str]:
     if shard.count(edge.CountRequest(exact=True, filter=worded)):
         found.append("the index finds words where there are none")
     return found
-
-
-def _below(mark: str) -> edge.Filter:
-    return edge.Filter(must=[edge.FieldCondition("scope", match=edge.MatchPrefix(mark))])

@@ -519,7 +519,7 @@ def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: R
     assert "status: deprecated" in mneme("cards", "deprecate", short, "--reason", "a slip").stdout
     assert "a slip" in mneme("cards", "history", short, "--json").stdout
     assert "status: provisional" in mneme("cards", "rollback", short, "1").stdout
-    assert f"`mneme cards history {card}`" in mneme("cards", "rollback", short, "99").stderr
+    assert f"`mneme cards history {short}`" in mneme("cards", "rollback", short, "99").stderr
     file = tmp_path / "cards.yaml"
     assert mneme("cards", "export", str(file)).returncode == 0
     assert "stored: 1" in mneme("cards", "import", str(file), "--team", "others").stdout
