@@ -296,6 +296,7 @@ class TestTasks:
         assert max(m.rows for m in measured) > 0
         assert any(judge(task, m).solved for m in measured)
 
+    @pytest.mark.long
     def test_the_papers_story(self) -> None:
         """§7: (time, group) is found and reused, then hurts where there is a further filter."""
         first, second, third = story()
@@ -391,6 +392,7 @@ class TestAnalysis:
             (made,) = instantiate("INDEX (selective, group)", third, shares=env.shares()).statements
         assert made.endswith("(amount_cents, transaction_date, account_id)")
 
+    @pytest.mark.long
     def test_a_solution_is_said_as_a_pattern_that_makes_it_again(self) -> None:
         for task in tasks(2, 48):
             for remedy in candidates(task):

@@ -225,6 +225,7 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
     file = tmp_path / "users.json"
@@ -410,6 +411,7 @@ class TestTeams:
         assert "stored: 1" in imported.stdout, imported.stderr
         assert server.mneme("cards", "metrics", "--team", team, "--json").returncode in (0, 1)
 
+    @pytest.mark.long
     async def test_a_dispute_waits_for_a_person_through_the_server(
         self, server: Server, client: LangGraphClient
     ) -> None:
