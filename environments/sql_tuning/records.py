@@ -21,7 +21,7 @@ class Limits(BaseModel):
     rows: int = Field(100_000, gt=0, description="Rows of a result.")
     characters: int = Field(20_000_000, gt=0, description="Characters of a result.")
     statements: int = Field(8, gt=0, description="Preparatory statements of a solution.")
-    runs: int = Field(5, ge=1, description="Timed runs of each query; the median counts.")
+    runs: int = Field(15, ge=1, description="Timed runs of each query at most; the fastest counts.")
     enough: float = Field(
         0.25, gt=0, description="Seconds after which three runs are enough; after twice that, fewer."
     )

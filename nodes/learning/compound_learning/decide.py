@@ -99,12 +99,15 @@ def _served_before(state: State, used: Sequence[Recalled]) -> list[int]:
 
 
 def _settled(state: State) -> list[LoggedObjection]:
-    """Close what was objected to drafts that were not chosen; what the final one suffers from stays open."""
+    """Close what was objected to drafts that were not chosen; what the final one suffers from is open.
+
+    That is so even where a patch answered it: a later draft that was not chosen.
+    """
     final = state["final"] + 1
     return [
-        each | {"status": "closed", "closed_by": f"draft {final} was chosen"}
-        if each["status"] == "open" and each["round"] != final
-        else each
+        each | {"status": "open", "closed_by": ""}
+        if each["round"] == final
+        else each | {"status": "closed", "closed_by": each["closed_by"] or f"draft {final} was chosen"}
         for each in state["log"]
     ]
 
