@@ -29,7 +29,6 @@ Answer = TypeVar("Answer", bound=BaseModel | str)
 Check = Callable[[Any, Any], None]
 Bounds = Callable[[Any], Mapping[str, dict[str, Any]]]
 PACKAGE = __name__.rpartition(".")[0]
-
 FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""

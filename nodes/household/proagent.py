@@ -19,6 +19,7 @@ from typing import Any
 
 from mneme.environments.household.beliefs import Met
 from mneme.environments.household.scene import NAMES
+from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.household import Counters, Update, added, lapse
@@ -30,7 +31,6 @@ from mneme.prompts.household.proagent import (
     Scene,
     is_done,
     plan_skill,
-    steps_if_known,
 )
 
 ATTEMPTS = 3
@@ -199,7 +199,7 @@ def _thought(
 def _intending(scene: Scene, observed: Observed, target: int) -> Observed:
     worker = next((each for each in scene.workers if each.number == observed.teammate), None)
     spot = _spot(scene, target)
-    way = 0 if worker is None or spot is None else steps_if_known(scene, worker, spot)
+    way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)
     return observed.model_copy(
         update={"intended": target, "since": scene.step, "due": (observed.seen or scene.step) + way + GRACE}
     )

@@ -31,7 +31,6 @@ SENTENCE_END = re.compile(r"(?:^|[.!?:;]\s+|[\"“(]\s*)$")
 FIRST_PERSON = re.compile(r"I(?:['’]|$)")
 SENTENCE = re.compile(r".+?(?:[.!?…]+(?=\s|$)|\n|$)", re.DOTALL)
 STATEMENT_END = re.compile(r"[.;!?](?:\s+|$)|,\s+(?:and|but)\s+|\s+and\s+(?=\w+s\b)")
-
 _LISTS = yaml.safe_load((Path(__file__).parent / "evidence.yaml").read_text(encoding="utf-8"))
 NEGATIONS = frozenset(_LISTS["negations"])
 ENDS = re.compile(rf"n['’]t\b|\b(?:{'|'.join(_LISTS['ends'])})\b", re.IGNORECASE)

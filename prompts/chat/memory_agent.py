@@ -26,7 +26,6 @@ MOST = 12
 """Memories that one message gives, and names and relations that one memory has, at most."""
 MOST_PAIRS = 24
 """Pairs of a fact and a memory that one question compares at most."""
-
 Name = Annotated[str, Field(max_length=80)]
 Relation = Annotated[str, Field(max_length=200)]
 Content = Annotated[str, Field(max_length=LONGEST)]

@@ -59,8 +59,6 @@ class Judgement(BaseModel):
 
 METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
 """Those of the paper (table 2); the other two are of the file that the task asks for."""
-
-
 SCORES = tuple(Judgement.model_fields)
 
 

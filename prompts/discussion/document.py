@@ -13,25 +13,13 @@ from mneme.prompts.discussion.memory_template import Slots
 from mneme.prompts.prompt import Prompt
 
 LOWEST, HIGHEST = 1, 10
-
-
 UNSAID = "not discussed"
-
-
 FEWEST_ITEMS = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
-
-
 Prose = Annotated[str, Field(max_length=1_900)]
-
-
 Phrase = Annotated[str, Field(max_length=600)]
 """What is said of an item or in a field: a few sentences, as a turn has them."""
-
-
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
-
-
 Texts = dict[str, str]
 
 ITEM = re.compile(

@@ -14,20 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_
 
 SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 """How a slot may be called."""
-
-
 LONGEST_ENTRY = 700
-
-
 MOST_ENTRIES = 40
-
-
 Entry = Annotated[str, Field(max_length=LONGEST_ENTRY)]
-
-
 DEEPEST = 4
-
-
 FOREIGN = 3
 """What a character beyond ASCII weighs: it may take a token by itself, where others take a third of one."""
 

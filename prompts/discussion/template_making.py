@@ -14,17 +14,9 @@ from mneme.prompts.discussion.memory_template import Slots, wrong_in
 from mneme.prompts.prompt import Prompt, Reason
 
 LEAST, MOST = 3, 12
-
-
 LONGEST_NAME = 48
-
-
 LONGEST_PURPOSE = 300
-
-
 SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
-
-
 ACCENTS = dict.fromkeys(range(0x300, 0x370))
 """Marks that a letter is decomposed into."""
 

@@ -24,11 +24,7 @@ from mneme.prompts.household.household import View, number_of
 from mneme.prompts.prompt import Prompt, Reason
 
 Act = Literal["go to explore", "will check", "will take", "bring", "found", "checked", "explored"]
-
-
 CLAIMS: tuple[Act, ...] = ("go to explore", "will check", "will take")
-
-
 MESSAGE = 500
 """Characters after which the world cuts a message."""
 
@@ -155,10 +151,7 @@ def sentences_of(text: str) -> Iterator[Sentence]:
 
 
 _THING = re.compile(r"<([^<>]+)> \((\d+)\)")
-
-
 _ONE = r"<[^<>]+> \(\d+\)"
-
 
 _SENTENCE = re.compile(
     r"I (go to explore|will check|will take|bring|found|checked|explored) "

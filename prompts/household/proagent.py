@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.household.household import Spot, View, Worker, number_of, one_of_ids, steps_to_act
+from mneme.prompts.household.household import Spot, View, number_of, one_of_ids
 from mneme.prompts.prompt import Prompt, Reason
 
 UNKNOWN = -1
@@ -150,9 +150,3 @@ def is_done(given: View, target: int) -> bool:
     if any(each.id == target and each.checked is not None for each in given.containers):
         return True
     return any(item.id == target and (item.placed or item.held_by is not None) for item in given.items)
-
-
-def steps_if_known(given: View, worker: Worker, spot: Spot) -> int:
-    """Return how far a teammate has to a spot; 0 where nobody knows in which room that is."""
-    is_known = spot.room in {room.id for room in given.rooms}
-    return steps_to_act(given, worker.corner, spot) if is_known else 0
