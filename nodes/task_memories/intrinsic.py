@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mneme.environments.turns import Turn
+from mneme.library.teams.team import empty
 from mneme.models.asking.asking import Answered
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.fitting import within
 from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory
 from mneme.prompts.discussion.intrinsic_memory import Updated
-from mneme.prompts.discussion.memory_template import empty
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
-from mneme.prompts.discussion.memory_template import Slots
+from mneme.prompts.discussion.memory_template import Slots, closed_model
 from mneme.prompts.prompt import Prompt
 
 LOWEST, HIGHEST = 1, 10
@@ -77,26 +77,13 @@ that are shown. Put in every item that was agreed, with its choice and what was 
 nobody said; where something was not discussed, say so. Rate as the ratings say, from 1 to 10. {DATA}
 Each item has its name first.""",
     examples=[
-        json.dumps(
-            {
-                "report": {"summary": "The mountain hut gets a slate roof and a wood stove."},
-                "fields": {"Site": "east slope"},
-                "items": [
-                    {
-                        "name": "Roof (slate tiles)",
-                        "pros": "keeps out the gale on the slope",
-                        "cons": "heavy to carry up to the hut",
-                        "design": "two layers on larch battens",
-                        "details": "tiles come up by mule in June",
-                    }
-                ],
-                "ratings": {"Building difficulty": 6},
-            }
-        )
+        '{"report": {"summary": "The mountain hut gets a slate roof and a wood stove."}, '
+        '"fields": {"Site": "east slope"}, "items": [{"name": "Roof (slate tiles)", '
+        '"pros": "keeps out the gale on the slope", "cons": "heavy to carry up to the hut", '
+        '"design": "two layers on larch battens", "details": "tiles come up by mule in June"}], '
+        '"ratings": {"Building difficulty": 6}}'
     ],
-    user=f"""You are the $role: $duties
-
-{CONTEXT}
+    user=f"""{CONTEXT}
 
 How the discussion ended: $ended
 
@@ -148,8 +135,4 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
 
 
 def _parts(name: str, parts: Texts, kind: Any) -> type[BaseModel]:
-    fields: dict[str, Any] = {
-        f"part_{number}": (kind, Field(alias=each, description=purpose))
-        for number, (each, purpose) in enumerate(parts.items())
-    }
-    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    return closed_model(name, {each: (kind, purpose) for each, purpose in parts.items()})

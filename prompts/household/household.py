@@ -3,13 +3,10 @@
 Everything here is data in words for a language model and in fields for the rules.
 """
 
-from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
-
-from mneme.prompts.prompt import one_of
 
 Kind = Literal["goexplore", "gocheck", "gograb", "goput", "send_message", "wait"]
 Doors = tuple[tuple[int, int, float, float], ...]
@@ -186,16 +183,6 @@ class View(Knowledge):
     @property
     def myself(self) -> Worker:
         return next(worker for worker in self.workers if worker.number == self.me)
-
-
-def number_of(options: Sequence[Option]) -> dict[str, Any]:
-    """Return the schema of the number of an option; -1, which no option has, where there are none."""
-    return one_of(len(options)) if options else one_of(0, -1)
-
-
-def one_of_ids(ids: Collection[int]) -> dict[str, Any]:
-    """Return the schema of one of these ids; -1, which nothing has, where there are none."""
-    return {"enum": sorted(ids) or [-1]}
 
 
 def spots_of(knowledge: Knowledge) -> dict[int, Spot]:

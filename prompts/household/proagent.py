@@ -4,20 +4,14 @@ One question as published (analysis, the teammates' intentions, one skill), aske
 has seen its teammates do beside what it had thought they would do, so that it corrects its beliefs. There
 are no messages. The verificator's refusal of an earlier plan is shown with its reason.
 
-The rule infers as one reads another's mind: it puts itself in the teammate's stead, with what it knows of
-where that one is and what it holds, and takes what it would do there for the intention. An intention stands
-until it is seen to be done, is contradicted by what is seen, or is too old.
-
 Simplified: the published agent sees the whole kitchen and its one teammate's every skill; here an agent
 sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.
 """
 
-from typing import Any
-
 from pydantic import BaseModel, Field
 
-from mneme.prompts.household.household import Spot, View, number_of, one_of_ids
-from mneme.prompts.prompt import Prompt, Reason
+from mneme.prompts.household.household import Spot, View
+from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, one_of_ids
 
 UNKNOWN = -1
 
@@ -120,7 +114,7 @@ $options""",
 
 
 @plan_skill.bound
-def of_what_is_known(given: Scene) -> dict[str, dict[str, Any]]:
+def of_what_is_known(given: Scene) -> Schemas:
     """Offer the skills, one intention for each teammate, and the ids of known things and places."""
     known: list[Spot] = [*given.rooms, *given.containers, *given.items, *given.needs]
     count = len(given.observed)
@@ -128,7 +122,7 @@ def of_what_is_known(given: Scene) -> dict[str, dict[str, Any]]:
         "intentions": {"minItems": count, "maxItems": count},
         "intentions[].teammate": one_of_ids({each.teammate for each in given.observed}),
         "intentions[].target": one_of_ids({UNKNOWN, *(spot.id for spot in known)}),
-        "option": number_of(given.options),
+        "option": one_of(len(given.options)),
     }
 
 

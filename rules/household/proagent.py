@@ -1,4 +1,9 @@
-"""How rules answer the questions of `prompts/household/proagent.py`."""
+"""How rules answer the questions of `prompts/household/proagent.py`.
+
+A rule puts itself in the teammate's stead, with what it knows of
+where that one is and what it holds, and takes what it would do there for the intention. An intention stands
+until it is seen to be done, is contradicted by what is seen, or is too old.
+"""
 
 from collections.abc import Sequence
 
