@@ -63,7 +63,7 @@ def options(
         typer.Option(
             min=0,
             metavar="SECONDS",
-            help="How long to wait for another process that has the memories open; 0: not at all. "
+            help="Seconds to wait for another process that has the memories open; 0: do not wait. "
             "Default: MNEME_WAIT, or 30.",
         ),
     ] = None,
