@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from functools import lru_cache
+from types import GenericAlias
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model, model_validator
@@ -128,7 +129,7 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),
         "fields": (_parts("Fields", given["fields"], Phrase), ...),
-        "items": (list[item], Field(max_length=most)),  # type: ignore[valid-type]
+        "items": (GenericAlias(list, item), Field(max_length=most)),
         "ratings": (_parts("Ratings", given["ratings"], Rating), ...),
     }
     return replace(write_document, answer=create_model("Written", __base__=Written, **fields))
