@@ -106,7 +106,7 @@ def _misnumbered(shard: edge.EdgeShard, present: Mapping[str, Payload]) -> list[
             continue
         asked, ordered = edge.QueryRequest(2 * info.points_count, query=edge.OrderBy(path)), Numbers(list)
         for each in shard.query(asked) if present else ():
-            ordered[str(each.id)].append(each.order_value)
+            ordered[str(each.id)].append(float(each.order_value or 0))
         moved = info.points_count > len(present)
         values = ((point, _value(payload, path)) for point, payload in present.items())
         if wrong := sum(_differs(value, ordered.get(point, []), moved) for point, value in values):
