@@ -5,7 +5,11 @@ A server cannot store two points in one atomic operation, so a write goes in thi
 1. *Claim*: insert the version point only if there is none of its id, and read back whose it is. That
    is the compare-and-set; a version point is never overwritten. The claim carries, as its intent, the
    head and the receipts that follow from it.
-2. *Settle*: upsert the head unless it is newer already, upsert the receipts, remove the intent.
+2. *Settle* (`settling`): write the receipts and the head unless it is newer already; look whether the head
+   is there, and remove the intent.
+
+A record that is forgotten meanwhile has no head that could be updated, and none is made for a version that
+follows from what was forgotten: the claim is erased, and its writer is told.
 
 Whoever finds a claim that is not settled (its writer was killed) settles it: the next writer of the
 record, a reader of the record by its key, and the next process that opens the ledger. Settling twice
@@ -20,7 +24,7 @@ from operator import methodcaller
 
 from qdrant_client import models
 
-from mneme.core.errors import LedgerMismatch, MnemeError
+from mneme.core.errors import LedgerMismatch, MnemeError, NotFound
 from mneme.stores.ledger.engine import (
     DENSE,
     FACETS,
@@ -49,9 +53,9 @@ from mneme.stores.ledger.server_connection import Address, Connection, address_o
 from mneme.stores.ledger.server_points import (
     dense_of,
     embedding_operation,
-    point_struct,
 )
 from mneme.stores.ledger.server_queries import Leg, beside, filter_of, legs_of, request_of, scored_of
+from mneme.stores.ledger.settling import struct
 
 MOST_SCOPES = 1_000_000
 FLOAT = models.PayloadSchemaType.FLOAT
@@ -93,13 +97,15 @@ class ServerEngine:
         while len(kept) + len(refused) < len(steps):
             waiting = {n: step for n, step in enumerate(steps) if n not in kept and n not in refused}
             entries = await self._decide(_first_of_each_record(waiting), kept, refused)
-            for number in await self._claims.claim(entries):
+            for number in await self._claims.claim(entries, refused):
                 kept[number] = entries[number].version
         if refused:
             raise refused[min(refused)]
         before = await self._collection.read(
             [version for version in kept.values() if isinstance(version, str)]
         )
+        if len(before) < len({version for version in kept.values() if isinstance(version, str)}):
+            raise NotFound("What a replayed write made before was forgotten just now.")
         return [
             Version.model_validate_json(before[version]["event"]) if isinstance(version, str) else version
             for _, version in sorted(kept.items())
@@ -241,7 +247,7 @@ class ServerEngine:
         """
         name, total = self._collection.name, Erasure((), ())
         while (erasure := await self._drive(plan())).erased:
-            left = models.PointsList(points=[point_struct(point) for point in erasure.left])
+            left = models.PointsList(points=[struct(point) for point in erasure.left])
             doomed = models.PointIdsList(points=list(erasure.erased))
             steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
             wanted = steps if left.points else steps[:1]
@@ -292,7 +298,7 @@ class ServerEngine:
                 refused[number] = refusal
                 continue
             if isinstance(outcome, Entry):
-                entries[number] = outcome
+                entries[number] = outcome._replace(fresh=outcome.head.id not in seen)
             else:
                 kept[number] = outcome
         return entries

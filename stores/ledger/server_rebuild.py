@@ -12,7 +12,7 @@ from mneme.stores.ledger.manifest import Manifest
 from mneme.stores.ledger.server_claims import Claims
 from mneme.stores.ledger.server_collection import MANIFEST_ID, READ_AT_ONCE, STRONG, Collection
 from mneme.stores.ledger.server_connection import Connection, address_of
-from mneme.stores.ledger.server_points import point_struct
+from mneme.stores.ledger.settling import struct
 
 
 class ServerRebuild:
@@ -52,7 +52,7 @@ class ServerRebuild:
 
     async def add(self, points: Sequence[Point]) -> None:
         if points:
-            new = [point_struct(point) for point in points]
+            new = [struct(point) for point in points]
             await self._collection.call(methodcaller("upsert", self._new, new, **STRONG))
 
     async def switch(self) -> None:
