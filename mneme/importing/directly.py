@@ -60,8 +60,9 @@ async def write(items: Sequence[Item], program: str, memories: Memories) -> Asyn
 
 async def _here(memories: Memories) -> dict[str, str]:
     """Return what every memory of the user says, by its key."""
-    found: dict[str, str] = {}
-    while page := await memories.list(PAGE, offset=len(found), include_retired=True):
+    count, found = await memories.count(include_retired=True), dict[str, str]()
+    for start in range(0, count, PAGE):
+        page = await memories.list(PAGE, offset=start, include_retired=True)
         found |= {each.key: each.memory.content for each in page}
     return found
 

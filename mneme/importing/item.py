@@ -45,7 +45,7 @@ class Item:
 
 @dataclass
 class Reading:
-    """What a reader found, in the order of the source, and how many things it passed over for which reason."""
+    """What a reader found, in the order of the source, and how many things it passed over and why."""
 
     items: list[Item] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -124,4 +124,7 @@ def as_list(given: Any) -> Sequence[Any]:
 
 def count_by(names: Iterable[str]) -> str:
     """Return how many there are of each name, the most first: `alice (12), bob (3)`."""
-    return ", ".join(f"{name} ({number})" for name, number in Counter(names).most_common(10))
+    return ", ".join(
+        f"{name} ({number})"
+        for name, number in sorted(Counter(names).items(), key=lambda each: (-each[1], each[0]))[:10]
+    )

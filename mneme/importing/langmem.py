@@ -106,8 +106,8 @@ def _in_words(value: Any) -> str:
 
 
 def _pairs(fields: Mapping[str, Any]) -> list[str]:
-    """Return `name: value` of each field that says something."""
-    said = {name: _words(each) for name, each in fields.items()}
+    """Return `name: value` of each field that says something, by name: Postgres keeps no other order."""
+    said = {name: _words(each) for name, each in sorted(fields.items())}
     return [f"{clean(name)}: {words}" for name, words in said.items() if words]
 
 

@@ -49,7 +49,7 @@ def read(place: Path) -> Reading:
 
 
 def _notes(root: Path, reading: Reading) -> Iterator[Path]:
-    """Yield the notes below a folder in order; hidden folders, and links that lead out of it, are left out."""
+    """Yield the notes below a folder in order, without hidden folders and links that lead out of it."""
     whole = root.resolve()
     for folder, below, names in os.walk(root):
         below[:] = sorted(each for each in below if not each.startswith("."))

@@ -16,7 +16,6 @@ from mneme.importing.elements import elements_of
 from mneme.importing.item import Item, Reading, State, as_dict, clean, first_time, id_of
 from mneme.importing.whose import Owned, of_one
 
-STORE = Path("/tmp/qdrant")  # noqa: S108  (where Mem0 puts it)
 OWNERS = ("user_id", "agent_id", "run_id")
 HINT = "Give a file with what `get_all` returned, as JSON, or the folder of a local store."
 History = Mapping[str, Sequence[State]]

@@ -1,4 +1,4 @@
-"""Send what another program kept through the memory agent, message by message, as if the user had just said it.
+"""Send what another program kept through the memory agent, message by message, as if it had just been said.
 
 A message is safe in the inbox before the memory agent reads it, under an id that follows from the source. So
 whatever is killed goes on with the same command, and what was remembered once is not sent again.
@@ -35,9 +35,7 @@ class Sent(BaseModel):
     nothing: int = 0
     """There was nothing to remember, or nothing new."""
     known: int = 0
-    """Dealt with in an earlier run."""
-    forgotten: int = 0
-    """Remembered before and erased since; they stay erased."""
+    """Dealt with in an earlier run, also where that is erased by now."""
     failed: list[Failed] = []
     stopped: str = ""
     """Why the rest was not tried: no model can be asked."""
@@ -48,8 +46,7 @@ class Sent(BaseModel):
     @property
     def done(self) -> int:
         """The number of messages dealt with."""
-        settled = self.remembered + self.nothing + self.known + self.forgotten
-        return settled + len(self.failed) + self.underway
+        return self.remembered + self.nothing + self.known + len(self.failed) + self.underway
 
 
 async def send(items: Sequence[Item], user: str, context: Values) -> AsyncIterator[Sent]:
@@ -117,6 +114,6 @@ async def _settle(session: Session, fresh: Sequence[str], report: Sent) -> None:
             report.nothing += 1
     letters = {each["message_id"]: each for each in await session.inbox.list()} if open_ else {}
     left = [letters[each] for each in open_ if each in letters]
-    report.forgotten += len(open_) - len(left)
+    report.known += len(open_) - len(left)  # the inbox takes no message again that was erased
     report.failed = [Failed(message_id=each["message_id"], error=each["error"]) for each in left]
     report.stopped = next((each["error"] for each in left if each["error"] and not each["tries"]), "")

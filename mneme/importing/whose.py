@@ -21,7 +21,7 @@ class Owned(NamedTuple):
 def of_one(found: Sequence[Owned], wanted: str, option: str) -> list[Item]:
     """Return the items of the owner that is wanted, or of all where there is only one.
 
-    `*` is everybody. Raises BadInput that names the owners, where none is chosen or the one chosen has nothing.
+    `*` is everybody. Raises BadInput that names the owners, where none is chosen or the one has nothing.
     """
     if wanted == "*":
         return [each.item for each in found]

@@ -54,9 +54,9 @@ async def through_agent(program: str, read: Read, how: How) -> int:
     report = Sent(messages=len(reading.items))
     with _progress() as progress:
         bar = progress.add_task("remembering", total=len(reading.items))
-        async for report in send(reading.items, how.user, context):  # noqa: B007  (the last one counts)
+        async for report in send(reading.items, how.user, context):
             progress.update(bar, completed=report.done)
-    return _print_sent(report, how.as_json)
+    return _print_sent(report, reading, how.as_json)
 
 
 async def directly(program: str, read: Read, how: How) -> int:
@@ -69,9 +69,9 @@ async def directly(program: str, read: Read, how: How) -> int:
     with _progress() as progress:
         bar = progress.add_task("writing", total=len(reading.items))
         async with open_operations(Memories, how.user) as memories:
-            async for report in write(reading.items, program, memories):  # noqa: B007
+            async for report in write(reading.items, program, memories):
                 progress.update(bar, completed=report.known + report.imported + len(report.refused))
-    return _print_written(report, how.as_json)
+    return _print_written(report, reading, how.as_json)
 
 
 def _chosen(read: Read, how: How) -> Reading:
@@ -92,7 +92,7 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
             )
     if how.as_json:
         if how.dry_run:
-            print_json({"items": len(reading.items), "skipped": reading.skipped, "notes": reading.notes})
+            print_json({"items": len(reading.items)} | _passed_over(reading))
         return
     screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
     found, places = (
@@ -107,6 +107,10 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
     if how.dry_run:
         rows = ([_iso(each)[:10], each.thread, shorten(each.text, 100)] for each in reading.items[:SHOWN])
         print_table("", ("date", "from", "text"), rows)
+
+
+def _passed_over(reading: Reading) -> dict[str, object]:
+    return {"skipped": reading.skipped, "notes": reading.notes}
 
 
 def _many(number: int, noun: str) -> str:
@@ -132,15 +136,15 @@ def _progress() -> Progress:
     return Progress(*columns, console=errors)
 
 
-def _print_sent(report: Sent, as_json: bool) -> int:
+def _print_sent(report: Sent, reading: Reading, as_json: bool) -> int:
     for failure in report.failed[:SHOWN]:
         print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN), as_json)
     if as_json:
-        print_json(report.model_dump(exclude={"underway"}))
+        print_json(report.model_dump(exclude={"underway"}) | _passed_over(reading))
     else:
         console.print(
             f"{report.messages} messages: {report.remembered} remembered, {report.nothing} with nothing to "
-            f"remember, {report.known} known before, {report.forgotten} erased before, "
+            f"remember, {report.known} known before, "
             f"{len(report.failed)} failed. {in_words(report.asked)}",
             soft_wrap=True,
         )
@@ -150,11 +154,11 @@ def _print_sent(report: Sent, as_json: bool) -> int:
     return 1 if report.failed else 0
 
 
-def _print_written(report: Written, as_json: bool) -> int:
+def _print_written(report: Written, reading: Reading, as_json: bool) -> int:
     for reason in report.refused[:SHOWN]:
         print_error(BadInput(f"Not imported: {reason}", "The others are."), as_json)
     if as_json:
-        print_json(report)
+        print_json(report.model_dump() | _passed_over(reading))
     else:
         console.print(
             f"{report.memories} memories: {report.imported} imported, {report.known} here before "
