@@ -14,14 +14,18 @@ JUNE = 1_717_236_000.0
 def node(name: str, parent: str | None, role: str, *parts: Any, **more: Any) -> dict[str, Any]:
     """Return a node of a ChatGPT conversation."""
     content = {"content_type": more.pop("content_type", "text"), "parts": [*parts]}
-    message = {"id": name, "author": {"role": role, "name": None, "metadata": {}}, "content": content}
+    message: dict[str, Any] = {
+        "id": name,
+        "author": {"role": role, "name": None, "metadata": {}},
+        "content": content,
+    }
     message |= {"create_time": JUNE, "recipient": "all", "status": "finished_successfully", "metadata": {}}
     return {"id": name, "parent": parent, "children": [], "message": message | more}
 
 
 def chatgpt(name: str, last: str, *nodes: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return a ChatGPT conversation that ended with a node, below a root without a message."""
-    root = {"id": "root", "parent": None, "children": [], "message": None}
+    root: dict[str, Any] = {"id": "root", "parent": None, "children": [], "message": None}
     mapping = {each["id"]: {**each, "children": []} for each in [root, *nodes]}
     for each in nodes:
         mapping[each["parent"]]["children"].append(each["id"])
