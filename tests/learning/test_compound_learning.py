@@ -18,7 +18,8 @@ from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
-from mneme.nodes.learning.query_tuning import applies, general
+from mneme.environments.sql_tuning.conditions import applies, general
+from mneme.environments.worlds import Task, find_world
 from mneme.prompts.learning.compound_learning import Finding, Findings
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
@@ -561,13 +562,14 @@ def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> Non
 
 
 def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
-    from mneme.nodes.learning.query_tuning import TaskDatabase  # noqa: PLC0415
+    from mneme.nodes.learning.worlds import first_ideas, remedies  # noqa: PLC0415
 
     for task in tasks(5, 48):
-        database = TaskDatabase.of({"task": task.description, "query": task.query}, context(task))
-        assert database.features and database.first_ideas() and database.remedies() is not None
-        assert applies("; ".join(database.features), database.features) is True
-        assert applies("; ".join(general(database.features)), database.features) is True
+        given = {"query": task.query, "schema_name": task.schema_name, "rows": ROWS}
+        world = find_world("sql_tuning").open(Task(given=given))
+        assert world.features and first_ideas(world) and remedies(world)
+        assert world.applies("; ".join(world.features)) is True
+        assert applies("; ".join(general(world.features)), world.features) is True
 
 
 async def test_the_evaluation_can_be_interrupted_and_goes_on(
