@@ -25,7 +25,6 @@ from mneme.environments.sql_tuning.sqlite import (
 
 if TYPE_CHECKING:
     from mneme.environments.sql_tuning.postgres_own import OwnPostgres
-
     from mneme.environments.sql_tuning.tasks import TuningTask
 
 WHOLE = 64 * 2**20
@@ -46,7 +45,7 @@ def open_own(task: "TuningTask", rows: int) -> "OwnSqlite | OwnPostgres":
     if is_postgres(task.database):
         with needs("PostgreSQL", "postgres"):
             from mneme.environments.sql_tuning.postgres_own import OwnPostgres  # noqa: PLC0415  (an extra)
-        return OwnPostgres(task.database, MOST_ROWS)
+        return OwnPostgres(task.database, MOST_ROWS, task.tables)
     if task.database:
         return OwnSqlite(_copy_of(task.database))
     return OwnSqlite(_made(task.ddl, task.query, rows))

@@ -1,4 +1,4 @@
-"""What a solution may change in a copy of a workspace: text files that are named, and nothing outside of it."""
+"""What a solution may change in a copy of a workspace: text files that are named, and nothing outside."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ PROTECTED = (
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-class NotAllowed(Exception):
+class NotAllowed(Exception):  # noqa: N818  (as its message reads)
     """A solution changes what it may not; the message says what."""
 
 

@@ -1,8 +1,8 @@
 """Run a command on a copy, bounded: processor time, memory, output, processes, network, and killed whole.
 
-What confines it is said by `confined_by`: limits of the kernel (`ulimit`), and on Linux, where the kernel allows
-it, namespaces of its own without a network, in which every process dies with the first. Its files are a copy,
-but it runs as the user who runs Mneme, and can read what that user can read.
+What confines it is said by `confined_by`: limits of the kernel (`ulimit`), and on Linux, where the kernel
+allows it, namespaces of its own without a network, in which every process dies with the first. Its files are
+a copy, but it runs as the user who runs Mneme, and can read what that user can read.
 """
 
 import contextlib

@@ -58,11 +58,16 @@ class WorkspaceKind(WorldKind):
         about = About(scope, self._described.noun, self._described.about)
         return FilesWorld(template, held, about, _tactics(language))
 
+    def cases(self) -> Sequence[Task]:
+        """Return the tasks of the described world."""
+        described = self._described.tasks if self._described else []
+        return [Task(id=case.id, text=case.task, given={"case": case.id}) for case in described]
+
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Return the other tasks of the described world, in a seeded order."""
-        cases = [case for case in (self._described.tasks if self._described else []) if case.id != task.id]
-        random.Random(seed).shuffle(cases)  # noqa: S311
-        return [Task(id=case.id, text=case.task, given={"case": case.id}) for case in cases]
+        others = [case for case in self.cases() if case.id != task.id]
+        random.Random(seed).shuffle(others)  # noqa: S311
+        return others
 
     def _case(self, task: Task) -> CaseText | None:
         assert self._described is not None

@@ -60,8 +60,8 @@ def _figures(held: Held, ran: Ran, folder: Path, shown: str) -> Figures:
 
 def _why(command: str, ran: Ran) -> str:
     said = [line.strip() for line in ran.output.splitlines() if line.strip()]
-    telling = [line for line in said if "Error" in line or "FAIL" in line or "assert" in line.lower()]
-    last = (telling or said or ["it printed nothing"])[-1][:200]
+    named = [line for line in said if re.search(r"\w(Error|Exception)\b", line)]
+    last = (named or [line for line in said if "FAIL" in line] or said or ["it printed nothing"])[-1][:200]
     return f"{command}: {ran.stopped or f'it ended with {ran.exit}: {last}'}"
 
 

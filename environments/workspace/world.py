@@ -13,8 +13,8 @@ from mneme.environments.workspace.template import Template
 from mneme.environments.worlds import Language, Metric, Solution, Trial, World, failed, parts_of
 
 LONGEST_MATERIAL = 12_000
-FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified diff
-of them. Statements, query and answer stay empty."""
+FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
+diff of them. Statements, query and answer stay empty."""
 _baselines: dict[str, Figures] = {}
 
 
@@ -73,7 +73,7 @@ class FilesWorld(World):
         found = _baselines[key]
         if not found.wrong and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics):
             raise BadInput(
-                "The check passes as it is, and nothing is said to become better: no solution proves anything.",
+                "The check passes as it is, and nothing is to become better: no solution proves anything.",
                 "Say what is, like --metric cpu_seconds:lower:2.",
             )
         return found

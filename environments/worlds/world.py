@@ -118,6 +118,10 @@ class WorldKind(ABC):
     def open(self, task: Task) -> World:
         """Open a task. Raises BadInput where it lacks what the world needs."""
 
+    def cases(self) -> Sequence[Task]:
+        """Return the tasks that come with this kind of world; none where every task comes from outside."""
+        return ()
+
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Return other tasks of this kind, to try two disputed approaches on; none where there are none."""
         return ()

@@ -12,14 +12,14 @@ from langgraph.types import Command
 
 from mneme.core.errors import BadAnswer, BadInput, NotFound
 from mneme.environments.sql_tuning import TuningTask, story, tasks
+from mneme.environments.sql_tuning.conditions import applies, general
+from mneme.environments.worlds import Task, find_world
 from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
-from mneme.environments.sql_tuning.conditions import applies, general
-from mneme.environments.worlds import Task, find_world
 from mneme.prompts.learning.compound_learning import Finding, Findings
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
