@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 LOOK = 0.1
 """Seconds between two looks at what a command's processes have used."""
-WALL = 4.0
-WALL_LEAST = 10.0
-"""A command that sleeps may last so many times as long as its processor time, and so many seconds more."""
+IDLE = 10.0
+"""Seconds in which no process of a command wants the processor, after which it waits for nothing."""
 NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child")
 ULIMITS = "ulimit -c 0; ulimit -t {cpu}; ulimit -v {memory} 2>/dev/null; ulimit -f {file}; "
 PASSED = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH", "PYTHONHOME")
@@ -95,7 +95,7 @@ def run(command: str, folder: Path, bounds: Bounds) -> Ran:
 
 
 @contextlib.contextmanager
-def _output(scratch: Path) -> Iterator["object"]:
+def _output(scratch: Path) -> Iterator[BinaryIO]:
     with (scratch / "output").open("wb") as printed:
         yield printed
 
@@ -118,7 +118,7 @@ def _environment(scratch: Path) -> dict[str, str]:
 
 def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, float]:
     """Wait till a command ends or passes a bound; return which, and its processor seconds."""
-    began, used, stopped = time.monotonic(), 0.0, ""
+    used, idle, stopped = 0.0, 0.0, ""
     pause = 0.002
     while True:
         found, status, usage = os.wait4(started.pid, os.WNOHANG)
@@ -126,19 +126,20 @@ def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, f
             started.returncode = os.waitstatus_to_exitcode(status)
             return stopped, max(used, usage.ru_utime + usage.ru_stime)
         if not stopped and pause >= LOOK:
-            used, processes = _used(started.pid)
-            stopped = _passed(used, processes, time.monotonic() - began, bounds)
+            used, processes, is_busy = _used(started.pid)
+            idle = 0.0 if is_busy else idle + LOOK
+            stopped = _passed(used, processes, idle, bounds)
             if stopped:
                 _kill(started.pid)
         time.sleep(pause)
         pause = min(LOOK, pause * 1.5)
 
 
-def _passed(used: float, processes: int, lasted: float, bounds: Bounds) -> str:
+def _passed(used: float, processes: int, idle: float, bounds: Bounds) -> str:
     if used > bounds.seconds:
         return f"It took more than {bounds.seconds:g} s of processor time and was stopped."
-    if lasted > WALL * bounds.seconds + WALL_LEAST:
-        return f"It lasted {lasted:.0f} s, most of it waiting, and was stopped."
+    if idle > max(IDLE, bounds.seconds):
+        return f"It did nothing for {idle:.0f} s, and was stopped."
     if processes > bounds.processes:
         return f"It ran {processes} processes at once; {bounds.processes} are allowed."
     return ""
@@ -162,8 +163,11 @@ def _ended(
     return Ran(exit=started.returncode, seconds=seconds, output=text, stopped=stopped, is_late=is_late)
 
 
-def _used(root: int) -> tuple[float, int]:
-    """Return the processor seconds of a process and all below it, and how many there are; Linux alone."""
+def _used(root: int) -> tuple[float, int, bool]:
+    """Return the processor seconds of a process and all below it, how many they are, and if one is busy.
+
+    Where there is no /proc, only the kernel's limit on processor time holds, and waiting counts as idle.
+    """
     ticks = os.sysconf("SC_CLK_TCK")
     known = dict(_processes())
     below, frontier = [root], [root]
@@ -171,19 +175,28 @@ def _used(root: int) -> tuple[float, int]:
     while frontier:
         frontier = [child for each in frontier for child in children.get(each, ())]
         below += frontier
-    return sum(known[each][1] for each in below if each in known) / ticks, len(below)
+    found = [known[each] for each in below if each in known]
+    is_busy = any(each.state in "RD" for each in found)
+    return sum(each.ticks for each in found) / ticks, len(below), is_busy
 
 
-def _processes() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield each process with its parent, and the ticks that it and its ended children used."""
+class _Process(NamedTuple):
+    """A process: what it waits for, its parent, and the ticks that it and its ended children used."""
+
+    state: str
+    parent: int
+    ticks: int
+
+
+def _processes() -> Iterator[tuple[int, _Process]]:
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            yield int(file.parent.name), (int(fields[1]), sum(map(int, fields[11:15])))
+            yield int(file.parent.name), _Process(fields[0], int(fields[1]), sum(map(int, fields[11:15])))
 
 
-def _children(known: Mapping[int, tuple[int, int]]) -> dict[int, list[int]]:
+def _children(known: Mapping[int, _Process]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for process, (parent, _) in known.items():
-        found.setdefault(parent, []).append(process)
+    for process, about in known.items():
+        found.setdefault(about.parent, []).append(process)
     return found
