@@ -25,13 +25,16 @@ class Figures(NamedTuple):
     shown: str
     output: str
     stopped: bool
+    broken: bool = False
+    """Whether it could not be run to its end for another reason than time."""
 
 
 def measured(held: Held, folder: Path, fresh: Path, runs: int) -> Figures:
     """Run the check in one copy and what is measured in another, which the check has not touched."""
     checked = run(held.check, folder, held.bounds) if held.check else None
     if checked is not None and not (checked.is_good or (checked.is_late and not held.measure)):
-        return Figures(_why(held.check, checked), {}, tail(checked.output), "", checked.is_late)
+        wrong, broken = _why(held.check, checked), bool(checked.stopped) and not checked.is_late
+        return Figures(wrong, {}, tail(checked.output), "", checked.is_late, broken)
     if not held.measure:
         assert checked is not None, "a world has a check or a measure"
         return _figures(held, checked, folder, checked.output)
@@ -51,6 +54,8 @@ def _figures(held: Held, ran: Ran, folder: Path, shown: str) -> Figures:
         return Figures(
             f"{command}: {ran.stopped or 'It was stopped.'}", values, tail(shown), ran.output, stopped=True
         )
+    if ran.stopped:
+        return Figures(_why(command, ran), values, tail(shown), "", stopped=False, broken=True)
     wrong = "" if ran.is_good else _why(command, ran)
     lacking = [aim.name for aim in held.metrics if aim.name not in values]
     if not wrong and lacking:

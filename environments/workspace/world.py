@@ -65,13 +65,21 @@ class FilesWorld(World):
     def baseline(self) -> Figures:
         """Return what the workspace comes to as it is, measured once in this process.
 
-        Raises BadInput where it proves nothing: the check passes, and nothing is to become better.
+        Raises BadInput where it cannot be run, or proves nothing: the check passes, and nothing is to
+        become better.
         """
         key = f"{self._template.key} {self._held.model_dump_json()}"
         if key not in _baselines:
-            _baselines[key] = self._measured({}, self._held.runs)
+            found = self._measured({}, self._held.runs)
+            if found.broken:
+                raise BadInput(f"As it is, it cannot be run: {found.wrong}", "Try the command by hand.")
+            _baselines[key] = found
         found = _baselines[key]
-        if not found.wrong and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics):
+        if (
+            not found.wrong
+            and not found.stopped
+            and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
+        ):
             raise BadInput(
                 "The check passes as it is, and nothing is to become better: no solution proves anything.",
                 "Say what is, like --metric cpu_seconds:lower:2.",

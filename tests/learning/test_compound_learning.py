@@ -152,7 +152,11 @@ async def test_two_rounds_of_patches_are_the_most(edge_ledger: Ledger) -> None:
     packet = result["packet"]
     assert not packet["solved"] and packet["confidence"] < 0.5
     assert [each["objection"]["severity"] for each in packet["objections"] if each["status"] == "open"]
-    assert events(result) == [] and not packet["approved"]
+    assert events(result) == ["dead end"] and not packet["approved"]
+    (card,) = await cards_in(edge_ledger).records.list()
+    assert (card.status, card.shelf) == ("deprecated", "pitfall")
+    assert {rule.pattern for rule in card.rules} == {each.approach for each in card.deprecated_approaches}
+    assert len(card.rules) == 3 and card.deprecated_approaches[0].failed_in == [DISCOVERY.id]
 
 
 async def test_a_failed_card_is_blamed_and_never_promoted(edge_ledger: Ledger) -> None:
@@ -380,6 +384,8 @@ def answering(body: Json) -> Answer:
             "pattern": "",
             "statements": ["CREATE INDEX i ON user_events (event_time, user_id)"],
             "query": "",
+            "files": [],
+            "diff": "",
             "answer": "",
             "used": [],
             "assumptions": [],
@@ -387,13 +393,14 @@ def answering(body: Json) -> Answer:
         "Look for what is wrong": {"objections": []},
         "Decide on the final answer": {
             "rationale": "Measured.",
-            "answer": "CREATE INDEX i ON user_events (event_time, user_id)",
+            "answer": "",
             "solved": True,
             "confidence": 0.8,
             "references": [],
             "uncertainties": [],
             "fallbacks": [],
             "promote": [],
+            "verify_new": False,
             "faster_or_novel": True,
             "reusable": True,
         },
@@ -404,6 +411,8 @@ def answering(body: Json) -> Answer:
                     "claim": "Index the range, then the group.",
                     "condition": "range filter; grouping",
                     "pattern": "INDEX (filter, group)",
+                    "failure_modes": [],
+                    "deprecated_approaches": [],
                     "success": True,
                     "card": -1,
                     "event": "create",
@@ -450,6 +459,7 @@ async def test_a_leader_that_contradicts_the_measurement_is_not_believed(edge_le
         "uncertainties": [],
         "fallbacks": [],
         "promote": [],
+        "verify_new": False,
         "faster_or_novel": True,
         "reusable": True,
     }

@@ -102,6 +102,9 @@ async def keep(state: State, runtime: LearningRuntime) -> Update:
     findings = Findings.model_validate({"findings": state["findings"]}).findings
     kept = [await _keep(each, state, cards, scope) for each in findings]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
+    if state["packet"].get("verify_new"):  # a run of an earlier version has none
+        new = [each["card"] for each in kept if each and each["event"] == "created"]
+        kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]
     await cards.tasks.add(_record(state, learned, scope))
     await cards.archive_inactive()
@@ -161,7 +164,9 @@ async def _dispute(
     return _learned("dispute", await cards.records.get(card["id"]), finding.rationale, dispute.id)
 
 
-async def _promote(card_id: str, state: State, cards: KnowledgeCards) -> Learned | None:
+async def _promote(
+    card_id: str, state: State, cards: KnowledgeCards, *, at_creation: bool = False
+) -> Learned | None:
     """Carry out the leader's approval; the rules of §5 have the last word, and say why where they refuse."""
     packet = state["packet"]
     approval = Approval(
@@ -170,6 +175,7 @@ async def _promote(card_id: str, state: State, cards: KnowledgeCards) -> Learned
         rubric=PromotionRubric(**packet["rubric"]),
         open_blocking=sum(is_blocking(each) for each in packet["objections"]),
         reason=packet["rationale"],
+        at_creation=at_creation,
     )
     before = await cards.records.get(card_id)
     if before.status != "provisional":
