@@ -1,13 +1,13 @@
 """Query tuning as a world: a slow query on a database that comes with Mneme, or on the user's own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import conditions
-from mneme.environments.sql_tuning.analysis import analyse
+from mneme.environments.sql_tuning.analysis import Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.own import is_postgres, tables_of
 from mneme.environments.sql_tuning.patterns import DEFINITION, REMEDIES, canonical, describe, instantiate
@@ -106,7 +106,8 @@ def _laid_out(task: Task, given: Given) -> TuningTask:
     tables = tables_of(given.database, given.ddl, query, given.rows) if own else {}
     schema = find_schema(given.schema_name)
     dialect: Dialect = "postgres" if is_postgres(given.database) else "sqlite"
-    read = analyse(query, tables or schema.tables(), dialect).tables
+    structure = analyse(query, tables or schema.tables(), dialect)
+    facts = _facts(structure, tables) if own else {schema.fact}
     return TuningTask(
         id=task.id,
         family="time_range",  # not looked at: the structure of the query says what it is
@@ -114,13 +115,19 @@ def _laid_out(task: Task, given: Given) -> TuningTask:
         seed=given.database_seed,
         description=task.text,
         query=query,
-        tables=sorted(read, key=lambda table: table != schema.fact),
+        tables=sorted(structure.tables, key=lambda table: table not in facts),
         wanted_speed_up=given.wanted_speed_up,
         index_budget=given.index_budget,
         database=given.database,
         ddl=given.ddl,
         catalogue=tables,
     )
+
+
+def _facts(structure: Structure, tables: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Return the tables that refer to others: patterns are about them first, since they are large."""
+    ends = [end for join in structure.joins for end in (join.left, join.right)]
+    return {end.table for end in ends if end.column != next(iter(tables[end.table]))}
 
 
 class SqlWorld(World):
