@@ -56,7 +56,8 @@ def tables_of(database: str, ddl: str, query: str, rows: int) -> Tables:
     if is_postgres(database):
         with needs("PostgreSQL", "postgres"):
             from mneme.environments.sql_tuning.postgres_own import OwnPostgres  # noqa: PLC0415  (an extra)
-        return OwnPostgres(database, MOST_ROWS).catalogue
+        with closing(OwnPostgres(database, MOST_ROWS)) as opened:
+            return opened.catalogue
     return OwnSqlite(_copy_of(database) if database else _made(ddl, query, rows)).catalogue
 
 

@@ -5,7 +5,7 @@ transaction. The tables themselves are only selected from; nothing of the databa
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Literal
 
 import psycopg
@@ -61,9 +61,12 @@ class OwnPostgres:
 
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator[PostgresCopy]:
-        """Yield the same tables with rows that tell rewritings apart."""
-        with self._apart():
-            yield temporary(self._connection, self._place, self.catalogue, query, limits)
+        """Yield the same tables with rows that tell rewritings apart, on a connection of their own.
+
+        On this one, copies of the same names may be in use.
+        """
+        with closing(OwnPostgres(self._url, self._most)) as other, other._apart():
+            yield temporary(other._connection, self._place, self.catalogue, query, limits)
 
     def smaller(self, by: int) -> "OwnPostgres":
         """Return the same schema, of which fewer rows are taken."""

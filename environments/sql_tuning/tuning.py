@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Literal, NamedTuple, Protocol, Self
 
 from sqlglot import exp
@@ -244,7 +244,7 @@ class SqlTuning:
     def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
         """Compare on a smaller database, on which the original comes to an end."""
         for by in SMALLER:
-            with self._world.smaller(by).copy(self.limits) as copy:
+            with closing(self._world.smaller(by)) as fewer, fewer.copy(self.limits) as copy:
                 try:
                     return self._same_on(copy, original, rewritten, statements)
                 except Late:

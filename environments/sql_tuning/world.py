@@ -211,7 +211,8 @@ class SqlWorld(World):
 
         def schema() -> str:
             """Describe the tables: rows, columns with their distinct values, indexes."""
-            return _described(self.task.model_copy(update={"query": ""}), self.rows)
+            shared = self.task if self.task.catalogue else self.task.model_copy(update={"query": ""})
+            return _described(shared, self.rows)
 
         def explain(sql: str = "") -> str:
             """Show the plan by which the database would run a query; without one, the slow query."""

@@ -519,6 +519,7 @@ class Experience(Setting):
     confidence: float
     resolved: list[str] = []
     failed: list[str] = Field([], description="Patterns that were tried and did not do.")
+    in_vain: list[str] = Field([], description="Those of them that were wrong, or gained nothing.")
     trajectory: list[str] = Field(
         [], description="Each draft with its change, its trial and what was objected to it."
     )
@@ -626,8 +627,10 @@ $trajectory
 Objections that led to patches:
 $resolved
 
-Tried in vain:
+Tried, and did not do:
 $failed
+Of these, wrong or without any gain:
+$in_vain
 
 Cards used:
 $used

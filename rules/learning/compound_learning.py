@@ -29,6 +29,7 @@ from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
 LONGEST_CONDITION = 500
+WORTHLESS = "It was wrong, or gained nothing."
 
 
 @rule(questions.draft_solution)
@@ -177,7 +178,7 @@ def compile_lessons(given: Experience) -> Findings:
             Finding(rationale=given.measured, success=False, card=number, event="reinforce")
             for number in range(len(given.used))
         ]
-        return Findings(findings=[*failures, _dead_end(given)])
+        return Findings(findings=[*failures, *([_dead_end(given)] if given.in_vain else [])])
     held = given.started_with == given.ended_with
     if given.used:
         return Findings(findings=list(_on_used(given, held)))
@@ -206,13 +207,13 @@ def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
 
 
 def _dead_end(given: Experience) -> Finding:
-    """Keep what was tried in vain; the reason is what the last trial said."""
-    tried = [each for each in dict.fromkeys([*given.failed, given.ended_with]) if each]
+    """Keep what was wrong or gained nothing."""
+    condition = given.features or given.task[:LONGEST_CONDITION]
     return Finding(
         rationale=given.measured,
-        claim=tuning.dead_end(given.features, tried, given.noun),
-        condition=given.features or given.task[:LONGEST_CONDITION],
-        deprecated_approaches=[DeadEnd(approach=each, reason=given.measured[:300]) for each in tried],
+        claim=tuning.dead_end(given.features, given.in_vain, given.noun),
+        condition=condition,
+        deprecated_approaches=[DeadEnd(approach=each, reason=WORTHLESS) for each in given.in_vain],
         event="dead_end",
     )
 

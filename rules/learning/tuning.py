@@ -85,6 +85,7 @@ def _plainly(plan: str) -> str:
 def _ladder(features: str, trial: Measurement) -> Iterator[str]:
     """Yield the remedies to think of for a query with these features, simplest first."""
     if trial.over_limit:
+        yield "INDEX (join)"  # the narrowest, where there is a join
         yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
     if "leading wildcard" in features:
         yield from ("COVERING INDEX (hidden)", "INDEX (filter, group)")

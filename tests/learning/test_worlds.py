@@ -6,17 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning
+from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.nodes.learning.worlds import refuse_outside
+from mneme.stores.cards.card import Lesson, Rule, TaskOutcome
+from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, Running, run_mneme
 
 ROLES: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
@@ -68,6 +73,40 @@ def test_the_second_function_is_solved_at_once_by_a_card_and_a_kill_loses_nothin
     assert card["deprecated_approaches"][0]["approach"] == "CACHE calls"
     assert (first / "tool.py").read_text() == TOOLS["both"], "the files of the user stay as they are"
     assert mneme(*words(tmp_path / "none", "three")).returncode != 0
+
+
+def test_what_was_wrong_is_kept_as_a_dead_end_and_what_helped_a_little_is_not(
+    tmp_path: Path, mneme: Run
+) -> None:
+    held = ["--check", CHECK, "--metric", "cpu_seconds:lower:1000", "--id", "x", "--json"]
+    done = mneme("learn", "Faster.", "--workspace", str(folder(tmp_path, "both")), *held)
+    assert done.returncode == 1 and not json.loads(done.stdout)["packet"]["solved"]
+    (card,) = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
+    assert card["status"] == "deprecated" and card["rules"][0]["condition"] == "membership test in a loop"
+    dead = [each["approach"] for each in card["deprecated_approaches"]]
+    assert dead == ["CACHE calls"] and card["deprecated_approaches"][0]["failed_in"] == ["x"]
+
+
+async def test_a_dispute_about_pipelines_is_tried_on_the_similar_tasks(edge_ledger: Ledger) -> None:
+    cards = KnowledgeCards(edge_ledger, "t")
+    change = Change(reason="a test", actor="test")
+    condition = "lines sorted to be counted"
+    rules = [Rule(condition=condition, pattern="BYTES order")]
+    lesson = Lesson(claim="Compare bytes.", rules=rules, scope="shell_pipelines")
+    card = (await cards.create(lesson, TaskOutcome(task="a", success=True), change=change)).card
+    dispute = await cards.disputes.open(
+        card.id,
+        old=Approach(claim=card.claim, solution=f"{condition} -> BYTES order"),
+        new=Approach(claim="Count in awk.", solution=f"{condition} -> COUNT in awk", task="b"),
+        change=change,
+    )
+    graph = dispute_resolution.compile(store=LedgerStore(edge_ledger), checkpointer=InMemorySaver())
+    context = TeamContext(team="t", devils_advocate="rules", environment="shell_pipelines")
+    config: Any = {"configurable": {"thread_id": dispute.id}}
+    await graph.ainvoke({"dispute_id": dispute.id}, config, context=context)
+    ended = await cards.disputes.get(dispute.id)
+    assert [trial.winner for trial in ended.rounds[0].trials] == ["new"] * 3
+    assert ended.resolution and ended.resolution.decision == "deprecate_old"
 
 
 def finding(**more: Any) -> str:

@@ -12,6 +12,7 @@ from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import world_names
+from mneme.environments.worlds.registry import WORKSPACE
 from mneme.nodes.learning.dispute_resolution import Decision, Verdict, plainly
 from mneme.stores.cards.disputes import Dispute, DisputeStatus
 
@@ -85,7 +86,7 @@ async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -
     config = await session.dispute(dispute_id)
     left, _ = await session.flows.left_at("dispute_resolution", config)
     dispute = await session.cards.get_dispute(dispute_id)
-    if not context.get("environment"):
+    if context.get("environment") in {"", WORKSPACE}:  # similar tasks are those of the card's own world
         scope = (await session.cards.get(dispute.card_id)).scope
         context = context | {"environment": scope if scope in world_names() else ""}
     if "ask_person" not in left and dispute.unresolved:

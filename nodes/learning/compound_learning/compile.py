@@ -38,6 +38,8 @@ from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 
+GAINED = 1.1
+"""A draft that is not a tenth better than the baseline gained nothing."""
 JUDGED = "Judged by the model, not measured."
 """What such a card says of itself, until a person or a checker confirms it."""
 
@@ -57,6 +59,7 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         confidence=packet["confidence"],
         resolved=[each["objection"]["evidence"] for each in state["log"] if each["status"] == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
+        in_vain=_in_vain(state),
         trajectory=_trajectory(state),
         answer=packet["answer"] if world is None else "",
         used=knowns(used_cards(state)),
@@ -69,6 +72,14 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         "effort": [effort_of(answered)],
         "responders": [f"monitor: {answered.responder}"],
     }
+
+
+def _in_vain(state: State) -> list[str]:
+    """Return the patterns of drafts that were wrong or gained nothing; little gain is no dead end."""
+    tried = [(each["draft"]["pattern"], each["trial"]) for each in state["drafts"]]
+    worthless = [name for name, trial in tried if trial and (not trial["correct"] or trial["gain"] < GAINED)]
+    useful = {name for name, trial in tried if trial and trial["correct"] and trial["gain"] >= GAINED}
+    return [each for each in dict.fromkeys(worthless) if each and each not in useful]
 
 
 def _trajectory(state: State) -> list[str]:
