@@ -96,7 +96,7 @@ class OwnPostgres:
             (words.Identifier(self._place, table).as_string(),),
         ).fetchone()
         share = 100.0 * self._most / max(float(found[0]) if found else 0.0, 1.0)
-        sampled = f" TABLESAMPLE SYSTEM ({share:.6f}) REPEATABLE (1)" if share < 100 else ""
+        sample = words.SQL(" TABLESAMPLE SYSTEM ({}) REPEATABLE (1)").format(words.Literal(min(share, 100.0)))
         names = words.SQL(", ").join(
             words.Identifier(each.name) for each in columns_of(self._connection, self._place, table)
         )
@@ -106,7 +106,7 @@ class OwnPostgres:
                 names,
                 names,
                 words.Identifier(self._place, table),
-                words.SQL(sampled),  # type: ignore[arg-type]  (a number of ours)
+                sample if share < 100 else words.SQL(""),
                 words.Literal(self._most),
             )
         )

@@ -46,8 +46,9 @@ class World(Protocol):
     """A database that was created once and does not change."""
 
     key: str
-    catalogue: Mapping[str, Mapping[str, str]]
 
+    @property
+    def catalogue(self) -> Mapping[str, Mapping[str, str]]: ...
     @property
     def dialect(self) -> Dialect: ...
     @property

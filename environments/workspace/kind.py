@@ -1,7 +1,7 @@
 """Open a task of files: a folder that the task names, or one of a described world's own."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def _tactics(language: Language) -> Tactics | None:
     return TACTICS[language]() if language in TACTICS else None
 
 
-def _language_of(files: Sequence[str]) -> Language:
+def _language_of(files: Iterable[str]) -> Language:
     """Say in which language most of the files are that may change."""
     found = [ENDINGS[Path(each).suffix] for each in files if Path(each).suffix in ENDINGS]
     return max(found, key=found.count) if found else "none"

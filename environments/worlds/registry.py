@@ -6,10 +6,12 @@ An entry point of the group `mneme.worlds` names a `WorldKind`, its class or a f
     riddles = "my_package.riddles:RiddleKind"
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from mneme.core.errors import BadInput
 from mneme.environments.worlds.world import WorldKind
@@ -19,7 +21,12 @@ SQL_TUNING = "sql_tuning"
 WORKSPACE = "workspace"
 """A folder that is held to a command: what the task itself says."""
 SHIPPED = ("python_functions", "shell_pipelines")
-BUILT_IN = (SQL_TUNING, WORKSPACE, *SHIPPED)
+KINDS: Mapping[str, str] = {
+    SQL_TUNING: "sql_tuning.world:SqlTuningKind",
+    WORKSPACE: "workspace.kind:WorkspaceKind",
+}
+ENVIRONMENTS = __name__.rpartition(".worlds.")[0]
+BUILT_IN = (*KINDS, *SHIPPED)
 ENDINGS = (".yaml", ".yml")
 
 
@@ -52,26 +59,19 @@ def runs_commands(name: str) -> bool:
 
 
 def _described(file: Path) -> WorldKind:
-    from mneme.environments.workspace.kind import WorkspaceKind  # noqa: PLC0415  (a world loads when named)
-
-    return WorkspaceKind.of(file)
+    kind: WorldKind = _loaded(WORKSPACE).of(file)
+    return kind
 
 
 @cache
 def _built_in(name: str) -> WorldKind:
-    makers: Mapping[str, Callable[[], WorldKind]] = {SQL_TUNING: _sql_tuning, WORKSPACE: _workspace}
-    if name in makers:
-        return makers[name]()
-    return _described(Path(__file__).parent.parent / "workspace" / "worlds" / f"{name}.yaml")
+    if name in SHIPPED:
+        return _described(Path(__file__).parent.parent / "workspace" / "worlds" / f"{name}.yaml")
+    made: WorldKind = _loaded(name)()
+    return made
 
 
-def _sql_tuning() -> WorldKind:
-    from mneme.environments.sql_tuning.world import SqlTuningKind  # noqa: PLC0415
-
-    return SqlTuningKind()
-
-
-def _workspace() -> WorldKind:
-    from mneme.environments.workspace.kind import WorkspaceKind  # noqa: PLC0415
-
-    return WorkspaceKind()
+def _loaded(name: str) -> Any:
+    """Load the class of a built-in kind by name, as another package's is: only when it is asked for."""
+    module, _, kind = KINDS[name].partition(":")
+    return getattr(import_module(f"{ENVIRONMENTS}.{module}"), kind)

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import yaml
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035
@@ -256,10 +256,7 @@ def tools_of(world: World) -> Sequence[BaseTool]:
 
 
 def _as_tool(look: Callable[..., str]) -> BaseTool:
-    made = tool(look)
-
     async def beside(*given: Any, **named: Any) -> str:
         return await asyncio.to_thread(look, *given, **named)
 
-    made.coroutine = beside  # type: ignore[attr-defined]  (a StructuredTool, as of any function)
-    return cast(BaseTool, made)
+    return StructuredTool.from_function(look, beside)

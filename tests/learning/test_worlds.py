@@ -110,7 +110,7 @@ async def test_a_dispute_about_pipelines_is_tried_on_the_similar_tasks(edge_ledg
 
 
 def finding(**more: Any) -> str:
-    found = {"rationale": "It went well.", "claim": "Bread rises twice as long in the cold."}
+    found: dict[str, Any] = {"rationale": "It went well.", "claim": "Bread rises twice as long in the cold."}
     found |= {"condition": "a cold kitchen", "pattern": "wait twice as long", "success": True, "card": -1}
     return json.dumps(
         {"findings": [{**found, "failure_modes": [], "deprecated_approaches": [], "event": "create"} | more]}
