@@ -44,10 +44,10 @@ EVALUATIONS = {
     ),
     "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
     "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
-    "queueing": Evaluation("reliability.queueing", "Run many commands beside one another without a server."),
+    "queueing": Evaluation("reliability.queueing", "Run many commands at the same time without a server."),
     "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
     "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
-    "reliability": Evaluation("reliability.reliability", "Do all of these in small, as one table."),
+    "reliability": Evaluation("reliability.reliability", "Run small versions of the checks above."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

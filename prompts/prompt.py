@@ -14,7 +14,7 @@ added to the user wording. What answers without a model stands in `rules/`, regi
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Template
@@ -27,9 +27,12 @@ from mneme.prompts.shape import shape
 Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel | str)
 Check = Callable[[Any, Any], None]
-Bounds = Callable[[Any], Mapping[str, dict[str, Any]]]
+Schema = dict[str, Any]
+"""A part of a JSON schema."""
+Schemas = dict[str, Schema]
+"""What fields of a reply can hold, by their paths."""
+Bounds = Callable[[Any], Mapping[str, Schema]]
 PACKAGE = __name__.rpartition(".")[0]
-
 FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""
@@ -115,12 +118,12 @@ class Prompt(Generic[Given, Answer]):
         self.doubts.append(rule)
         return rule
 
-    def bound(self, rule: Callable[[Given], Mapping[str, dict[str, Any]]]) -> Bounds:
+    def bound(self, rule: Callable[[Given], Mapping[str, Schema]]) -> Bounds:
         """Register what can be valid, by path: `{"choices[].option": {"enum": [0, 1, 2]}}`; a decorator."""
         self.bounds.append(rule)
         return rule
 
-    def bounds_of(self, given: Given) -> dict[str, dict[str, Any]]:
+    def bounds_of(self, given: Given) -> Schemas:
         """Return what a reply to what is given may hold, as parts of a JSON schema by path."""
         return {path: schema for rule in self.bounds for path, schema in rule(given).items()}
 
@@ -155,9 +158,19 @@ class Line(BaseModel):
         return found.groupdict() if found else {next(iter(cls.model_fields)): given}
 
 
-def one_of(count: int, *others: int) -> dict[str, Any]:
+def one_of(count: int, *others: int) -> Schema:
     """Return the schema of the number of an offered item, from 0 on, or one of the others."""
-    return {"enum": [*others, *range(count)]}
+    return one_of_ids({*others, *range(count)})
+
+
+def one_of_ids(ids: Collection[int]) -> Schema:
+    """Return the schema of one of these ids; -1, which nothing has, where there are none."""
+    return {"enum": sorted(ids) or [-1]}
+
+
+def some_of(path: str, ids: Collection[int]) -> Schemas:
+    """Return the schemas of a list of some of these ids."""
+    return {path: {"maxItems": len(ids)}, f"{path}[]": one_of_ids(ids)}
 
 
 def _as_json(answer: BaseModel) -> str:

@@ -41,7 +41,7 @@ def load_folder(path: Path | str) -> list[Problem]:
         raise BadInput(f"{folder} is not a folder.", "Give a folder with domain.pddl and its problems.")
     found = [load(domain, problem) for domain, problem in sorted(_pairs(folder), key=_place)]
     if not found:
-        raise BadInput(f"{folder} has no PDDL problems.", "Put domain.pddl beside its problem files.")
+        raise BadInput(f"{folder} has no PDDL problems.", "Put domain.pddl next to its problem files.")
     return found
 
 

@@ -11,10 +11,12 @@ from scipy.stats import ranksums
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.report import Row, table
-from mneme.prompts.discussion.design_judge import METRICS, SCORES
+from mneme.prompts.discussion.design_judge import SCORES
 from mneme.prompts.discussion.document import UNSAID
 
 Arm = Literal["none", "intrinsic"]
+METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
+"""Those of the paper (table 2); the other two are of the file that the task asks for."""
 ARMS: tuple[Arm, ...] = ("none", "intrinsic")
 NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
 SHORT = {"none": "none", "intrinsic": "intrinsic"}

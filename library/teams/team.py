@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput
-from mneme.prompts.discussion.memory_template import empty, size, wrong_in
+from mneme.prompts.discussion.memory_template import size, wrong_in
 
 FOLDER = Path(__file__).parent
 NAME = r"^[a-z][a-z0-9_]{0,47}$"
@@ -223,3 +223,14 @@ def _selected(team: Team) -> list[tuple[str, str]]:
         (f"speakers.{each}", getattr(speakers, each)) for each in ("delegate", "integrator", "evaluator")
     ]
     return [*(("speakers.workers", name) for name in speakers.workers), *single, last]
+
+
+def empty(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return M_{n,0}: every slot of the template, with nothing in it."""
+    return {name: _empty(slot) for name, slot in template.items()}
+
+
+def _empty(slot: Any) -> Any:
+    if isinstance(slot, Mapping):
+        return empty(slot)
+    return [] if isinstance(slot, list) else ""

@@ -40,7 +40,7 @@ def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
     """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
     several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
     if not isinstance(several, Sequence):
-        raise BadInput(f"messages: {given!r} is none.", HINT)
+        raise BadInput(f"messages: {given!r} is not a message.", HINT)
     try:
         found = [_chat_message(each) for each in several]
     except ValidationError as error:

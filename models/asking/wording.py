@@ -103,7 +103,7 @@ def _check_fields(prompt: Prompt[Any, Any], user: str, file: Path) -> None:
     """Refuse a user text that names what is not given, or leaves out what is."""
     template, fields = Template(user), list(prompt.given.model_fields)
     if not template.is_valid():
-        raise BadInput(f"{file}: user: a $ stands alone.", "Write $$ for the sign itself.")
+        raise BadInput(f"{file}: user: a $ has no field's name.", "Write $$ for the sign itself.")
     named = template.get_identifiers()
     if unknown := [each for each in named if each not in fields]:
         wrong = f"{file}: user: there is no ${unknown[0]}."

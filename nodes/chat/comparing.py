@@ -11,8 +11,9 @@ from typing import Any
 
 from mneme.nodes.chat.memory_operations import Similar
 from mneme.nodes.chat.remembering import Judged
+from mneme.nodes.chat.statements import around, share_a_word
 from mneme.nodes.chat.writing_down import answer_or_last_reply
-from mneme.prompts.chat.evidence import around, located, share_a_word
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import (
     MOST_PAIRS,
     Compared,

@@ -22,9 +22,10 @@ from mneme.nodes.chat.comparing import judged, pairs
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Touched
 from mneme.nodes.chat.remembering import Decision, Judged, State, Update, similar_to
+from mneme.nodes.chat.statements import mentions
 from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.evidence import mentions, names
+from mneme.prompts.chat.evidence import names
 from mneme.prompts.chat.memory_agent import Reading, read_message
 
 

@@ -28,7 +28,6 @@ from mneme.prompts.chat.paper_versions import (
     ToolCall,
     ToolCalls,
     ToolChoice,
-    ToolChoices,
     ToolGiven,
     choose_tools,
     manage_memory,
@@ -175,8 +174,7 @@ def _check(prompt: Prompt[ToolGiven, Any], given: ToolGiven) -> Callable[[AIMess
         described = [name for name in ("insert_memory", "update_memory") if name in turn.text]
         if described and not turn.tool_calls:
             raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
-        answer = ToolCalls if prompt.answer is ToolCalls else ToolChoices
-        prompt.verify(given, answer.model_validate({"calls": [call.model_dump() for call in calls]}))
+        prompt.verify(given, prompt.answer(calls=calls))
 
     return check
 

@@ -17,9 +17,10 @@ from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import find_similar
 from mneme.nodes.chat.memory_operations import Similar, Touched
 from mneme.nodes.chat.remembering import Decision, Judged, State, Update, each_decision, similar_to
+from mneme.nodes.chat.statements import around
 from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.evidence import around, located
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import Pair
 from mneme.prompts.chat.paper_versions import (
     Composing,

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.errors import BadInput
+from mneme.environments.turns import Turn as MemoryTurn
 from mneme.library.teams.selection import part_of
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
 from mneme.models.asking.asking import resolve
@@ -17,7 +18,6 @@ from mneme.nodes.task_memories.f_context import Window, f_context
 from mneme.nodes.task_memories.interface import Held, Means, TaskMemory
 from mneme.nodes.task_memories.interface import Role as MemoryRole
 from mneme.nodes.task_memories.interface import Task as MemoryTask
-from mneme.nodes.task_memories.interface import Turn as MemoryTurn
 from mneme.nodes.task_memories.kinds import MemoryName, open_memory
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn

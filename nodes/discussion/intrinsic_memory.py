@@ -19,7 +19,7 @@ from langgraph.types import Overwrite
 
 from mneme.core.errors import BadInput
 from mneme.library.teams.selection import Floor, Part, part_of, sigma, speakers_of
-from mneme.library.teams.team import Delegated, Role, Team
+from mneme.library.teams.team import Delegated, Role, Team, empty
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING
 from mneme.models.ollama.tokenizers import counter_of
@@ -50,7 +50,6 @@ from mneme.prompts.discussion.intrinsic_memory import (
     evaluate,
     integrate,
 )
-from mneme.prompts.discussion.memory_template import empty
 from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.discussions import Discussion, Ending, Turn, check_id
 from mneme.stores.ledger.records import Change

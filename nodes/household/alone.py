@@ -21,6 +21,7 @@ from mneme.nodes.household.household import (
     Update,
     added,
     answered,
+    as_json,
     beliefs_of,
     plans_of,
     unusable,
@@ -89,7 +90,7 @@ class Minds:
         """Return what everybody does: those who chose, that; the others go on."""
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
-        return [macros[number].model_dump(mode="json") for number in range(len(self.members))]
+        return [as_json(macros[number]) for number in range(len(self.members))]
 
     def _met(self, beliefs: Beliefs) -> list[Worker]:
         """Return the teammates as they were last seen, in the middle of that room."""

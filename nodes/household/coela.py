@@ -15,11 +15,12 @@ usable choice it goes on with what is under way or does what is nearest; both ar
 import asyncio
 from collections.abc import Sequence
 
+from mneme.environments.household.messages import news_in
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.household import Update, lapse
-from mneme.prompts.household.coela import Choice, Planning, Situation, choose_action, draft_message, news_in
+from mneme.prompts.household.coela import Choice, Planning, Situation, choose_action, draft_message
 from mneme.prompts.household.household import Option
 
 DIALOGUE = 3

@@ -18,11 +18,12 @@ from functools import cache
 from random import Random
 
 from mneme.environments.household.scene import NAMES
+from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.nodes.household.alone import AloneState, Minds
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.household import Update
 from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, Subgoal, search, subgoals
-from mneme.prompts.household.household import Corner, Option, View, spots_of, steps_to_visit
+from mneme.prompts.household.household import Option, View, spots_of
 
 HERE = 0
 """The spot where the agent stands; no thing of the world has this id."""

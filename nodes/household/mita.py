@@ -29,7 +29,7 @@ from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import Update, answered, beliefs_of, episode_of, lapse, unusable
+from mneme.nodes.household.household import Update, answered, as_json, beliefs_of, episode_of, lapse, unusable
 from mneme.nodes.household.mita_memory import memory_of, named_in, passage_of, remembered, taught_by
 from mneme.nodes.household.mita_state import (
     Asked,
@@ -109,7 +109,7 @@ async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
 
 
 def _proposed(situation: Situation, option: Option, reason: str) -> Update:
-    return {"proposals": [Proposed(member=situation.me, reason=reason, option=option.model_dump())]}
+    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option))]}
 
 
 def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
@@ -142,7 +142,7 @@ def _streamed(state: State) -> list[dict[str, Any]]:
 def _decided(state: State, runtime: HouseholdRuntime, options: Sequence[Option], reason: str) -> Update:
     """Note the joint action; for the next synopsis too, where there will be one."""
     macros = [macro_of(option) for option in options]
-    update: Update = {"decided": [macro.model_dump(mode="json") for macro in macros], "reason": reason}
+    update: Update = {"decided": [as_json(macro) for macro in macros], "reason": reason}
     if not runtime.context.summary:
         return update
     actions = [f"step {state['steps']}: {NAMES[n]}: {macro}" for n, macro in enumerate(macros)]
@@ -220,7 +220,7 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
     """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
     step, named = state["steps"], named_in(synopsis, team)
-    dated = DatedSynopsis(step=step, change=change, synopsis=synopsis.model_dump(), named=named)
+    dated = DatedSynopsis(step=step, change=change, synopsis=as_json(synopsis), named=named)
     return {
         "last": state["assessed"],
         "last_step": step,

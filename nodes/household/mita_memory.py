@@ -9,6 +9,7 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import (
     Update,
+    as_json,
     beliefs_of,
     episode_of,
     plans_of,
@@ -52,7 +53,7 @@ def named_in(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
         *(found.thing for found in synopsis.found),
         *(found.place for found in synopsis.found),
     }
-    return [team.things[each].model_dump(mode="json") for each in sorted(ids) if each in team.things]
+    return [as_json(team.things[each]) for each in sorted(ids) if each in team.things]
 
 
 async def remembered(update: Update, runtime: HouseholdRuntime) -> Update:
@@ -92,4 +93,4 @@ def taught_by(state: State) -> EpisodeRecord:
 
 def _as_at_first(known: Known) -> dict[str, Any]:
     closed = None if known.is_open is None else False
-    return known.model_copy(update={"is_open": closed, "step": 0}).model_dump(mode="json")
+    return as_json(known.model_copy(update={"is_open": closed, "step": 0}))

@@ -19,9 +19,10 @@ from typing import Any
 
 from mneme.environments.household.beliefs import Met
 from mneme.environments.household.scene import NAMES
+from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.household import Counters, Update, added, lapse
+from mneme.nodes.household.household import Counters, Update, added, as_json, lapse
 from mneme.prompts.household.household import Item, Option, Spot, View
 from mneme.prompts.household.proagent import (
     UNKNOWN,
@@ -30,7 +31,6 @@ from mneme.prompts.household.proagent import (
     Scene,
     is_done,
     plan_skill,
-    steps_if_known,
 )
 
 ATTEMPTS = 3
@@ -60,13 +60,17 @@ async def watch(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _watched(minds: Minds, number: int, before: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     view = minds.view(number)
-    watched = {}
+    watched, thought = {}, _thought_of(before)
     for other in teammates(number, minds.members):
-        old = Observed.model_validate(before.get(str(other)) or {"teammate": other, "name": NAMES[other]})
+        old = thought.get(other) or Observed(teammate=other, name=NAMES[other])
         met = minds.beliefs[number].others.get(other)
-        new = _corrected(view, _seen(view, old, met) if met else old)
-        watched[str(other)] = new.model_dump(mode="json")
+        watched[str(other)] = as_json(_corrected(view, _seen(view, old, met) if met else old))
     return watched
+
+
+def _thought_of(mind: Mapping[str, Any]) -> dict[int, Observed]:
+    """Return what an agent thinks of each teammate, as the state has it."""
+    return {int(other): Observed.model_validate(each) for other, each in mind.items()}
 
 
 def _seen(view: View, old: Observed, met: Met) -> Observed:
@@ -130,7 +134,7 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:
-    observed = [Observed.model_validate(each) for each in state["minds"][number].values()]
+    observed = list(_thought_of(state["minds"][number]).values())
     words = minds.beliefs[number].words()
     return Scene(**dict(minds.view(number)), name=NAMES[number], belief=words, observed=observed)
 
@@ -188,18 +192,19 @@ def _thought(
     """Keep what each now thinks that its teammates intend, and by when that should be done."""
     minds = [dict(each) for each in state["minds"]]
     for number, scene in scenes.items():
+        thought = _thought_of(minds[number])
         for intention in plans[number][-1].intentions if plans[number] else []:
-            old = Observed.model_validate(minds[number][str(intention.teammate)])
+            old = thought[intention.teammate]
             if old.intended != intention.target:
-                new = _intending(scene, old, intention.target)
-                minds[number][str(intention.teammate)] = new.model_dump(mode="json")
+                new = thought[intention.teammate] = _intending(scene, old, intention.target)
+                minds[number][str(intention.teammate)] = as_json(new)
     return minds
 
 
 def _intending(scene: Scene, observed: Observed, target: int) -> Observed:
     worker = next((each for each in scene.workers if each.number == observed.teammate), None)
     spot = _spot(scene, target)
-    way = 0 if worker is None or spot is None else steps_if_known(scene, worker, spot)
+    way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)
     return observed.model_copy(
         update={"intended": target, "since": scene.step, "due": (observed.seen or scene.step) + way + GRACE}
     )

@@ -7,10 +7,10 @@ from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Episode, Goal, Thing
 from mneme.environments.household.macro import Macro, Plan, possible
 from mneme.environments.household.scene import NAMES
+from mneme.environments.household.walking import Corner, steps_into, steps_to_act
 from mneme.environments.household.world import Observation
 from mneme.prompts.household.household import (
     Container,
-    Corner,
     Door,
     Item,
     Knowledge,
@@ -20,8 +20,6 @@ from mneme.prompts.household.household import (
     Spot,
     View,
     Worker,
-    steps_into,
-    steps_to_act,
 )
 
 NOWHERE = -1

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem
+from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
@@ -27,7 +28,7 @@ from mneme.nodes.costs import Cost, total
 from mneme.nodes.counted import counted
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
 from mneme.nodes.pddl.given import Given, problem_given, whole_problem
-from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt

@@ -35,8 +35,7 @@ from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import example_of
 from mneme.nodes.sharing.pools import opened, pool_named, retrievers_of
 from mneme.nodes.sharing.retriever_judging import Material, better, judge, material_of
-from mneme.prompts.sharing.contradiction import contradicts
-from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
+from mneme.prompts.sharing.memory_sharing import Comparison, contradicts, grade_contradiction
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import Graded, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled

@@ -170,7 +170,7 @@ def plainly(said: object, domain: str) -> Review:
     if whole.decision == "edit":
         rubric_from(domain, whole.criteria)
     if whole.decision == "redraft" and not whole.wishes.strip():
-        raise BadInput("The same draft would come again.", "Say with `wishes` what shall be otherwise.")
+        raise BadInput("The same draft would be written again.", "Say with `wishes` what is to change.")
     return whole
 
 

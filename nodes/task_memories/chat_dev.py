@@ -5,9 +5,10 @@ From then on the summary stands in the place of those turns; the next one goes o
 
 from collections.abc import Sequence
 
+from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
 from mneme.nodes.task_memories.fitting import condensed, within
-from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
 from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
 PHASE = 10

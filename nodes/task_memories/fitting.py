@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from mneme.environments.turns import Turn
 from mneme.nodes.task_memories.f_context import Count, f_context
-from mneme.nodes.task_memories.interface import Means, Shown, Task, Turn
+from mneme.nodes.task_memories.interface import Means, Shown, Task
 
 SHARE = 0.5
 """The most that a recollection may take of what the task leaves of the window: turns need room, too."""

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from mneme.environments.turns import Turn
 from mneme.models.asking.budget import tokens
 from mneme.nodes.costs import CostCounter
 from mneme.nodes.task_memories.f_context import Count
-from mneme.prompts.task_memories.trajectories import tell
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials
 
@@ -32,20 +32,6 @@ class Task(BaseModel):
     text: str = ""
     """The whole of what is pinned in every context: goal, rules, first observation."""
     domain: str = ""
-
-
-class Turn(BaseModel):
-    """One contribution to a task: what an agent put out, and what its environment answered, if it has one."""
-
-    model_config = ConfigDict(frozen=True)
-
-    number: int
-    agent: str
-    output: str
-    outcome: str = ""
-
-    def __str__(self) -> str:
-        return tell(self.number, self.agent, self.output, self.outcome)
 
 
 class FinishedTask(BaseModel):

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mneme.environments.turns import Turn
+from mneme.library.teams.team import empty
 from mneme.models.asking.asking import Answered
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.fitting import within
-from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory
 from mneme.prompts.discussion.intrinsic_memory import Updated
-from mneme.prompts.discussion.memory_template import empty
-from mneme.prompts.task_memories.trajectories import ReadTurn
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
@@ -77,10 +77,9 @@ class Intrinsic(TaskMemory):
 
 def _output(turn: Turn) -> str:
     """Say O_{n,m}: what the agent said, or what it did and what came of it."""
-    read = ReadTurn(turn.number, turn.agent, turn.output, turn.outcome)
-    if read.thought or not turn.outcome:
-        return read.thought or turn.output
-    if read.failed:
+    if turn.thought or not turn.outcome:
+        return turn.thought or turn.output
+    if turn.failed:
         return f"Action failed: {turn.output}. {turn.outcome}"
     seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
     return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])

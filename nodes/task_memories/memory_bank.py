@@ -6,7 +6,8 @@ A turn that is Δt turns old is still seen while exp(-Δt / 5) ≥ 0.3: the last
 import math
 from collections.abc import Sequence
 
-from mneme.nodes.task_memories.interface import Held, Shown, Task, Turn
+from mneme.environments.turns import Turn
+from mneme.nodes.task_memories.interface import Held, Shown, Task
 from mneme.nodes.task_memories.voyager import Voyager
 
 FADING = 5.0

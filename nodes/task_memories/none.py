@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from mneme.environments.turns import Turn
 from mneme.nodes.task_memories.fitting import within
-from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
 
 
 class NoMemory(TaskMemory):

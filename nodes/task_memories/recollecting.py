@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
 from mneme.nodes.task_memories.fitting import condensed, shortened, within
-from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task, TaskMemory
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.task_memories.task_memories import Comparison, Course, rate_relevance
 from mneme.stores.ledger.records import Change, Source

@@ -31,7 +31,6 @@ SENTENCE_END = re.compile(r"(?:^|[.!?:;]\s+|[\"“(]\s*)$")
 FIRST_PERSON = re.compile(r"I(?:['’]|$)")
 SENTENCE = re.compile(r".+?(?:[.!?…]+(?=\s|$)|\n|$)", re.DOTALL)
 STATEMENT_END = re.compile(r"[.;!?](?:\s+|$)|,\s+(?:and|but)\s+|\s+and\s+(?=\w+s\b)")
-
 _LISTS = yaml.safe_load((Path(__file__).parent / "evidence.yaml").read_text(encoding="utf-8"))
 NEGATIONS = frozenset(_LISTS["negations"])
 ENDS = re.compile(rf"n['’]t\b|\b(?:{'|'.join(_LISTS['ends'])})\b", re.IGNORECASE)
@@ -144,7 +143,7 @@ def _strange_name(content: str, words: set[str], when: bool) -> str:
         begins = SENTENCE_END.search(content[: each.start()]) is not None
         if begins or not each[0][0].isupper() or word in OURS or (when and word in CALENDAR):
             continue
-        if not _has(words, word):
+        if not has_form(words, word):
             return each[0]
     return ""
 
@@ -157,7 +156,12 @@ def _strange_negation(content: str, said: str, words: set[str]) -> str:
     return "" if is_said else found
 
 
-def _has(words: set[str], word: str) -> bool:
+def words_of(text: str) -> set[str]:
+    """Return the words of a text, folded."""
+    return {_folded(word) for word in TOKEN.findall(text)}
+
+
+def has_form(words: set[str], word: str) -> bool:
     """Tell whether a word is among others, in this form or another of the same stem."""
     if word in words:
         return True
@@ -173,34 +177,20 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     `outdated` are the memory's words that are no longer true. A statement is dropped where most of its longer
     words, names and numbers are neither in the new content nor outdated.
     """
-    kept = {_folded(word) for word in TOKEN.findall(content)}
-    gone = {_folded(word) for word in TOKEN.findall(outdated)}
+    kept, gone = words_of(content), words_of(outdated)
     for statement in filter(None, (part.strip() for part in STATEMENT_END.split(memory))):
-        words = [word for word in telling(statement) if not _has(gone, word)]
-        missing = [word for word in words if not _has(kept, word)]
+        words = [word for word in telling(statement) if not has_form(gone, word)]
+        missing = [word for word in words if not has_form(kept, word)]
         if words and len(missing) * 2 > len(words):
             return str(statement)
     return ""
 
 
-def still_said(statement: str, outdated: str, content: str) -> bool:
-    """Tell whether half of a statement, names aside, stands in a memory's new content and is not outdated."""
-    gone, kept = ({_folded(word) for word in TOKEN.findall(text)} for text in (outdated, content))
-    words = telling(" ".join(word for word in TOKEN.findall(statement) if not word[0].isupper()))
-    return 2 * sum(_has(kept, word) and not _has(gone, word) for word in words) >= len(words)
-
-
 def takes_up(content: str, fact: str, memory: str) -> bool:
     """Tell whether a content has at least one of the telling words that a fact adds to a memory."""
-    known, kept = ({_folded(word) for word in TOKEN.findall(text)} for text in (memory, content))
-    added = [word for word in telling(fact) if not _has(known, word)]
-    return not added or any(_has(kept, word) for word in added)
-
-
-def share_a_word(one: str, other: str) -> bool:
-    """Tell whether two texts have a word in common that says what they are about, in any form of it."""
-    words = set(telling(other))
-    return any(_has(words, word) for word in telling(one))
+    known, kept = words_of(memory), words_of(content)
+    added = [word for word in telling(fact) if not has_form(known, word)]
+    return not added or any(has_form(kept, word) for word in added)
 
 
 def uncovered(message: str, kept: Sequence[tuple[str, str]]) -> str:
@@ -208,10 +198,10 @@ def uncovered(message: str, kept: Sequence[tuple[str, str]]) -> str:
 
     Questions are passed over, and sentences without any name or number: they rarely state a fact.
     """
-    known = {_folded(word) for each in kept for text in each for word in TOKEN.findall(text)}
+    known = words_of(" ".join(text for each in kept for text in each))
     for sentence in sentences(message):
         marks = _marks(sentence)
-        if marks and not sentence.endswith("?") and not any(_has(known, mark) for mark in marks):
+        if marks and not sentence.endswith("?") and not any(has_form(known, mark) for mark in marks):
             return sentence
     return ""
 
@@ -229,22 +219,6 @@ def names(text: str) -> set[str]:
         for each in TOKEN.finditer(sentence)
         if each.start() and each[0][0].isupper() and not FIRST_PERSON.match(each[0])
     }
-
-
-def mentions(text: str, named: set[str]) -> bool:
-    """Tell whether a text has one of these names, folded."""
-    return not named.isdisjoint(_folded(word).removesuffix("'s") for word in TOKEN.findall(text))
-
-
-def around(quote: str, message: str, longest: int = 300) -> str:
-    """Return the sentences of a message in which a quote stands; the quote alone where they are long."""
-    start = message.find(quote)
-    if start < 0:
-        return quote
-    places = [(match.start(), match.end()) for match in SENTENCE.finditer(message)]
-    touched = [each for each in places if each[0] < start + len(quote) and each[1] > start]
-    whole = message[touched[0][0] : touched[-1][1]].strip() if touched else quote
-    return whole if len(whole) <= longest else quote
 
 
 def sentences(text: str) -> list[str]:
@@ -266,6 +240,33 @@ def telling(text: str) -> list[str]:
 
 def says(content: str, fact: str, share: float = 0.5) -> bool:
     """Tell whether a content has at least this share of the words that tell a fact."""
-    kept = {_folded(word) for word in TOKEN.findall(content)}
+    kept = words_of(content)
     words = telling(fact)
-    return sum(_has(kept, word) for word in words) >= share * len(words)
+    return sum(has_form(kept, word) for word in words) >= share * len(words)
+
+
+def hold_quote(message: str, quote: str, where: str) -> None:
+    """Reject a quote that is empty or that the message does not hold."""
+    if not quote.strip():
+        raise ValueError(f"{where} is empty: copy the words of the message that say so.")
+    if not located(quote, message):
+        raise ValueError(f"{where} is not in the message: copy it letter for letter.")
+
+
+def hold_content(content: str, where: str) -> None:
+    """Reject an empty content."""
+    if not content.strip():
+        raise ValueError(f"{where} is empty: write one self-contained sentence.")
+
+
+def hold_support(content: str, sources: Sequence[str], where: str) -> None:
+    """Reject a name, a number or a negation that no source has."""
+    if strange := unsupported(content, sources):
+        raise ValueError(f"{where} has {strange}, which nobody said: write only what was said.")
+
+
+def hold_index(index: int, count: int) -> None:
+    """Reject a number that was not offered."""
+    if not 0 <= index < count:
+        offered = f"0 to {count - 1}" if count else "none"
+        raise ValueError(f"index {index} is not among the memories offered ({offered}).")

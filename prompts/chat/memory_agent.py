@@ -12,13 +12,23 @@ defended the rules insert. This and the appended age deviate from the paper's ru
 test 6 lost a memory.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.checks import hold_content, hold_index, hold_quote, hold_support
-from mneme.prompts.chat.evidence import left_out, located, says, takes_up, uncovered
-from mneme.prompts.prompt import Line, Prompt, Reason, one_of
+from mneme.prompts.chat.evidence import (
+    hold_content,
+    hold_index,
+    hold_quote,
+    hold_support,
+    left_out,
+    located,
+    says,
+    takes_up,
+    uncovered,
+)
+from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of, some_of
 
 LONGEST = 1000
 """Characters a memory may have: longer ones are documents, not memories."""
@@ -26,11 +36,19 @@ MOST = 12
 """Memories that one message gives, and names and relations that one memory has, at most."""
 MOST_PAIRS = 24
 """Pairs of a fact and a memory that one question compares at most."""
-
 Name = Annotated[str, Field(max_length=80)]
 Relation = Annotated[str, Field(max_length=200)]
 Content = Annotated[str, Field(max_length=LONGEST)]
 Quote = Annotated[str, Field(max_length=LONGEST)]
+
+
+SAID = """<preceding>
+$preceding
+</preceding>
+<message time="$time">
+$message
+</message>"""
+"""How a message is shown, with the turns before it."""
 
 
 class Incoming(BaseModel):
@@ -66,11 +84,16 @@ class Read(Candidate):
     )
 
 
-class Reading(BaseModel):
-    """What a message asks of the memory, and everything that it gives to remember."""
+class Route(BaseModel):
+    """Whether a message says anything worth remembering, or wants something forgotten."""
 
     rationale: Reason = Field(description="One sentence, written before deciding.")
     route: Literal["store", "discard", "forget"]
+
+
+class Reading(Route):
+    """What a message asks of the memory, and everything that it gives to remember."""
+
     memories: list[Read] = Field([], max_length=MOST)
 
 
@@ -197,23 +220,18 @@ stands at my uncle Otto's farm.", "kind": "semantic", "entities": ["Rex", "Otto"
 ["Rex | is | 9 years old", "Rex | stands at | Otto's farm"], "unclear": ""}]}
 """,
     ],
-    user="""
+    user=f"""
 <known>
 $known
 </known>
 Turns before it (only to see what pronouns mean):
-<preceding>
-$preceding
-</preceding>
-<message time="$time">
-$message
-</message>
+{SAID}
 """,
 )
 
 
 @read_message.bound
-def written_bounds(given: Incoming) -> dict[str, dict[str, Any]]:
+def written_bounds(given: Incoming) -> Schemas:
     """Give no more room than the message needs: a memory, a name or a relation for every three words."""
     said, most = len(given.message), {"maxItems": min(MOST, 1 + len(given.message.split()) // 3)}
     return {
@@ -233,8 +251,7 @@ def check_reading(given: Incoming, answer: Reading) -> None:
         raise ValueError(f"memories must be empty when route is {answer.route!r}; else route is 'store'.")
     if answer.route == "store" and not answer.memories:
         raise ValueError("memories is empty: write down what is to be stored, or choose another route.")
-    for number, memory in enumerate(answer.memories):
-        check_candidate(given, memory, f"memories[{number}].")
+    check_candidates(given, answer.memories)
 
 
 @read_message.doubt
@@ -244,6 +261,12 @@ def doubt_reading(given: Incoming, answer: Reading) -> None:
         left := uncovered(given.message, [(each.content, each.quote) for each in answer.memories])
     ):
         raise ValueError(f"No memory holds {left!r}: add it to memories if the user states it.")
+
+
+def check_candidates(given: Incoming, memories: Sequence[Candidate]) -> None:
+    """Hold every memory to the message."""
+    for number, memory in enumerate(memories):
+        check_candidate(given, memory, f"memories[{number}].")
 
 
 def check_candidate(given: Incoming, memory: Candidate, where: str = "") -> None:
@@ -287,15 +310,8 @@ $message
 $memories
 </memories>
 """,
+    bounds=[lambda given: some_of("numbers", range(len(given.memories)))],
 )
-
-
-@choose_forgotten.bound
-def forgotten_bounds(given: Forgetting) -> dict[str, dict[str, Any]]:
-    """Offer the numbers of the memories."""
-    if not given.memories:
-        return {"numbers": {"maxItems": 0}, "numbers[]": {"enum": [-1]}}
-    return {"numbers": {"maxItems": len(given.memories)}, "numbers[]": one_of(len(given.memories))}
 
 
 @choose_forgotten.check
@@ -354,7 +370,7 @@ $pairs
 
 
 @compare_memories.bound
-def judgement_bounds(given: Comparing) -> dict[str, dict[str, Any]]:
+def judgement_bounds(given: Comparing) -> Schemas:
     """Ask for one judgement for each pair."""
     count = len(given.pairs)
     return {"judgements": {"minItems": count, "maxItems": count}, "judgements[].pair": one_of(count)}
@@ -438,6 +454,6 @@ def doubt_rewritten(given: Pair, answer: Rewritten) -> None:
 
 
 @rewrite_memory.bound
-def rewritten_bounds(given: Pair) -> dict[str, dict[str, Any]]:
+def rewritten_bounds(given: Pair) -> Schemas:
     """Let a memory be as long as it was with the fact appended."""
     return {"content": {"maxLength": max(LONGEST, len(given.memory) + len(given.fact))}}

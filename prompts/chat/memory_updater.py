@@ -3,13 +3,13 @@
 The inserter asks `read_message`; what the updater finds is rewritten by `rewrite_memory`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import LONGEST, MOST_PAIRS, Fact
-from mneme.prompts.prompt import Prompt, Reason
+from mneme.prompts.prompt import Prompt, Reason, Schemas
 
 
 class Batch(BaseModel):
@@ -85,7 +85,7 @@ Memories from number $new on are new, the earliest first; the user's own words s
 
 
 @find_updates.bound
-def update_bounds(given: Batch) -> dict[str, dict[str, Any]]:
+def update_bounds(given: Batch) -> Schemas:
     """Offer the numbers of the new memories, and those below the last."""
     count = len(given.memories)
     return {

@@ -1,15 +1,7 @@
-"""The judge of the case study (§5, evaluation metrics; figure 6): five scores from 1 to 10, each justified.
-
-A model judges. Rules only count what can be counted, and say so in each justification: a dozen components of
-which something is said make a 10.
-"""
-
-import json
-from typing import Any
+"""The judge of the case study (§5, evaluation metrics; figure 6): scores from 1 to 10, each justified."""
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.discussion.document import UNSAID
 from mneme.prompts.prompt import Prompt, Reason
 
 
@@ -19,23 +11,6 @@ class Design(BaseModel):
     document: str
     report: str = ""
     specification: list[str] = Field([], description="The parts that the document must have.")
-
-    @property
-    def components(self) -> list[dict[str, str]]:
-        """Return the numbered items of the file."""
-        file: dict[str, Any] = json.loads(self.document)
-        return [value for value in file.values() if isinstance(value, dict)]
-
-    @property
-    def present(self) -> list[str]:
-        """Return the parts of the specification that the file has and that say something."""
-        file: dict[str, Any] = json.loads(self.document)
-        said = {name: value for name, value in file.items() if value not in ("", UNSAID, {}, None)}
-        parts = [
-            {name for name, text in each.items() if text not in ("", UNSAID)} for each in self.components
-        ]
-        everywhere = set.intersection(*parts) if parts else set()
-        return [name for name in self.specification if name in said or name in everywhere]
 
 
 class Scored(BaseModel):
@@ -55,10 +30,6 @@ class Judgement(BaseModel):
     documentation: Scored
     completeness: Scored
     consistency: Scored
-
-
-METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
-"""Those of the paper (table 2); the other two are of the file that the task asks for."""
 
 
 SCORES = tuple(Judgement.model_fields)

@@ -4,34 +4,23 @@ import json
 import re
 from dataclasses import replace
 from functools import lru_cache
+from types import GenericAlias
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
-from mneme.prompts.discussion.memory_template import Slots
+from mneme.prompts.discussion.memory_template import Slots, closed_model
 from mneme.prompts.prompt import Prompt
 
 LOWEST, HIGHEST = 1, 10
-
-
 UNSAID = "not discussed"
-
-
 FEWEST_ITEMS = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
-
-
 Prose = Annotated[str, Field(max_length=1_900)]
-
-
 Phrase = Annotated[str, Field(max_length=600)]
 """What is said of an item or in a field: a few sentences, as a turn has them."""
-
-
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
-
-
 Texts = dict[str, str]
 
 ITEM = re.compile(
@@ -89,26 +78,13 @@ that are shown. Put in every item that was agreed, with its choice and what was 
 nobody said; where something was not discussed, say so. Rate as the ratings say, from 1 to 10. {DATA}
 Each item has its name first.""",
     examples=[
-        json.dumps(
-            {
-                "report": {"summary": "The mountain hut gets a slate roof and a wood stove."},
-                "fields": {"Site": "east slope"},
-                "items": [
-                    {
-                        "name": "Roof (slate tiles)",
-                        "pros": "keeps out the gale on the slope",
-                        "cons": "heavy to carry up to the hut",
-                        "design": "two layers on larch battens",
-                        "details": "tiles come up by mule in June",
-                    }
-                ],
-                "ratings": {"Building difficulty": 6},
-            }
-        )
+        '{"report": {"summary": "The mountain hut gets a slate roof and a wood stove."}, '
+        '"fields": {"Site": "east slope"}, "items": [{"name": "Roof (slate tiles)", '
+        '"pros": "keeps out the gale on the slope", "cons": "heavy to carry up to the hut", '
+        '"design": "two layers on larch battens", "details": "tiles come up by mule in June"}], '
+        '"ratings": {"Building difficulty": 6}}'
     ],
-    user=f"""You are the $role: $duties
-
-{CONTEXT}
+    user=f"""{CONTEXT}
 
 How the discussion ended: $ended
 
@@ -153,15 +129,11 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),
         "fields": (_parts("Fields", given["fields"], Phrase), ...),
-        "items": (list[item], Field(max_length=most)),  # type: ignore[valid-type]
+        "items": (GenericAlias(list, item), Field(max_length=most)),
         "ratings": (_parts("Ratings", given["ratings"], Rating), ...),
     }
     return replace(write_document, answer=create_model("Written", __base__=Written, **fields))
 
 
 def _parts(name: str, parts: Texts, kind: Any) -> type[BaseModel]:
-    fields: dict[str, Any] = {
-        f"part_{number}": (kind, Field(alias=each, description=purpose))
-        for number, (each, purpose) in enumerate(parts.items())
-    }
-    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    return closed_model(name, {each: (kind, purpose) for each, purpose in parts.items()})

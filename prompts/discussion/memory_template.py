@@ -7,27 +7,16 @@ A slot's form in a template says what it holds: a text (`"What I hold now"`), a 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model, model_validator
 
 SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 """How a slot may be called."""
-
-
 LONGEST_ENTRY = 700
-
-
 MOST_ENTRIES = 40
-
-
 Entry = Annotated[str, Field(max_length=LONGEST_ENTRY)]
-
-
 DEEPEST = 4
-
-
 FOREIGN = 3
 """What a character beyond ASCII weighs: it may take a token by itself, where others take a third of one."""
 
@@ -72,17 +61,6 @@ def _wrong_in_slot(slot: object, place: str) -> str:
 def _kind(value: object) -> str:
     kinds = {str: "a text", list: "a list", bool: "a truth value", int: "a number", float: "a number"}
     return "nothing" if value is None else kinds.get(type(value), "no text")
-
-
-def empty(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Return M_{n,0}: every slot of the template, with nothing in it."""
-    return {name: _empty(slot) for name, slot in template.items()}
-
-
-def _empty(slot: Any) -> Any:
-    if isinstance(slot, Mapping):
-        return empty(slot)
-    return [] if isinstance(slot, list) else ""
 
 
 def entries(memory: Mapping[str, Any]) -> list[str]:
@@ -136,25 +114,21 @@ def _unfit(value: Any, place: str) -> str:
     return ""
 
 
-def typed(template: Mapping[str, Any]) -> type[BaseModel]:
+def typed(template: Mapping[str, Any], name: str = "Memory") -> type[BaseModel]:
     """Return the type of the memories that follow a template, so that a model is held to its slots."""
-    return _typed(json.dumps(template))
+    return closed_model(name, {each: (_type(slot, each), None) for each, slot in template.items()})
 
 
-@lru_cache(maxsize=256)
-def _typed(template: str) -> type[BaseModel]:
-    return _model(json.loads(template), "Memory")
-
-
-def _model(template: Mapping[str, Any], name: str) -> type[BaseModel]:
-    fields: dict[str, Any] = {
-        f"slot_{number}": (_type(slot, each), Field(alias=each))
-        for number, (each, slot) in enumerate(template.items())
+def closed_model(name: str, fields: Mapping[str, tuple[Any, str | None]]) -> type[BaseModel]:
+    """Return a type with exactly these fields, whatever they are called: each a type and what it is for."""
+    named: dict[str, Any] = {
+        f"field_{number}": (kind, Field(alias=alias, description=purpose))
+        for number, (alias, (kind, purpose)) in enumerate(fields.items())
     }
-    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **named)
 
 
 def _type(slot: Any, name: str) -> Any:
     if isinstance(slot, Mapping):
-        return _model(slot, f"Slots_{name}")
+        return typed(slot, f"Slots_{name}")
     return Annotated[list[Entry], Field(max_length=MOST_ENTRIES)] if isinstance(slot, list) else Entry

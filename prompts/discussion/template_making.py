@@ -14,17 +14,9 @@ from mneme.prompts.discussion.memory_template import Slots, wrong_in
 from mneme.prompts.prompt import Prompt, Reason
 
 LEAST, MOST = 3, 12
-
-
 LONGEST_NAME = 48
-
-
 LONGEST_PURPOSE = 300
-
-
 SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
-
-
 ACCENTS = dict.fromkeys(range(0x300, 0x370))
 """Marks that a letter is decomposed into."""
 
@@ -91,23 +83,14 @@ Task:
 $task
 
 The team produces items called $item, of each of which it says: $fields""",
+    bounds=[lambda given: {"slots": {"minItems": LEAST, "maxItems": MOST}}],
 )
 
 
-def named_after(title: str) -> str:
-    """Return a name in plain small letters, with accents taken off letters rather than letters left out."""
-    return "_".join(_plain(title))
-
-
-def _plain(text: str) -> list[str]:
+def plain_words(text: str) -> list[str]:
+    """Return the words of a text in small letters, with accents taken off rather than letters left out."""
     spelt = text.casefold().translate(SPELT)
     return re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", spelt).translate(ACCENTS))
-
-
-@make_template.bound
-def are_enough(given: Place) -> dict[str, dict[str, Any]]:
-    """Ask for no fewer and no more slots than a template may have."""
-    return {"slots": {"minItems": LEAST, "maxItems": MOST}}
 
 
 @make_template.check

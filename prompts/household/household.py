@@ -1,43 +1,23 @@
 """What a team in a household knows, as its questions are given it: places, things, needs, options.
 
-Everything here is data in words for a language model and in fields for the rules. Distances follow from
-the known layout (rooms, doors, positions), by the world's published walking rules; they are estimates, in
-steps of one metre.
+Everything here is data in words for a language model and in fields for the rules.
 """
 
-import math
-from collections.abc import Collection, Sequence
-from functools import cached_property, lru_cache
-from typing import Any, Literal
+from functools import cached_property
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.prompt import one_of
-
 Kind = Literal["goexplore", "gocheck", "gograb", "goput", "send_message", "wait"]
-Plan = tuple[tuple[int, int, float, float], ...]
+Doors = tuple[tuple[int, int, float, float], ...]
 """The doors, each as two rooms and a position."""
 Corner = tuple[int, float, float]
 """A room's id, and a position in it in metres (x, z)."""
 
-CLOSE = 1.3
-"""Metres of the way that need not be walked: a walk to a thing ends at this distance."""
-NEARLY = 0.2
-"""Metres beyond that from which one can act without walking."""
-WINDING = 1.05
-"""Walked metres per straight metre."""
-
 STANDS: dict[str, str] = {
-    "coffeetable": "livingroom",
-    "sofa": "livingroom",
-    "tvstand": "livingroom",
-    "bookshelf": "livingroom",
-    "bed": "bedroom",
-    "nightstand": "bedroom",
-    "desk": "bedroom",
-    "cabinet": "bedroom",
-    "bathroomcabinet": "bathroom",
-    "bathroomcounter": "bathroom",
+    **dict.fromkeys(("coffeetable", "sofa", "tvstand", "bookshelf"), "livingroom"),
+    **dict.fromkeys(("bed", "nightstand", "desk", "cabinet"), "bedroom"),
+    **dict.fromkeys(("bathroomcabinet", "bathroomcounter"), "bathroom"),
 }
 """The room in which a piece of furniture stands as a rule, where that is not the kitchen."""
 
@@ -178,7 +158,7 @@ class Knowledge(BaseModel):
     found_before: dict[str, list[str]] = Field({}, description="The same, of earlier episodes.")
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> Doors:
         return tuple((*door.rooms, door.x, door.z) for door in self.doors)
 
     def missing(self) -> dict[str, int]:
@@ -205,43 +185,6 @@ class View(Knowledge):
         return next(worker for worker in self.workers if worker.number == self.me)
 
 
-def number_of(options: Sequence[Option]) -> dict[str, Any]:
-    """Return the schema of the number of an option; -1, which no option has, where there are none."""
-    return one_of(len(options)) if options else one_of(0, -1)
-
-
-def one_of_ids(ids: Collection[int]) -> dict[str, Any]:
-    """Return the schema of one of these ids; -1, which nothing has, where there are none."""
-    return {"enum": sorted(ids) or [-1]}
-
-
-def steps_to_act(knowledge: Knowledge, start: Corner, spot: Spot) -> int:
-    """Return about how many steps it takes to come near a spot and act on it once."""
-    return 1 + steps_to_reach(knowledge, start, spot)
-
-
-def steps_to_reach(knowledge: Knowledge, start: Corner, spot: Spot) -> int:
-    """Return about how many steps it takes to come near a spot, 0 where one is near already."""
-    last, before = _last_leg(knowledge.plan, start, spot.corner)
-    rest = _to_box(last, spot)
-    if before == 0 and rest <= CLOSE + NEARLY:
-        return 0
-    return math.ceil(WINDING * before) + max(0, math.ceil(rest - CLOSE))
-
-
-def steps_into(knowledge: Knowledge, start: Corner, room: Spot) -> int:
-    """Return about how many steps it takes until one is inside a room."""
-    if start[0] == room.id:
-        return 1
-    return max(1, math.ceil(WINDING * _last_leg(knowledge.plan, start, (room.id, room.x, room.z))[1]))
-
-
-def steps_to_visit(knowledge: Knowledge, start: Corner, spot: Spot) -> int:
-    """Return about how many steps a visit takes: the way, and acting or looking once."""
-    into = spot.id in {room.id for room in knowledge.rooms}
-    return steps_into(knowledge, start, spot) if into else steps_to_act(knowledge, start, spot)
-
-
 def spots_of(knowledge: Knowledge) -> dict[int, Spot]:
     """Return every room, container, thing and target by its id."""
     spots: list[Spot] = [*knowledge.rooms, *knowledge.containers, *knowledge.items]
@@ -255,46 +198,3 @@ def _target(knowledge: Knowledge, need: Need) -> Spot:
     usual = STANDS.get(need.name, "kitchen")
     rooms = sorted(knowledge.rooms, key=lambda room: (room.name != usual, room.seen is not None))
     return need.model_copy(update={"room": rooms[0].id, "x": rooms[0].x, "z": rooms[0].z})
-
-
-def _to_box(here: tuple[float, float], spot: Spot) -> float:
-    x = max(0.0, abs(here[0] - spot.x) - spot.width / 2)
-    z = max(0.0, abs(here[1] - spot.z) - spot.depth / 2)
-    return math.hypot(x, z)
-
-
-def _last_leg(plan: Plan, start: Corner, end: Corner) -> tuple[tuple[float, float], float]:
-    """Return where the last straight leg begins, and the metres before it; infinity where no way leads."""
-    if start[0] == end[0]:
-        return start[1:], 0.0
-    between = _between_doors(plan)
-    found = ((0.0, 0.0), math.inf, math.inf)
-    for last in _doors_of(plan, end[0]):
-        rest = math.dist(plan[last][2:], end[1:])
-        for first in _doors_of(plan, start[0]):
-            before = math.dist(start[1:], plan[first][2:]) + between[first][last]
-            if before + rest < found[2]:
-                found = (plan[last][2:], before, before + rest)
-    return found[0], found[1]
-
-
-@lru_cache(maxsize=4096)
-def _doors_of(plan: Plan, room: int) -> list[int]:
-    return [number for number, door in enumerate(plan) if room in door[:2]]
-
-
-@lru_cache(maxsize=256)
-def _between_doors(plan: Plan) -> list[list[float]]:
-    """Return the shortest way between any two doors (Floyd and Warshall)."""
-    count = range(len(plan))
-    ways = [[_directly(plan[a], plan[b]) for b in count] for a in count]
-    for via in count:
-        for a in count:
-            for b in count:
-                ways[a][b] = min(ways[a][b], ways[a][via] + ways[via][b])
-    return ways
-
-
-def _directly(first: tuple[int, int, float, float], second: tuple[int, int, float, float]) -> float:
-    shared = {*first[:2]} & {*second[:2]}
-    return math.dist(first[2:], second[2:]) if shared else math.inf

@@ -4,20 +4,14 @@ One question as published (analysis, the teammates' intentions, one skill), aske
 has seen its teammates do beside what it had thought they would do, so that it corrects its beliefs. There
 are no messages. The verificator's refusal of an earlier plan is shown with its reason.
 
-The rule infers as one reads another's mind: it puts itself in the teammate's stead, with what it knows of
-where that one is and what it holds, and takes what it would do there for the intention. An intention stands
-until it is seen to be done, is contradicted by what is seen, or is too old.
-
 Simplified: the published agent sees the whole kitchen and its one teammate's every skill; here an agent
 sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.
 """
 
-from typing import Any
-
 from pydantic import BaseModel, Field
 
-from mneme.prompts.household.household import Spot, View, Worker, number_of, one_of_ids, steps_to_act
-from mneme.prompts.prompt import Prompt, Reason
+from mneme.prompts.household.household import Spot, View
+from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, one_of_ids
 
 UNKNOWN = -1
 
@@ -120,7 +114,7 @@ $options""",
 
 
 @plan_skill.bound
-def of_what_is_known(given: Scene) -> dict[str, dict[str, Any]]:
+def of_what_is_known(given: Scene) -> Schemas:
     """Offer the skills, one intention for each teammate, and the ids of known things and places."""
     known: list[Spot] = [*given.rooms, *given.containers, *given.items, *given.needs]
     count = len(given.observed)
@@ -128,7 +122,7 @@ def of_what_is_known(given: Scene) -> dict[str, dict[str, Any]]:
         "intentions": {"minItems": count, "maxItems": count},
         "intentions[].teammate": one_of_ids({each.teammate for each in given.observed}),
         "intentions[].target": one_of_ids({UNKNOWN, *(spot.id for spot in known)}),
-        "option": number_of(given.options),
+        "option": one_of(len(given.options)),
     }
 
 
@@ -150,9 +144,3 @@ def is_done(given: View, target: int) -> bool:
     if any(each.id == target and each.checked is not None for each in given.containers):
         return True
     return any(item.id == target and (item.placed or item.held_by is not None) for item in given.items)
-
-
-def steps_if_known(given: View, worker: Worker, spot: Spot) -> int:
-    """Return how far a teammate has to a spot; 0 where nobody knows in which room that is."""
-    is_known = spot.room in {room.id for room in given.rooms}
-    return steps_to_act(given, worker.corner, spot) if is_known else 0

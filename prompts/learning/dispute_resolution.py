@@ -1,13 +1,13 @@
 """The question of dispute resolution (§5): which of two approaches stands, on the evidence of both tried."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning import DATA, LONGEST_CLAIM, MOST, Condition, Pattern
-from mneme.prompts.prompt import Prompt, Reason
+from mneme.prompts.prompt import Prompt, Reason, Schemas
 
 
 class Guideline(BaseModel):
@@ -94,9 +94,9 @@ $matches""",
 
 
 @resolve_dispute.bound
-def can_be_recommended(given: Contest) -> dict[str, dict[str, Any]]:
+def can_be_recommended(given: Contest) -> Schemas:
     """Offer a decision only where something was tried; a rule for each approach, and for each exception."""
-    bounds: dict[str, dict[str, Any]] = {"rules": {"maxItems": 2 + len(given.matches)}}
+    bounds: Schemas = {"rules": {"maxItems": 2 + len(given.matches)}}
     return bounds if given.matches else {**bounds, "recommendation": {"enum": ["escalate"]}}
 
 

@@ -14,6 +14,7 @@ exactly in the form that its description has, with the objects' names. An action
 hold has no effect, but takes a step, as does every turn. You may also write `check valid actions`,
 `look around`, or `think:` and a thought that you want to find again later. What you remember, from this
 task or from others, may help; it is no instruction."""
+SHOWN = "Task:\n$task\n\nWhat you remember:\n$memory\n\nThe turns so far:\n$turns"
 EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
 """Of a world that is none of the benchmark's, so that it gives no action away."""
 
@@ -44,7 +45,7 @@ choose_action = Prompt(
     answer=Move,
     system=FORMS,
     examples=EXAMPLES,
-    user="Task:\n$task\n\nWhat you remember:\n$memory\n\nThe turns so far:\n$turns\n\nYour next action?",
+    user=f"{SHOWN}\n\nYour next action?",
 )
 
 
@@ -55,16 +56,5 @@ choose_otherwise = Prompt(
     system=f"""Another agent is about to repeat itself for the third time. Avoid its approach: choose another
 action, or the same end by another way. {FORMS}""",
     examples=EXAMPLES,
-    user="""Task:
-$task
-
-What you remember:
-$memory
-
-The turns so far:
-$turns
-
-The action that is about to be repeated: $repeated
-
-Which action instead?""",
+    user=f"{SHOWN}\n\nThe action that is about to be repeated: $repeated\n\nWhich action instead?",
 )

@@ -19,12 +19,12 @@ from mneme.prompts.chat.memory_agent import (
     Read,
     Reading,
     Rewritten,
+    Route,
 )
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, FoundUpdates
 from mneme.prompts.chat.paper_versions import (
     Candidates,
     Composing,
-    Route,
     ToolCall,
     ToolCalls,
     ToolChoice,

@@ -1,4 +1,8 @@
-"""How rules answer the questions of `prompts/discussion/design_judge.py`."""
+"""How rules answer the questions of `prompts/discussion/design_judge.py`.
+
+Rules only count what can be counted, and say so in each justification: a dozen components of which something
+is said make a 10.
+"""
 
 import json
 import re
@@ -33,7 +37,7 @@ COST = r"cost|cheap|budget|spot|bill|expens|egress|tier|idle|price|hours|serverl
 @rule(questions.judge_design)
 def judge_design(given: Design) -> Judgement:
     """Count the components that cover scale, failures and costs, can be built, and are justified."""
-    components = given.components
+    components = _components(given)
     return Judgement(
         scalability=_counted(components, "speak of load or scale", lambda each: _speaks(each, SCALE)),
         reliability=_counted(
@@ -45,12 +49,29 @@ def judge_design(given: Design) -> Judgement:
         cost_effectiveness=_counted(components, "speak of cost", lambda each: _speaks(each, COST)),
         documentation=_counted(components, "have pros and cons", lambda each: _has(each, "pros", "cons")),
         completeness=_share(
-            len(given.present), len(given.specification), "parts of the specification are there"
+            len(_present(given)), len(given.specification), "parts of the specification are there"
         ),
         consistency=_share(
             len(_consistent(given)), len(components), "components fit the platform and are there once"
         ),
     )
+
+
+def _components(design: Design) -> list[dict[str, str]]:
+    """Return the numbered items of the file."""
+    file: dict[str, Any] = json.loads(design.document)
+    return [value for value in file.values() if isinstance(value, dict)]
+
+
+def _present(design: Design) -> list[str]:
+    """Return the parts of the specification that the file has and that say something."""
+    file: dict[str, Any] = json.loads(design.document)
+    said = {name for name, value in file.items() if value not in ("", UNSAID, {}, None)}
+    parts = [
+        {name for name, text in each.items() if text not in ("", UNSAID)} for each in _components(design)
+    ]
+    everywhere = set.intersection(*parts) if parts else set()
+    return [name for name in design.specification if name in said or name in everywhere]
 
 
 def _share(found: int, of: int, what: str) -> Scored:
@@ -76,11 +97,11 @@ def _has(component: dict[str, str], *parts: str) -> bool:
 def _consistent(design: Design) -> list[dict[str, str]]:
     """Return the components whose name is unique and that belong to the platform."""
     file: dict[str, Any] = json.loads(design.document)
-    kinds = [_kind(each) for each in design.components]
+    kinds = [_kind(each) for each in _components(design)]
     platform = str(file.get("Platform", ""))
     return [
         each
-        for each, kind in zip(design.components, kinds, strict=True)
+        for each, kind in zip(_components(design), kinds, strict=True)
         if kinds.count(kind) == 1 and platform_of(each.get("name", "")) in {OPEN, platform_of(platform)}
     ]
 

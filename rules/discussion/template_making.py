@@ -6,7 +6,7 @@ from textwrap import shorten
 
 from mneme.prompts.discussion import template_making as questions
 from mneme.prompts.discussion.memory_template import SLOT
-from mneme.prompts.discussion.template_making import LONGEST_PURPOSE, Draft, Place, Slot, _plain
+from mneme.prompts.discussion.template_making import LONGEST_PURPOSE, Draft, Place, Slot, plain_words
 from mneme.rules.discussion.memory_rules import words
 from mneme.rules.registry import rule
 
@@ -60,5 +60,5 @@ def _duties(given: Place) -> Iterator[str]:
 
 
 def _slug(phrase: str) -> str:
-    kept = [word for word in _plain(phrase) if word not in {"the", "a", "an", "of", "for"}]
+    kept = [word for word in plain_words(phrase) if word not in {"the", "a", "an", "of", "for"}]
     return "_".join(kept[:4])[:LONGEST_NAME].strip("_")

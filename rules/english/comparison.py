@@ -11,21 +11,16 @@ from mneme.rules.english.clauses import sentences
 from mneme.rules.english.composition import is_english
 from mneme.rules.english.judge import RELATIONS, Relation, chances_of_relations, likeness
 from mneme.rules.english.signs import TOPICS, content_stems, numbers_in, subject_stems
-from mneme.rules.english.words import Token, base_of, phrase, stem, stems, tokens, verb_of
+from mneme.rules.english.words import Token, base_of, listed, phrase, stem, stems, tokens, verb_of
 
 _UNSURE, _LEAST, _ALIKE = 0.5, 0.15, 0.7
-_USER = frozenset(("user", "we", "our", "my", "us"))
-_OWN = frozenset(("name", "birthday", "called", "named", "a", "an", "the", "not", "in", "on", "at", "now"))
 _IS = re.compile(
     r"(?:\b(?:is|are|was|were)|['’]s(?= an? )) (?!\w+ing\b)(?!(?:on|off|in|at|away|back|not|being|sick)\b)"
 )
 _CALLED = re.compile(r"\b(?:called|named)\b")
 _FURTHER = re.compile(r"(?:,? and|,) (\w+)")
 _ROLE = re.compile(r"^\S+ (?:is|was|became) the user's (\w+(?: \w+)?)")
-_NAMING = frozenset(("is", "was", "called", "named", "isn't", "user's"))
 _POINTING = frozenset(("it", "that", "this", "there"))
-_UNNAMED = frozenset(("he", "she", "they"))
-_FORMER = frozenset(("old", "former", "ex", "previous", "other", "new"))
 
 
 class Comparison(NamedTuple):
@@ -138,22 +133,27 @@ class _Subject:
     def of(cls, text: str) -> "_Subject":
         read = tokens(text)
         subject, persons = subject_stems(read), people()
-        owned = [one for one, other in pairwise(read[:8]) if one.low.endswith("'s") and other.low not in _OWN]
+        owned = [
+            one
+            for one, other in pairwise(read[:8])
+            if one.low.endswith("'s") and other.low not in listed("own")
+        ]
         owners = {stem(each.low) for each in owned}
-        named = read[:1] + [each for before, each in pairwise(read) if before.low in _NAMING]
+        named = read[:1] + [each for before, each in pairwise(read) if before.low in listed("naming")]
         names = frozenset(
             stem(each.low) for each in read if each.is_name and (stem(each.low) in subject or each in named)
         )
         owners &= subject & (persons | names | {stem(read[0].low)})
         role = _ROLE.search(text)
-        words = (frozenset(stem(each.low) for each in tokens(role[1])) if role else subject) - _USER - _FORMER
-        former = bool(subject & _FORMER - {"new"})
+        called = frozenset(stem(each.low) for each in tokens(role[1])) if role else subject
+        words = called - listed("users") - listed("former")
+        former = bool(subject & listed("former") - {"new"})
         return cls(words, words & persons, frozenset(owners), former, names, content_stems(read))
 
 
 def _is_named(one: _Subject, other: _Subject) -> bool:
     """Say whether whom one is of is named in the other: every person, or one of the names; else any word."""
-    if one.words and one.words <= _UNNAMED:
+    if one.words and one.words <= listed("unnamed"):
         return False
     if not one.words or one.words <= _POINTING or one.names & other.said:
         return True

@@ -9,7 +9,7 @@ from mneme.rules.english.judge import chances_to_keep
 from mneme.rules.english.person import of_the_user
 from mneme.rules.english.pronouns import Mention, joined, resolved, spoken
 from mneme.rules.english.signs import content_stems
-from mneme.rules.english.words import LONGEST_READ, bag, listed, phrase, tokens
+from mneme.rules.english.words import LONGEST_READ, listed, phrase, tokens
 
 LONGEST = 1000
 """Characters a memory may have: longer ones are documents."""
@@ -31,8 +31,6 @@ _CLAUSE_REASONS = (
 )
 MOST_CLAUSES = 40
 """Clauses of one message that are judged: what has more is a text, not something told."""
-
-_VAGUE = bag("it its that thats this these those which he hes his she shes her they theyre their")
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class _Said:
     def is_vague(self) -> bool:
         """Say whether it begins with `it` or `she`, and there is no saying what or who that is."""
         first = tokens(self.text)[:1]
-        return bool(first) and first[0].low.split("'")[0] in _VAGUE
+        return bool(first) and first[0].low.split("'")[0] in listed("vague")
 
     @property
     def points_back(self) -> bool:

@@ -17,7 +17,6 @@ _TOLD = words.pairs(
 )
 _AFTER_OTHERS = words.bag("and or nor do did can will could")
 """Words after which `I` is no subject of the verb that follows, or of its base form."""
-_RATHER = frozenset(("like", "love", "rather", "prefer", "be", "say", "never", "want", "not"))
 _USER = re.compile(r"\b(the user(?:['’]s)?|themself)(?![\w'’])", re.IGNORECASE)
 _NEXT = re.compile(r"((?:\s+(?:\w+ly|{}))*)\s+([\w'’]+)".format("|".join(sorted(listed("adverbs")))))
 
@@ -39,7 +38,7 @@ def _turned(read: Sequence[Token], at: int) -> str:
     low = read[at].low
     if low == "i'd":
         following = next((each.low for each in read[at + 1 :] if not _is_adverb(each.low)), "")
-        return "the user would" if following in _RATHER or is_base(following) else "the user had"
+        return "the user would" if following in listed("rather") or is_base(following) else "the user had"
     if low in _TURNED:
         return _TURNED[low]
     if _said_by_user(read, at):

@@ -13,9 +13,6 @@ LATEST = 6
 _PERSON = dict.fromkeys(bag("he him his hes he's he'll"), "male") | dict.fromkeys(
     bag("she her hers shes she's she'll"), "female"
 )
-_GROUP = frozenset(("they", "them", "their", "they're", "theyre", "they've", "they'll"))
-_THING = frozenset(("it", "its", "it's", "it'll"))
-_OWNED = frozenset(("his", "their", "its", "hers"))
 _SUFFIXES = {"'ll": " will", "'re": " are", "'ve": " have"}
 _LINK = r"{}(?: is|'s| are| was|,)?(?:,? (?:called|named)|'s name is)? {}(?!['’])"
 
@@ -31,9 +28,9 @@ class Mention:
     def may_be(self, pronoun: str) -> bool:
         if wanted := _PERSON.get(pronoun):
             return self.kind in {wanted, "person"}
-        if pronoun in _GROUP:
+        if pronoun in listed("group"):
             return self.kind == "group"
-        return pronoun in _THING and self.kind == "thing"
+        return pronoun in listed("thing") and self.kind == "thing"
 
 
 def mentions(text: str) -> list[Mention]:
@@ -145,7 +142,7 @@ def resolved(text: str, known: Sequence[Mention], before: str = "") -> tuple[str
     out, done, subject = "", 0, None
     for at, token in enumerate(read):
         meant = [each for each in known if each.may_be(token.low)]
-        if len(meant) != 1 or (at and (own or token.low in _THING)):
+        if len(meant) != 1 or (at and (own or token.low in listed("thing"))):
             continue
         subject = meant[0] if at == 0 else subject
         out += text[done : token.start] + _named(meant[0], read, at)
@@ -160,7 +157,7 @@ def _is_it(text: str, mention: Mention, before: str) -> bool:
 
 def _named(mention: Mention, read: Sequence[Token], at: int) -> str:
     words, low = mention.words, read[at].low
-    if low in _OWNED or (low == "her" and at + 1 < len(read) and _is_owned(read, at + 1)):
+    if low in listed("owning") or (low == "her" and at + 1 < len(read) and _is_owned(read, at + 1)):
         return f"{words}'s"
     if low in {"hes", "shes", "theyre"}:
         return f"{words} {'are' if low == 'theyre' else 'is'}"

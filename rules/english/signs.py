@@ -12,14 +12,7 @@ Figures = NDArray[np.float32]
 
 _OPENING = ("question", "request", "hypothetical", "told", "small_talk", "opinion")
 _INSIDE = ("moment", "feeling", "lasting", "event", "change", "ended")
-_COPULAS = frozenset(("is", "are", "was", "were", "isn't", "aren't"))
-_DENYING = frozenset(
-    ("not", "no", "never", "anymore", "more", "longer", "don't", "doesn't", "isn't", "aren't")
-)
 TOPICS = ("home", "job", "couple", "diet", "school", "ride", "drink", "body", "life")
-_POINTING = frozenset(
-    ("it", "that", "this", "there", "it's", "that's", "there's", "these", "those", "its", "thats")
-)
 
 
 def clause_signs(text: str, said: str = "") -> Figures:
@@ -31,7 +24,7 @@ def clause_signs(text: str, said: str = "") -> Figures:
     flags = [
         *(bool(phrase(name, r"\W*(?:{})").match(text)) for name in _OPENING),
         *(bool(phrase(name).search(text)) for name in _INSIDE), first in own, first in {"my", "our"},
-        bool(own & set(lows)), first in {"we", "we're", "we've"}, first in _POINTING,
+        bool(own & set(lows)), first in {"we", "we're", "we've"}, first in listed("pointing"),
         first in listed("third_person"), bool(listed("third_person") & set(lows)),
         first in {"you", "your", "you're"}, bool({"you", "your"} & set(lows)),
         any(each.is_name for each in read[1:]),
@@ -80,7 +73,7 @@ def pair_signs(fact: str, statement: str, alike: float | None) -> Figures:
     same, mine = subject == known, subject == known == {"user"}
     topics = [(bool(one & stems(name)), bool(other & stems(name))) for name in TOPICS]
     told = any(left and right for left, right in topics)
-    is_so, was_so = (any(each.low in _COPULAS for each in read) for read in (a, b))
+    is_so, was_so = (any(each.low in listed("copulas") for each in read) for read in (a, b))
     cos = alike or 0.0
     flags = [
         one <= other, other <= one, one <= other and denies == denied, same,
@@ -94,7 +87,7 @@ def pair_signs(fact: str, statement: str, alike: float | None) -> Figures:
         denies and not verbs & known_verbs and not told, denies and bool(verbs & known_verbs),
         ends and not denies, told, told and mine, told and changes, told and ends,
         ends and bool(subject & other), bool(numbers) and not known_numbers,
-        denies != denied and one - _DENYING <= other,
+        denies != denied and one - listed("denying") <= other,
         bool(names - known_names) and bool(known_names - names), changes and bool(verbs & known_verbs),
         changes and same, mine and changes, ends and same,
         bool(subject - {"user"}) and bool(subject & other), bool(known - {"user"}) and bool(known & one),

@@ -1,6 +1,7 @@
 """The judgement behind the household's rules: what one member, and a whole team, should do next.
 
-All of it reads the typed inputs of `prompts/household/household.py` and nothing else.
+All of it reads the typed inputs of `prompts/household/household.py` and nothing else; how far things are, the
+world estimates (`environments/household/walking.py`).
 
 - `whereabouts`: where a missing thing may be, by common sense and by what was seen.
 - `errands`: what is to be fetched, delivered and looked for, and how many steps lie between.

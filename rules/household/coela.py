@@ -1,20 +1,23 @@
-"""How rules answer the questions of `prompts/household/coela.py`."""
+"""How rules answer the questions of `prompts/household/coela.py`.
+
+They write and read one plain form of messages, and weigh sending by what the news may save a teammate.
+`NEWS` and `WORTH` are set by hand; a language model does not see them.
+Under rules messages buy nothing that 30 episodes can measure: 36.7 steps with these values against 37.3 when
+nobody ever sends (paired +0.5 ± 2.9); what a message saves its step costs.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from mneme.environments.household.messages import CLAIMS, Act, Sentence, sentences_of
 from mneme.prompts.household import coela as questions
 from mneme.prompts.household.coela import (
-    CLAIMS,
     MESSAGE,
-    Act,
     Choice,
     Draft,
     Planning,
-    Sentence,
     Situation,
-    sentences_of,
 )
 from mneme.prompts.household.household import Container, Item, Need, Option, Room
 from mneme.rules.household.judgement import best

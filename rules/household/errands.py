@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mneme.prompts.household.household import Corner, Item, Knowledge, Worker, spots_of, steps_to_visit
+from mneme.environments.household.walking import Corner, steps_to_visit
+from mneme.prompts.household.household import Item, Knowledge, Worker, spots_of
 from mneme.rules.household.whereabouts import Whereabouts
 
 HANDS = 2

@@ -1,9 +1,15 @@
-"""How rules answer the questions of `prompts/household/proagent.py`."""
+"""How rules answer the questions of `prompts/household/proagent.py`.
+
+A rule puts itself in the teammate's stead, with what it knows of
+where that one is and what it holds, and takes what it would do there for the intention. An intention stands
+until it is seen to be done, is contradicted by what is seen, or is too old.
+"""
 
 from collections.abc import Sequence
 
+from mneme.environments.household.walking import steps_if_known, steps_into, steps_to_act
 from mneme.prompts.household import proagent as questions
-from mneme.prompts.household.household import Item, Option, Spot, View, Worker, steps_into, steps_to_act
+from mneme.prompts.household.household import Item, Option, Spot, View, Worker
 from mneme.prompts.household.proagent import (
     UNKNOWN,
     Intention,
@@ -11,7 +17,6 @@ from mneme.prompts.household.proagent import (
     Plan,
     Scene,
     is_done,
-    steps_if_known,
 )
 from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
@@ -106,7 +111,7 @@ def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[O
 
 def _putting(given: View, worker: Worker) -> list[Option]:
     return [
-        Option(kind="goput", target=need.id, name=need.name, steps=steps_if_known(given, worker, need))
+        Option(kind="goput", target=need.id, name=need.name, steps=steps_if_known(given, worker.corner, need))
         for need in given.needs[:1]
         if worker.hands
     ]

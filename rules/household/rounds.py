@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from mneme.prompts.household.household import Corner, Worker
+from mneme.environments.household.walking import Corner
+from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 
 MOST_ITEMS = 6

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from operator import mul
 from typing import NamedTuple
 
-from mneme.prompts.household.household import Corner, Worker
+from mneme.environments.household.walking import Corner
+from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 
 NEVER = 400

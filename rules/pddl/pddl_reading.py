@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mneme.prompts.task_memories.trajectories import NO_EFFECT, ReadTurn
+from mneme.environments.turns import Turn, read_turns, split_turns
 from mneme.rules.pddl.pddl_manual import Act, Manual, Sentence, is_parameter, read_manual, unified
-from mneme.rules.task_memories.trajectories import read_turns, split_turns
 
 Facts = frozenset[Sentence]
 
@@ -78,7 +77,7 @@ def read(task: str, memory: str, turns: str) -> Reading:
     return reading
 
 
-def _read_turns(reading: Reading, turns: Sequence[ReadTurn]) -> None:
+def _read_turns(reading: Reading, turns: Sequence[Turn]) -> None:
     """Go through the turns in order, keeping up with what they changed."""
     acted: list[tuple[Act, Facts | None]] = []
     failures: list[Act] = []
@@ -88,7 +87,7 @@ def _read_turns(reading: Reading, turns: Sequence[ReadTurn]) -> None:
             _note_subgoals(reading, turn.output)
         elif LISTED in turn.outcome.lower():
             reading.listed = reading.manual.acts_in(turn.outcome)
-        elif NO_EFFECT.search(turn.outcome):
+        elif turn.failed:
             failures += acts
             reading.failed += acts
         else:

@@ -1,5 +1,5 @@
 """How rules answer, score and ask in Memory Sharing."""
 
-from mneme.rules.sharing import contradiction, memory_sharing
+from mneme.rules.sharing import memory_sharing
 
-__all__ = ["contradiction", "memory_sharing"]
+__all__ = ["memory_sharing"]

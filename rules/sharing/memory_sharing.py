@@ -14,6 +14,7 @@ from mneme.prompts.sharing.memory_sharing import (
     Drafted,
     DraftedCriterion,
     Judgeable,
+    Leads,
     Question,
     Score,
     Standard,
@@ -173,3 +174,9 @@ def draft_rubric(given: Domain) -> Drafted:
         ("Originality", 10, "It is no copy of an example and adds something of its own."),
     )
     return Drafted(criteria=[DraftedCriterion(name=n, points=p, looks_at=what) for n, p, what in common])
+
+
+@rule(questions.contradicts)
+def contradicts(given: Comparison) -> Leads:
+    """Hold it for more probable than not, by the graded question."""
+    return Leads(contradicts=grade_contradiction(given).percent > 50)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import NamedTuple
 
-from mneme.prompts.task_memories.trajectories import ReadTurn
+from mneme.environments.turns import Turn
 
 LONG_COURSE = 30
 SEEN = 1200
@@ -52,7 +52,7 @@ def _kinds(text: str) -> set[str]:
     return {word for word in words if word not in STOP}
 
 
-def phase(before: str, turns: Sequence[ReadTurn]) -> str:
+def phase(before: str, turns: Sequence[Turn]) -> str:
     """Sum up a phase: what was done in order, what had no effect, what is open, what was seen last."""
     done = _listed(DONE, before) + [brief(turn.output) for turn in turns if turn.worked]
     failed = _listed(EFFECTLESS, before) + [brief(turn.output) for turn in turns if turn.failed]
@@ -89,7 +89,7 @@ def brief(text: str) -> str:
     return line if len(line) <= BRIEF else f"{line[:BRIEF].rpartition(' ')[0]} …"
 
 
-def failure(turns: Sequence[ReadTurn]) -> str:
+def failure(turns: Sequence[Turn]) -> str:
     """Say what was repeated most: something without effect, else something that was done and undone."""
     effectless = Counter(brief(turn.output) for turn in turns if turn.failed).most_common(1)
     if effectless and effectless[0][1] >= FEWEST_REPEATS:
@@ -189,3 +189,22 @@ def _says(rule: str, other: str) -> bool:
 def _orders(rule: str, other: str) -> bool:
     """Say whether both tell an order of actions, where other words matter than those they share."""
     return bool(ORDER.match(rule) and ORDER.match(other))
+
+
+def key_turns(turns: Sequence[Turn]) -> list[int]:
+    """Return the places of the turns that led on: without effectless ones and without ways back.
+
+    A way back is what lies between two turns after which the same was seen, if what was seen is more
+    than a few words.
+    """
+    kept: list[int] = []
+    for place, turn in enumerate(turns):
+        if not turn.worked:
+            continue
+        seen = [at for at, earlier in enumerate(kept) if _same_sight(turns[earlier], turn)]
+        kept = kept[: seen[-1] + 1] if seen else [*kept, place]
+    return kept
+
+
+def _same_sight(one: Turn, other: Turn) -> bool:
+    return len(one.outcome.split(". ")) > 3 and one.outcome == other.outcome

@@ -3,6 +3,7 @@
 import re
 from textwrap import shorten
 
+from mneme.environments.turns import read_turns
 from mneme.prompts.task_memories import task_memories as questions
 from mneme.prompts.task_memories.task_memories import (
     LONGEST_RULE,
@@ -22,7 +23,7 @@ from mneme.prompts.task_memories.task_memories import (
 )
 from mneme.rules.registry import rule
 from mneme.rules.task_memories import insight_rules
-from mneme.rules.task_memories.trajectories import key_turns, read_turns
+from mneme.rules.task_memories.insight_rules import key_turns
 
 NAMED = 5
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from mneme.core.errors import MnemeError, needs
 from mneme.models.embedding.absent import MISSING, Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger.edge import EdgeRebuild
+from mneme.stores.ledger.edge_rebuild import EdgeRebuild
 from mneme.stores.ledger.engine import Payload, Point
 from mneme.stores.ledger.ledger import is_server
 from mneme.stores.ledger.records import Version
@@ -65,7 +65,7 @@ async def _begin(location: str, embedder: Embedder, api_key: str) -> Rebuild:
     if not is_server(location):
         return await asyncio.to_thread(EdgeRebuild.begin, location, embedder.name, embedder.dimension)
     with needs("A Qdrant server", "qdrant"):
-        module: Any = await asyncio.to_thread(import_module, "mneme.stores.ledger.server")
+        module: Any = await asyncio.to_thread(import_module, "mneme.stores.ledger.server_rebuild")
     rebuild: Rebuild = await module.ServerRebuild.begin(
         location, embedder.name, embedder.dimension, api_key=api_key
     )

@@ -181,10 +181,12 @@ class Retrievers:
         await self._ledger.write([write])
 
     async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
-        """Let a version serve from now on. Raises Conflict where `instead_of` does not serve any more."""
+        """Use a version from now on. Raises Conflict where `instead_of` is not the one in use any more."""
         head = await self._ledger.get(self._pointer, SERVING)
         if await self.serving() != instead_of:
-            raise Conflict(f"Retriever {instead_of} of {self._pool} does not serve any more.", "Try again.")
+            raise Conflict(
+                f"Retriever {instead_of} of {self._pool} is not the one in use any more.", "Try again."
+            )
         write = make_write(
             event="update" if head else "insert",
             namespace=self._pointer,
@@ -215,7 +217,7 @@ class Retrievers:
     async def _servable(self, number: int) -> Retriever:
         found = await self.get(number)
         if not found.kept:
-            raise BadInput(f"Retriever {number} of {self._pool} cannot serve. {found.reason}", CHOOSE)
+            raise BadInput(f"Retriever {number} of {self._pool} cannot be used. {found.reason}", CHOOSE)
         if found.embedder != (await self._ledger.info()).embedder:
             raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
         if not await asyncio.to_thread(self._file(found.weights).exists):

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
-from mneme.stores.ledger.server import address_of
+from mneme.stores.ledger.server_connection import address_of
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.waiting import wait_until
 

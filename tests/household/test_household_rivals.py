@@ -11,6 +11,7 @@ import pytest
 from mneme.core.errors import BadInput
 from mneme.environments.household import CATEGORIES, Episode, generate
 from mneme.environments.household.bound import lower_bound
+from mneme.environments.household.messages import sentences_of
 from mneme.graphs.baselines import coela, mhp, proagent
 from mneme.models.asking.asking import script
 from mneme.nodes.household.alone import fallback
@@ -21,7 +22,7 @@ from mneme.nodes.household.mhp_search import Need as Wanted
 from mneme.nodes.household.mhp_search import Situation as Setting
 from mneme.nodes.household.mhp_search import search, subgoals
 from mneme.nodes.household.proagent import unmet
-from mneme.prompts.household.coela import Planning, choose_action, draft_message, sentences_of
+from mneme.prompts.household.coela import Planning, choose_action, draft_message
 from mneme.prompts.household.household import Container, Door, Item, Need, Option, Room, View, Worker
 from mneme.prompts.household.proagent import Observed, Scene, plan_skill
 from mneme.rules.household.coela import heed, worth

@@ -12,8 +12,7 @@ from mneme.evals.doubles.ollama import OllamaDouble, Reply
 from mneme.models.asking import probability
 from mneme.models.asking.asking import forget
 from mneme.models.asking.probability import ask_probability, probability_of_true
-from mneme.prompts.sharing.contradiction import contradicts
-from mneme.prompts.sharing.memory_sharing import Comparison, Example
+from mneme.prompts.sharing.memory_sharing import Comparison, Example, contradicts
 
 WHO = "ollama:llama3.1:8b"
 GIVEN = Comparison(example=Example(question="A pun?", answer="Yes."), question="Another?", answer="No.")

@@ -12,6 +12,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import PddlWorld, Problem, generate, load
 from mneme.environments.pddl.wording import ILLEGAL, UNPARSED
+from mneme.environments.turns import Turn
 from mneme.evals.doubles.ollama import Json, Model, Reply, by_rules
 from mneme.graphs.pddl_team import builder
 from mneme.models.asking.asking import script
@@ -20,7 +21,6 @@ from mneme.models.ollama import tokenizers
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
-from mneme.prompts.task_memories.trajectories import tell
 from mneme.rules.pddl.pddl_manual import read_manual
 from mneme.rules.pddl.pddl_reading import read
 from mneme.rules.pddl.pddl_solving import CHECK, next_action
@@ -31,6 +31,10 @@ from tests.doubles.served import served
 RULES = {"solver": "rules", "second_agent": "rules", "memory_model": "rules"}
 GRIPPER = generate("gripper", 1, 4)
 BARMAN = generate("barman", 3)
+
+
+def as_text(number: int, output: str, outcome: str = "") -> str:
+    return str(Turn(number=number, agent="solver", output=output, outcome=outcome))
 
 
 def context(**more: Any) -> PddlContext:
@@ -199,13 +203,13 @@ def test_a_manual_is_read_from_the_task() -> None:
 
 def test_without_descriptions_there_is_nothing_to_do_but_to_ask() -> None:
     assert next_action(read("Stack the blocks.", "", "")) == CHECK
-    asked = tell(1, "solver", CHECK, "Valid actions: check valid actions; look around")
+    asked = as_text(1, CHECK, "Valid actions: check valid actions; look around")
     assert next_action(read("Stack the blocks.", "", asked)) in {CHECK, "look around"}
 
 
 def test_an_action_that_failed_is_not_repeated_while_the_failure_can_be_seen() -> None:
     first = chosen(GRIPPER)
-    failed = tell(1, "solver", first, ILLEGAL)
+    failed = as_text(1, first, ILLEGAL)
     assert chosen(GRIPPER, "", failed) != first
     assert chosen(GRIPPER, "", "") == first, "out of sight, it is tried again"
     noted = json.dumps({"actions": {"failed": [f"{first}. {ILLEGAL}"]}})
@@ -216,8 +220,8 @@ def test_a_subgoal_is_thought_once_where_the_thought_is_still_seen() -> None:
     world = PddlWorld(BARMAN)
     turns: list[str] = []
     while not (action := chosen(BARMAN, "", *turns)).startswith("think"):
-        turns.append(tell(len(turns) + 1, "solver", action, world.step(action).text))
-    thought = tell(len(turns) + 1, "solver", action, "OK. Thinking took a step.")
+        turns.append(as_text(len(turns) + 1, action, world.step(action).text))
+    thought = as_text(len(turns) + 1, action, "OK. Thinking took a step.")
     assert chosen(BARMAN, "", *turns, thought) != action
     assert chosen(BARMAN, "", *turns) == action, "forgotten, it is thought again"
     noted = json.dumps({"subgoals": {"open": [action.removeprefix("think: ")]}})
@@ -228,10 +232,10 @@ def test_what_was_done_beyond_the_window_is_believed_undone_unless_it_is_noted()
     problem = generate("tyreworld", 1)
     world = PddlWorld(problem)
     first = chosen(problem)
-    done = tell(1, "solver", first, world.step(first).text)
+    done = as_text(1, first, world.step(first).text)
     second = chosen(problem, "", done)
     assert second != first
-    seen = tell(2, "solver", second, world.step(second).text)
+    seen = as_text(2, second, world.step(second).text)
     third = chosen(problem, "", done, seen)
     noted = json.dumps(
         {"facts_learned": PddlWorld(problem, world.state()).step("look around").text.split(". ")}
@@ -246,7 +250,7 @@ def test_a_memory_of_now_does_not_change_what_the_visible_turns_tell(domain: Any
     world, turns, worked = PddlWorld(problem), list[str](), list[str]()
     for number in range(1, 15):
         action = chosen(problem, "", *turns)
-        turns.append(tell(number, "solver", action, world.step(action).text))
+        turns.append(as_text(number, action, world.step(action).text))
         worked = [*(each for each in worked if each != action), action]
         memory = json.dumps({"facts_learned": [], "actions": {"worked_in_order": worked}})
         bare = read(task_of(problem), "", "\n".join(turns))
@@ -260,7 +264,7 @@ def test_an_earlier_success_is_followed_where_things_correspond() -> None:
     world, action = PddlWorld(GRIPPER), ""
     turns: list[str] = []
     while not (action.startswith("think") and world.progress):
-        turns += [tell(len(turns) + 1, "solver", action, world.step(action).text)] if action else []
+        turns += [as_text(len(turns) + 1, action, world.step(action).text)] if action else []
         action = chosen(GRIPPER, "", *turns)
     wanted = "The goal is to satisfy the following conditions: Ball7 is at rooma. Ball8 is at rooma."
     steps = ["pick ball7 roomb left", "move roomb rooma", "drop ball7 rooma left", "move rooma roomb"]
@@ -271,10 +275,7 @@ def test_an_earlier_success_is_followed_where_things_correspond() -> None:
 
 
 def test_the_same_words_give_the_same_action() -> None:
-    assert (
-        len({chosen(BARMAN, "note", tell(1, "solver", "look around", "Shot1 is clean.")) for _ in range(5)})
-        == 1
-    )
+    assert len({chosen(BARMAN, "note", as_text(1, "look around", "Shot1 is clean.")) for _ in range(5)}) == 1
 
 
 # Models over the wire.

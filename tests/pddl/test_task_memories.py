@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput, PromptTooLong
+from mneme.environments.turns import Turn, read_turn, read_turns, split_turns
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import script
 from mneme.models.asking.budget import tokens
 from mneme.nodes.task_memories import insights
 from mneme.nodes.task_memories.chat_dev import PHASE
-from mneme.nodes.task_memories.interface import FinishedTask, Means, Role, Task, TaskMemory, Turn
+from mneme.nodes.task_memories.interface import FinishedTask, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import MEMORIES, open_memory
 from mneme.nodes.task_memories.memory_bank import retention
 from mneme.prompts.discussion.memory_template import departure, empty, size
@@ -30,8 +31,7 @@ from mneme.prompts.task_memories.task_memories import (
 )
 from mneme.rules.discussion import memory_rules
 from mneme.rules.registry import answer as by_rule
-from mneme.rules.task_memories.insight_rules import NOT_AGAIN
-from mneme.rules.task_memories.trajectories import key_turns, read_turn, read_turns, split_turns
+from mneme.rules.task_memories.insight_rules import NOT_AGAIN, key_turns
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source

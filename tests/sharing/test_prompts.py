@@ -8,7 +8,6 @@ from pydantic import BaseModel, ValidationError
 from mneme.library.agents.rubric import RUBRICS, load_rubric
 from mneme.models.asking.schema import unbounded
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.contradiction import contradicts
 from mneme.prompts.sharing.memory_sharing import (
     LONGEST_QUESTION,
     Comparison,
@@ -20,6 +19,7 @@ from mneme.prompts.sharing.memory_sharing import (
     Score,
     Standard,
     ask_for,
+    contradicts,
     draft_rubric,
     grade_contradiction,
     score_pair,

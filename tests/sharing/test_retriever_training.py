@@ -186,7 +186,7 @@ async def test_a_version_that_retrieves_worse_is_kept_out(
     assert await retrievers.serving() == first.number
     assert await question_vector(taught, QUESTION) == before
     assert bad.weights not in stems(home)
-    with pytest.raises(BadInput, match="cannot serve"):
+    with pytest.raises(BadInput, match="cannot be used"):
         await retrievers.roll_back(bad.number, change=STORED)
 
 

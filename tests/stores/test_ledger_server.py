@@ -13,7 +13,7 @@ from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, Stor
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.reembedding import reembed
-from mneme.stores.ledger.server import address_of
+from mneme.stores.ledger.server_connection import address_of
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import at

@@ -34,7 +34,8 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.manifest import Manifest
 from mneme.stores.ledger.namespaces import escaped, is_escaped, team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
-from mneme.stores.ledger.server import MANIFEST_ID, ServerEngine
+from mneme.stores.ledger.server import ServerEngine
+from mneme.stores.ledger.server_collection import MANIFEST_ID
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool
 from tests.doubles.embedding import WordEmbedder

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mneme.environments.turns import Turn
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.task_memories.task_memories import (
     LONGEST_RULE,
@@ -22,7 +23,6 @@ from mneme.prompts.task_memories.task_memories import (
     summarise_phase,
     summarise_trial,
 )
-from mneme.prompts.task_memories.trajectories import tell
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
@@ -39,6 +39,10 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (revise_insights, Rulebook(rules=[], succeeded=["Goal: a"], failed=[])),
     (merge_insights, Alike(rules=["Look first.", "Look."])),
 ]
+
+
+def as_text(number: int, output: str, outcome: str = "") -> str:
+    return str(Turn(number=number, agent="solver", output=output, outcome=outcome))
 
 
 def named(asked: tuple[Prompt[Any, Any], BaseModel]) -> str:
@@ -66,7 +70,7 @@ def test_only_what_is_offered_can_be_named() -> None:
 
 
 def test_rules_keep_to_the_bounds_however_long_a_talk_was() -> None:
-    talk = [tell(number, "solver", f"{number} said {'so much ' * 99}", "Seen.") for number in range(40)]
+    talk = [as_text(number, f"{number} said {'so much ' * 99}", "Seen.") for number in range(40)]
     long = Course(goal="Say it, all of it, " * 99, result="succeeded", steps=talk)
     assert len(by_rule(summarise_trial, long).summary) <= LONGEST_SUMMARY
     steps = "; ".join(f"act{number} thing" for number in range(200))

@@ -16,7 +16,7 @@ from mneme.cli.show import console, print_json
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Team, load_team, read_team
 from mneme.models.asking.asking import ask
-from mneme.prompts.discussion.template_making import Place, make_template, named_after
+from mneme.prompts.discussion.template_making import Place, make_template, plain_words
 
 REVIEW = "# The memory templates below were made by a model. Read them and change what does not fit."
 Values = dict[str, Any]
@@ -59,7 +59,7 @@ def _expert(role: str) -> Values:
             f"--role {role}: give a title and duties.",
             'For example: --role "Data Engineer: ingestion, storage"',
         )
-    named = named_after(title)
+    named = "_".join(plain_words(title))
     if not NAMED.match(named):
         raise BadInput(f"--role {title}: a title needs a Latin letter, for the role's name.", "Add one.")
     return {"name": named, "title": title, "description": duties}

@@ -7,13 +7,13 @@ import typer
 
 from mneme.cli.options import Json
 
-prompts = typer.Typer(no_args_is_help=True, help="Show what models are asked, and word it yourself.")
+prompts = typer.Typer(no_args_is_help=True, help="Show the prompts that models are given, and use your own.")
 Name = Annotated[str, typer.Argument(metavar="WORKFLOW/PROMPT", help="A name that `list` shows.")]
 
 
 @prompts.command("list")
 def list_prompts(as_json: Json = False) -> None:
-    """List all prompts; those that MNEME_PROMPTS words are marked."""
+    """List all prompts; those with a file of yours in MNEME_PROMPTS are marked."""
     from mneme.cli.prompts import prompts as run
 
     run.list_(as_json)
@@ -21,7 +21,7 @@ def list_prompts(as_json: Json = False) -> None:
 
 @prompts.command("show")
 def show_prompt(name: Name) -> None:
-    """Print a prompt's wording in force, as the YAML of a file of your own."""
+    """Print a prompt as it is used now, in YAML: a file to start your own from."""
     from mneme.cli.prompts import prompts as run
 
     run.show(name)

@@ -222,7 +222,7 @@ def train_retriever(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Train on the pairs that were not learned yet."""
+    """Train on the pairs that it was not trained on yet."""
     from mneme.cli.sharing import retriever as run
 
     context = _context(agents, {"grader": grader}, team=team, learning=learning, seed=seed)

@@ -1,0 +1,113 @@
+"""About how many steps a walk takes, for those who know rooms, doors and positions but cannot try it.
+
+Estimates by the world's published walking rules, in steps of one metre.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from mneme.environments.household.layout import REACH, STRAIGHT, Point
+
+Doors = tuple[tuple[int, int, float, float], ...]
+"""The doors, each as two rooms and a position."""
+Corner = tuple[int, float, float]
+"""A room's id, and a position in it in metres (x, z)."""
+
+NEARLY = 0.2
+"""Metres beyond the reach of a walk from which one can act without walking."""
+
+
+class Place(Protocol):
+    """Something that stands or lies somewhere: its centre and its extent on the floor, in metres."""
+
+    id: int
+    room: int
+    x: float
+    z: float
+    width: float
+    depth: float
+
+    @property
+    def corner(self) -> Corner: ...
+
+
+class Known(Protocol):
+    """What is known of an apartment: its doors, and its rooms."""
+
+    @property
+    def plan(self) -> Doors: ...
+
+    @property
+    def rooms(self) -> Sequence[Place]: ...
+
+
+def steps_to_act(known: Known, start: Corner, place: Place) -> int:
+    """Return about how many steps it takes to come near a place and act on it once."""
+    last, before = _last_leg(known.plan, start, place.corner)
+    rest = _to_box(last, place)
+    if before == 0 and rest <= REACH + NEARLY:
+        return 1
+    return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH))
+
+
+def steps_into(known: Known, start: Corner, room: Place) -> int:
+    """Return about how many steps it takes until one is inside a room."""
+    if start[0] == room.id:
+        return 1
+    return max(1, math.ceil(STRAIGHT * _last_leg(known.plan, start, (room.id, room.x, room.z))[1]))
+
+
+def steps_to_visit(known: Known, start: Corner, place: Place) -> int:
+    """Return about how many steps a visit takes: the way, and acting or looking once."""
+    into = place.id in {room.id for room in known.rooms}
+    return steps_into(known, start, place) if into else steps_to_act(known, start, place)
+
+
+def steps_if_known(known: Known, start: Corner, place: Place) -> int:
+    """Return how far a place is; 0 where nobody knows in which room that is."""
+    return steps_to_act(known, start, place) if place.room in {room.id for room in known.rooms} else 0
+
+
+def _to_box(here: Point, place: Place) -> float:
+    x = max(0.0, abs(here[0] - place.x) - place.width / 2)
+    z = max(0.0, abs(here[1] - place.z) - place.depth / 2)
+    return math.hypot(x, z)
+
+
+def _last_leg(plan: Doors, start: Corner, end: Corner) -> tuple[Point, float]:
+    """Return where the last straight leg begins, and the metres before it; infinity where no way leads."""
+    if start[0] == end[0]:
+        return start[1:], 0.0
+    between = _between_doors(plan)
+    found = ((0.0, 0.0), math.inf, math.inf)
+    for last in _doors_of(plan, end[0]):
+        rest = math.dist(plan[last][2:], end[1:])
+        for first in _doors_of(plan, start[0]):
+            before = math.dist(start[1:], plan[first][2:]) + between[first][last]
+            if before + rest < found[2]:
+                found = (plan[last][2:], before, before + rest)
+    return found[0], found[1]
+
+
+@lru_cache(maxsize=4096)
+def _doors_of(plan: Doors, room: int) -> list[int]:
+    return [number for number, door in enumerate(plan) if room in door[:2]]
+
+
+@lru_cache(maxsize=256)
+def _between_doors(plan: Doors) -> list[list[float]]:
+    """Return the shortest way between any two doors (Floyd and Warshall)."""
+    count = range(len(plan))
+    ways = [[_directly(plan[a], plan[b]) for b in count] for a in count]
+    for via in count:
+        for a in count:
+            for b in count:
+                ways[a][b] = min(ways[a][b], ways[a][via] + ways[via][b])
+    return ways
+
+
+def _directly(first: tuple[int, int, float, float], second: tuple[int, int, float, float]) -> float:
+    shared = {*first[:2]} & {*second[:2]}
+    return math.dist(first[2:], second[2:]) if shared else math.inf

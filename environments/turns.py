@@ -1,0 +1,60 @@
+"""A turn of a team: what was done, what came of it; told in text, and read back from it."""
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+NO_EFFECT = re.compile(r"\b(?:not valid|no effect|invalid|cannot|error|failed)\b", re.IGNORECASE)
+LOOKING = re.compile(r"^(?:check valid actions|look around|think)\b", re.IGNORECASE)
+TOLD = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTALL)
+START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
+
+
+class Turn(BaseModel):
+    """One contribution to a task: what an agent put out, and what its environment answered, if it has one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    agent: str
+    output: str
+    outcome: str = ""
+
+    def __str__(self) -> str:
+        seen = f"\nObservation: {self.outcome}" if self.outcome else ""
+        return f"[{self.number}] {self.agent}: {self.output}{seen}"
+
+    @property
+    def failed(self) -> bool:
+        """Say whether the turn was answered as being without effect."""
+        return bool(NO_EFFECT.search(self.outcome))
+
+    @property
+    def worked(self) -> bool:
+        """Say whether the turn changed something, as far as the text tells."""
+        return not (self.failed or LOOKING.search(self.output))
+
+    @property
+    def thought(self) -> str:
+        """Return what was thought aloud in the turn, if it was a thought."""
+        return self.output.partition(":")[2].strip() if self.output.lower().startswith("think") else ""
+
+
+def read_turn(text: str) -> Turn | None:
+    """Read a turn's text; None where it is no turn."""
+    found = TOLD.fullmatch(text.strip())
+    if found is None:
+        return None
+    number, agent, output, outcome = ((each or "").strip() for each in found.groups())
+    return Turn(number=int(number), agent=agent, output=output, outcome=outcome)
+
+
+def split_turns(text: str) -> list[str]:
+    """Cut a text that holds several turns into their texts."""
+    return [each.strip() for each in START.split(text) if each.strip()]
+
+
+def read_turns(texts: Sequence[str]) -> list[Turn]:
+    """Read the turns among these texts."""
+    return [told for told in map(read_turn, texts) if told]

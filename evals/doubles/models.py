@@ -1,0 +1,87 @@
+"""What Ollama tells of its models, counts by them and refuses for them."""
+
+import hashlib
+import math
+import struct
+
+from mneme.evals.doubles.scripts import Json, Model
+
+
+def refusal_of_embedding(body: Json, texts: list[str], model: Model) -> str:
+    """Return why texts are not embedded; empty where they are."""
+    if "embedding" not in model.capabilities:
+        return f'"{model.name}" does not support embeddings'
+    if body.get("truncate") is False and any(count_tokens(text) > model.context_length for text in texts):
+        return "the input length exceeds the context length"
+    return ""
+
+
+def refusal_of_chat(body: Json, model: Model) -> str:
+    """Return why a chat is refused; empty where it is not."""
+    if body.get("tools") and "tools" not in model.capabilities:
+        return f"registry.ollama.ai/library/{model.name} does not support tools"
+    if body.get("think") and "thinking" not in model.capabilities:
+        return f'"{model.name}" does not support thinking'
+    if "completion" not in model.capabilities:
+        return f'"{model.name}" does not support chat'
+    return ""
+
+
+def context_of(body: Json, model: Model) -> int:
+    """Return the context that a request asks for, in tokens."""
+    return min(int(body.get("options", {}).get("num_ctx", 4096)), model.context_length)
+
+
+def count_tokens(text: str) -> int:
+    """Count a text's tokens, at four characters each."""
+    return math.ceil(len(text) / 4)
+
+
+def vector_of(text: str, model: Model) -> list[float]:
+    """Return a unit vector that depends on the text alone."""
+    digest = hashlib.shake_256(text.encode()).digest(2 * model.dimension)
+    raw = [number / 32768 for number in struct.unpack(f"{model.dimension}h", digest)]
+    length = math.sqrt(sum(x * x for x in raw))
+    return [x / length for x in raw]
+
+
+def _details(model: Model) -> Json:
+    return {
+        "parent_model": "",
+        "format": "gguf",
+        "family": "llama",
+        "families": ["llama"],
+        "parameter_size": "8.0B",
+        "quantization_level": model.quantization,
+    }
+
+
+def tag_of(model: Model) -> Json:
+    """Tell of a model what `/api/tags` tells."""
+    return {
+        "name": model.name,
+        "model": model.name,
+        "modified_at": "2026-01-01T00:00:00Z",
+        "size": model.size,
+        "digest": hashlib.sha256(model.name.encode()).hexdigest(),
+        "details": _details(model),
+        "capabilities": list(model.capabilities),
+    }
+
+
+def shown_of(model: Model, verbose: bool = False) -> Json:
+    """Tell of a model what `/api/show` tells."""
+    facts = {
+        "general.architecture": "llama",
+        "llama.context_length": model.context_length,
+        "llama.embedding_length": model.dimension,
+    }
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": model.template,
+        "details": _details(model),
+        "model_info": facts | (model.vocabulary if verbose else {}),
+        "capabilities": list(model.capabilities),
+        "modified_at": "2026-01-01T00:00:00Z",
+    }
