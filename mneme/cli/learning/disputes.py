@@ -11,6 +11,8 @@ from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
+from mneme.environments.worlds import world_names
+from mneme.environments.worlds.registry import WORKSPACE
 from mneme.nodes.learning.dispute_resolution import Decision, Verdict, plainly
 from mneme.stores.cards.disputes import Dispute, DisputeStatus
 
@@ -83,7 +85,11 @@ async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -
     """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
     config = await session.dispute(dispute_id)
     left, _ = await session.flows.left_at("dispute_resolution", config)
-    if "ask_person" not in left and (await session.cards.get_dispute(dispute_id)).unresolved:
+    dispute = await session.cards.get_dispute(dispute_id)
+    if context.get("environment") in {"", WORKSPACE}:  # similar tasks are those of the card's own world
+        scope = (await session.cards.get(dispute.card_id)).scope
+        context = context | {"environment": scope if scope in world_names() else ""}
+    if "ask_person" not in left and dispute.unresolved:
         given: Any = None if left else {"dispute_id": dispute_id}
         await session.flows.invoke("dispute_resolution", given, config, _team_part(context))
     return await session.cards.get_dispute(dispute_id)
