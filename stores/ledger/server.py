@@ -11,26 +11,26 @@ Whoever finds a claim that is not settled (its writer was killed) settles it: th
 record, a reader of the record by its key, and the next process that opens the ledger. Settling twice
 changes nothing.
 
-The address may carry `collection`, `shards` and `replicas`: `https://host:6333?replicas=2`. `https`
-means TLS. `:memory:` is the client's own in-memory engine, for tests and experiments.
+On a cluster a write is acknowledged when every replica that is in use has it, and a replica that missed one
+is in use no longer: so one replica is enough to read from, and a returned node is used once it is ready. To
+read from more would be worse: Qdrant leaves out each point in which they differ for a moment, and with
+`majority` needs all of them. Writes of a shard go through a leader that can change (`medium`): `strong` has
+one for ever, and stops with its node.
+
+`https` means TLS. `:memory:` is the client's own in-memory engine, for tests and experiments.
 """
 
-import asyncio
-import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from operator import methodcaller
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qs, urlsplit
 from uuid import uuid5
 
-from httpx import HTTPError
 from pydantic import ValidationError
-from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from qdrant_client import models
 
-from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, StorageFailure
+from mneme.core.errors import LedgerMismatch, MnemeError, StorageFailure
+from mneme.stores.ledger.addresses import Address, address_of
 from mneme.stores.ledger.engine import (
     DENSE,
     FACETS,
@@ -45,6 +45,7 @@ from mneme.stores.ledger.engine import (
     Entry,
     Erasing,
     Erasure,
+    Layout,
     Payload,
     Point,
     Query,
@@ -57,13 +58,12 @@ from mneme.stores.ledger.engine import (
     defaults,
 )
 from mneme.stores.ledger.manifest import Manifest, check_format
+from mneme.stores.ledger.nodes import Gone, Nodes, Request
 from mneme.stores.ledger.records import LEDGER, Version, version_id
 from mneme.stores.ledger.words import Words
 
 T = TypeVar("T")
-MEMORY = ":memory:"
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
-TIMEOUT = 30
 MOST_SCOPES = 1_000_000
 SETTLED_AT_ONCE = 256
 READ_AT_ONCE = 1000
@@ -78,27 +78,14 @@ WORDS_ALONE = models.Filter(
     must_not=[models.HasVectorCondition(has_vector=DENSE)],
 )
 MANIFEST_ID = str(uuid5(LEDGER, "manifest"))
-STRONG: Any = {"ordering": models.WriteOrdering.STRONG}
-LATEST: Any = {"consistency": models.ReadConsistencyType.MAJORITY}
-
-
-class Address(NamedTuple):
-    """Where a server is, and how a new collection is laid out on it."""
-
-    url: str
-    prefix: str | None
-    collection: str
-    shards: int | None
-    replicas: int | None
+ORDERED: Any = {"ordering": models.WriteOrdering.MEDIUM}
 
 
 class ServerEngine:
     """A server's ledger; make one with `open`."""
 
     def __init__(self, address: Address, api_key: str) -> None:
-        self._address, self._api_key = address, api_key
-        self._clients: weakref.WeakKeyDictionary[Any, AsyncQdrantClient] = weakref.WeakKeyDictionary()
-        self._memory = AsyncQdrantClient(MEMORY) if address.url == MEMORY else None
+        self._address, self._nodes = address, Nodes(address, api_key)
         self._manifest = Manifest(format=FORMAT, embedder="", dimension=0, generation=0)
         self._indexed: set[str] = set()
 
@@ -109,6 +96,7 @@ class ServerEngine:
         Raises LedgerMismatch or StorageFailure.
         """
         engine = cls(address_of(location), api_key)
+        await engine._nodes.choose()
         await engine._check_version()
         wanted = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
         if await engine.resolve() is None:
@@ -244,13 +232,13 @@ class ServerEngine:
 
     async def embed(self, heads: Sequence[Embedded]) -> None:
         operations = [_embedding(head) for head in heads]
-        await self.call(methodcaller("batch_update_points", self.collection, operations, **STRONG))
+        await self.call(methodcaller("batch_update_points", self.collection, operations, **ORDERED))
 
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
         on_shelf = models.FieldCondition(key="scope", match=models.MatchPrefix(prefix=shelf))
         for scope, ids in groups.items():
             still = models.Filter(must=[on_shelf, models.HasIdCondition(has_id=list(ids))])
-            await self.call(methodcaller("set_payload", self.collection, {"scope": scope}, still, **STRONG))
+            await self.call(methodcaller("set_payload", self.collection, {"scope": scope}, still, **ORDERED))
 
     async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
         """Delete the points; their bytes stay in the server's files until it writes these anew.
@@ -263,7 +251,7 @@ class ServerEngine:
             doomed = models.PointIdsList(points=list(erasure.erased))
             steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
             wanted = steps if left.points else steps[:1]
-            await self.call(methodcaller("batch_update_points", name, wanted, **STRONG))
+            await self.call(methodcaller("batch_update_points", name, wanted, **ORDERED))
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 
@@ -271,23 +259,40 @@ class ServerEngine:
         name = self.collection
         return EngineInfo(
             kind="server",
-            location=self._address.url,
+            location=", ".join(self._address.urls),
             points=(await self.call(lambda client: client.count(name))).count,
             embedder=self._manifest.embedder,
             dimension=self._manifest.dimension,
             format=self._manifest.format,
+            layout=None if self._nodes.in_memory else await self._layout(),
+        )
+
+    async def _layout(self) -> Layout:
+        """Return how the collection lies on the cluster, and which of its replicas are not in use."""
+        name = self.collection
+        params = (await self.call(lambda client: client.get_collection(name))).config.params
+        state = await self.call(lambda client: client.collection_cluster_info(name))
+        here = [(each.shard_id, state.peer_id, each.state) for each in state.local_shards]
+        there = [(each.shard_id, each.peer_id, each.state) for each in state.remote_shards]
+        return Layout(
+            shards=params.shard_number or 1,
+            replicas=params.replication_factor or 1,
+            writes=params.write_consistency_factor or 1,
+            not_in_use=[
+                f"shard {shard} on node {peer}: {found.value}"
+                for shard, peer, found in here + there
+                if found is not models.ReplicaState.ACTIVE
+            ],
         )
 
     async def mark_current(self) -> None:
         self._manifest = self._manifest.model_copy(update={"format": FORMAT})
         payload = {"manifest": self._manifest.model_dump_json()}
-        await self.call(methodcaller("set_payload", self.collection, payload, [MANIFEST_ID], **STRONG))
+        await self.call(methodcaller("set_payload", self.collection, payload, [MANIFEST_ID], **ORDERED))
 
     async def close(self) -> None:
         """Close this loop's connections; those of other loops end with them."""
-        client = self._memory or self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        await self._nodes.close()
 
     async def _drive(self, erasing: Erasing) -> Erasure:
         try:
@@ -321,7 +326,7 @@ class ServerEngine:
         if not claims:
             return []
         name, mode = self.collection, models.UpdateMode.INSERT_ONLY
-        await self.call(lambda client: client.upsert(name, claims, update_mode=mode, **STRONG))
+        await self.call(lambda client: client.upsert(name, claims, update_mode=mode, **ORDERED))
         seen = await self._read([str(claim.id) for claim in claims])
         await self._settle(seen)
         return [
@@ -356,7 +361,7 @@ class ServerEngine:
             operations.append(models.UpsertOperation(upsert=models.PointsList(points=receipts)))
         done = models.DeletePayload(keys=["intent", "pending"], points=list(open_))
         name, settled = self.collection, models.DeletePayloadOperation(delete_payload=done)
-        await self.call(lambda client: client.batch_update_points(name, [*operations, settled], **STRONG))
+        await self.call(lambda client: client.batch_update_points(name, [*operations, settled], **ORDERED))
 
     async def settle_all(self) -> None:
         name = self.collection
@@ -375,7 +380,7 @@ class ServerEngine:
         name, found = self.collection, dict[str, Payload]()
         distinct = list(dict.fromkeys(ids))
         for start in range(0, len(distinct), READ_AT_ONCE):
-            retrieve = methodcaller("retrieve", name, distinct[start : start + READ_AT_ONCE], **LATEST)
+            retrieve = methodcaller("retrieve", name, distinct[start : start + READ_AT_ONCE])
             records: list[models.Record] = await self.call(retrieve)
             found |= {str(record.id): record.payload or {} for record in records}
         return found
@@ -387,7 +392,7 @@ class ServerEngine:
 
     async def _index(self, ranking: Ranking) -> None:
         """Index the fields that a ranking reads, once: a strict server scores by indexed fields only."""
-        if self._memory is not None:
+        if self._nodes.in_memory:
             return
         for path in set(ranking.paths.values()) - self._indexed:
             index = methodcaller("create_payload_index", self.collection, path, field_schema=FLOAT)
@@ -456,20 +461,19 @@ class ServerEngine:
         """Make a collection with its indexes and its manifest, or finish what another process began."""
         if not await self._exists(collection):
             await self._create(collection, manifest.dimension)
-        if self._memory is None:  # the client's own engine has no indexes, and warns
+        if not self._nodes.in_memory:  # the client's own engine has no indexes, and warns
             for field, index in INDEXES.items():
                 await self.call(methodcaller("create_payload_index", collection, field, field_schema=index))
         point = models.PointStruct(
             id=MANIFEST_ID, vector={}, payload={"manifest": manifest.model_dump_json()}
         )
         mode = models.UpdateMode.INSERT_ONLY
-        await self.call(lambda client: client.upsert(collection, [point], update_mode=mode, **STRONG))
+        await self.call(lambda client: client.upsert(collection, [point], update_mode=mode, **ORDERED))
 
     async def _exists(self, collection: str) -> bool:
         return await self.call(lambda client: client.collection_exists(collection))
 
     async def _create(self, collection: str, dimension: int) -> None:
-        replicas = self._address.replicas
         dense = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
         sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
         try:
@@ -479,8 +483,8 @@ class ServerEngine:
                     vectors_config={DENSE: dense},
                     sparse_vectors_config={SPARSE: sparse},
                     shard_number=self._address.shards,
-                    replication_factor=replicas,
-                    write_consistency_factor=replicas and replicas // 2 + 1,
+                    replication_factor=self._address.replicas,
+                    write_consistency_factor=self._address.majority,
                     hnsw_config=models.HnswConfigDiff(payload_m=16),  # a graph for each namespace
                 )
             )
@@ -488,45 +492,9 @@ class ServerEngine:
             if not await self._exists(collection):  # or another process was first
                 raise
 
-    def _client(self) -> AsyncQdrantClient:
-        """Return this event loop's client: connections belong to the loop that made them."""
-        if self._memory is not None:
-            return self._memory
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = AsyncQdrantClient(
-                url=self._address.url,
-                prefix=self._address.prefix,
-                api_key=self._api_key or None,
-                timeout=TIMEOUT,
-                check_compatibility=False,  # `_check_version` does, with an error
-            )
-        return self._clients[loop]
-
-    async def call(self, operation: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
-        try:
-            return await operation(self._client())
-        except UnexpectedResponse as refusal:
-            kind = Gone if "No point with id" in _reason(refusal) else StorageFailure
-            raise kind(
-                f"The Qdrant server at {self._address.url} refused: {refusal.status_code} "
-                f"{_reason(refusal)}.",
-                "Check MNEME_LEDGER_API_KEY." if refusal.status_code in (401, 403) else "See its log.",
-            ) from refusal
-        except ResourceExhaustedResponse as busy:
-            raise StorageFailure(
-                f"The Qdrant server at {self._address.url} takes no more requests now: {busy}.",
-                f"Try again in {busy.retry_after_s} s, or raise its limits.",
-            ) from busy
-        except (ResponseHandlingException, HTTPError, OSError) as failure:
-            raise StorageFailure(
-                f"The Qdrant server at {self._address.url} does not answer: {failure}.",
-                "Start it, or check MNEME_LEDGER.",
-            ) from failure
-
-
-class Gone(StorageFailure):
-    """The server misses a point that a request names."""
+    async def call(self, request: Request[T]) -> T:
+        """Return the answer to a request. Raises StorageFailure."""
+        return await self._nodes.call(request)
 
 
 class ServerRebuild:
@@ -567,7 +535,7 @@ class ServerRebuild:
     async def add(self, points: Sequence[Point]) -> None:
         if points:
             new = [_point(point) for point in points]
-            await self._engine.call(methodcaller("upsert", self._new, new, **STRONG))
+            await self._engine.call(methodcaller("upsert", self._new, new, **ORDERED))
 
     async def switch(self) -> None:
         name = self._engine.collection
@@ -590,32 +558,6 @@ class Leg(NamedTuple):
     name: str
     query: Any
     params: models.SearchParams | None
-
-
-def address_of(location: str) -> Address:
-    """Read the address of a ledger on a server."""
-    parts = urlsplit(location)
-    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    unknown = options.keys() - {"collection", "shards", "replicas"}
-    counts = {name: options.get(name) for name in ("shards", "replicas")}
-    if unknown or not all(count is None or (count.isdigit() and int(count)) for count in counts.values()):
-        raise BadInput(
-            f"The ledger's address {location!r} has unknown or invalid options.",
-            "There are collection=NAME, shards=N and replicas=N.",
-        )
-    if location == MEMORY:
-        return Address(MEMORY, None, "mneme", None, None)
-    url = f"{parts.scheme}://{parts.netloc}"
-    shards, replicas = (int(count) if count else None for count in counts.values())
-    return Address(url, parts.path.strip("/") or None, options.get("collection", "mneme"), shards, replicas)
-
-
-def _reason(refusal: UnexpectedResponse) -> str:
-    """Return what the server, or a proxy before it, says of a refusal."""
-    try:
-        return str(refusal.structured()["status"]["error"])
-    except (ValueError, LookupError, TypeError):
-        return refusal.reason_phrase
 
 
 def _check_manifest(location: str, found: Manifest, wanted: Manifest) -> None:
