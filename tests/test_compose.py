@@ -91,7 +91,7 @@ def test_every_part_of_the_image_is_in_what_docker_is_sent() -> None:
 
 def test_an_address_with_a_layout_and_without() -> None:
     def location(**given: Any) -> str:
-        return Settings(_env_file=None, **given).ledger_location  # type: ignore[call-arg]
+        return Settings(_env_file=None, **given).ledger_location
 
     assert location(ledger="http://q:6333", qdrant_replicas=3, qdrant_shards=6) == (
         "http://q:6333?shards=6&replicas=3"

@@ -66,7 +66,7 @@ class Nodes:
             try:
                 return await request(self._client(asked))
             except UnexpectedResponse as refusal:
-                if not left or refusal.status_code < 500:
+                if not left or (refusal.status_code or 0) < 500:
                     raise self._refused(refusal) from refusal
             except ResourceExhaustedResponse as busy:
                 raise StorageFailure(
