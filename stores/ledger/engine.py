@@ -195,6 +195,17 @@ Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the heads before and after a head, the nearest first."""
 
 
+class Layout(BaseModel):
+    """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shards: int
+    replicas: int
+    writes: int
+    not_in_use: list[str] = []
+
+
 class EngineInfo(BaseModel):
     """What an engine says of itself."""
 
@@ -206,6 +217,7 @@ class EngineInfo(BaseModel):
     embedder: str
     dimension: int
     format: int
+    layout: Layout | None = None
 
 
 class Engine(Protocol):
