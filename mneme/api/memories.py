@@ -40,7 +40,15 @@ Remembering = Callable[[str, str, float], Awaitable[None]]
 
 
 class Erased(Forgotten):
-    """What was erased, of the ledger and of the user's threads, and what may still hold it."""
+    """What was erased, of the ledger and of the user's threads, and what may still hold it.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     wrong = memory.memories.add("Ann has a parrot.")
+    ...     erased = memory.forget(wrong.key, reason="she asked for it")
+    >>> erased.records, erased.reason
+    (1, 'she asked for it')
+    """
 
     records: int = 1
     turns: int = 0
@@ -53,7 +61,14 @@ class Erased(Forgotten):
 
 
 class Remembered(BaseModel):
-    """What has become of a message so far."""
+    """What has become of a message so far.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     [told, idle] = memory.remember(["I have a cat.", "Hm."], memory_agent="rules")
+    >>> told.status, idle.status
+    ('stored', 'discarded')
+    """
 
     message_id: str
     status: Literal["stored", "discarded", "waiting", "failed"] = Field(

@@ -57,7 +57,15 @@ class Memory(BaseModel):
 
 
 class MemoryRecord(BaseModel):
-    """A memory in the ledger: under which key, at which version, and how similar to what was asked."""
+    """A memory in the ledger: under which key, at which version, and how similar to what was asked.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     added = memory.memories.add("Ann has a dog.", entities=["Ann"])
+    ...     edited = memory.memories.edit(added.key, "Ann has two dogs.")
+    >>> edited.version, edited.memory.content, edited.memory.entities
+    (2, 'Ann has two dogs.', ['Ann'])
+    """
 
     model_config = ConfigDict(frozen=True)
 
