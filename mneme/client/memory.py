@@ -36,7 +36,7 @@ from mneme.client.blocking import (
 from mneme.client.home import open_or_find_server, open_own_ledger
 from mneme.client.remote import Remote, client_of
 from mneme.client.waiting import alone
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, ServerGone
 from mneme.core.settings import settings
 from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore
@@ -138,7 +138,7 @@ class Door:
         """Do something with operations on an owner's data."""
         try:
             return await self._do(owned, work)
-        except httpx.ConnectError:  # the server has ended, so the ledger is open to everybody
+        except ServerGone:  # so the ledger is open to everybody
             return await self._do(owned, work)
 
     async def _do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]]) -> T:
@@ -146,7 +146,7 @@ class Door:
             if not isinstance(place, Ledger):
                 try:
                     return await work(Remote(place, *owned))
-                except httpx.ConnectError:
+                except ServerGone:
                     self._place = None
                     raise
             more: dict[str, Any] = {"remembering": self._remember} if owned.kind is Memories else {}

@@ -68,6 +68,10 @@ class KeyReused(BadInput):
     """The idempotency key of a request was another request's."""
 
 
+class ServerGone(MnemeError):
+    """The server that had the ledger open has ended, or cannot be reached."""
+
+
 class LedgerInUse(MnemeError):
     """Another process has the embedded ledger at this path open."""
 

@@ -32,7 +32,7 @@ from mneme.client.announcement import announced
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import agenda, remember_later
-from mneme.nodes.context import own_team
+from mneme.nodes.context import own_team, own_user
 from mneme.server.entrance import Entrance
 from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
@@ -54,7 +54,7 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
         identity = None if settings().auth is None else str(request.user.identity)
         ledger = (await store()).ledger
         if kind.OWNER == "user":
-            return kind(ledger, owner if identity is None else identity, caller, **more)
+            return kind(ledger, own_user(identity, owner), caller, **more)
         return kind(ledger, own_team(identity, owner), caller, **more)
 
     return opened
