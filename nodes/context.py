@@ -74,7 +74,7 @@ def _authenticated(runtime: Runtime[Any]) -> str | None:
 
 
 def own_user(identity: str | None, user: str) -> str:
-    """Return whose data is meant: with a key the key's user's, whoever names nobody else. Raises Forbidden."""
+    """Return whose data is meant: with a key, the key's user's. Raises Forbidden where another is named."""
     if identity is None:
         return user
     if user not in {LOCAL, identity}:

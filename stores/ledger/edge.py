@@ -13,7 +13,7 @@ thousand. For many millions of records in one scope, use a server.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -24,6 +24,7 @@ import qdrant_edge as edge
 
 from mneme.core.errors import LedgerMismatch
 from mneme.stores.ledger.engine import (
+    CHANGED,
     DENSE,
     FACETS,
     FORMAT,
@@ -40,7 +41,6 @@ from mneme.stores.ledger.engine import (
     Payload,
     Point,
     Query,
-    Ranking,
     Scored,
     Sides,
     Step,
@@ -127,7 +127,7 @@ class EdgeEngine:
 
     async def search(self, query: Query) -> list[Scored]:
         if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
-            await self._run(self._writer, self._index, query.ranking)
+            await self._run(self._writer, self._index, query.ranking.paths.values())
         return await self._run(self._readers, self._search, self._narrowed(query))
 
     async def pool(self, query: Query) -> dict[str, dict[str, float]]:
@@ -155,6 +155,11 @@ class EdgeEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         return await self._run(self._readers, self._scan, where, limit, offset, newest_first)
+
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        if CHANGED not in self._indexed:
+            await self._run(self._writer, self._index, [CHANGED])
+        return await self._run(self._readers, self._ordered, edge.Direction.Desc, where, limit, 0, CHANGED)
 
     async def count(self, where: Where) -> int:
         return await self._run(self._readers, self._count, where)
@@ -262,9 +267,9 @@ class EdgeEngine:
         parts = self._parts(query, [point.id for point in found]) if several and found else {}
         return [_scored(point, query, parts) for point in found]
 
-    def _index(self, ranking: Ranking) -> None:
-        """Index the fields that a ranking reads, once: else every candidate's whole payload would be read."""
-        for path in ranking.paths.values():
+    def _index(self, paths: Iterable[str]) -> None:
+        """Index the fields that a ranking or an order reads: else every candidate's payload would be read."""
+        for path in paths:
             self._shard.update(edge.UpdateOperation.create_field_index(path, edge.FloatIndexParams()))
             self._indexed.add(path)
 
@@ -315,10 +320,15 @@ class EdgeEngine:
 
     def _scan(self, where: Where, limit: int, offset: int, newest_first: bool) -> list[Payload]:
         direction = edge.Direction.Desc if newest_first else edge.Direction.Asc
+        return self._ordered(direction, where, limit, offset, "created")
+
+    def _ordered(
+        self, direction: edge.Direction, where: Where, limit: int, offset: int, field: str
+    ) -> list[Payload]:
         request = edge.QueryRequest(
             limit,
             offset=offset,
-            query=edge.OrderBy("created", direction),
+            query=edge.OrderBy(field, direction),
             filter=_filter(where),
             with_payload=True,
         )

@@ -17,7 +17,7 @@ means TLS. `:memory:` is the client's own in-memory engine, for tests and experi
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import methodcaller
 from typing import Any, NamedTuple, TypeVar
@@ -32,6 +32,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, StorageFailure
 from mneme.stores.ledger.engine import (
+    CHANGED,
     DENSE,
     FACETS,
     FORMAT,
@@ -48,7 +49,6 @@ from mneme.stores.ledger.engine import (
     Payload,
     Point,
     Query,
-    Ranking,
     Scored,
     Sides,
     Step,
@@ -151,7 +151,7 @@ class ServerEngine:
         if not legs:  # a query of stop words only
             return []
         if query.ranking is not None:
-            await self._index(query.ranking)
+            await self._index(query.ranking.paths.values())
         found = await self._ask([_request(query, legs)])
         ids = [str(point.id) for point in found[0]]
         several = query.mode == "hybrid" or query.ranking is not None
@@ -198,7 +198,15 @@ class ServerEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         direction = models.Direction.DESC if newest_first else models.Direction.ASC
-        order = models.OrderByQuery(order_by=models.OrderBy(key="created", direction=direction))
+        return await self._ordered(models.OrderBy(key="created", direction=direction), where, limit, offset)
+
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        await self._index([CHANGED])
+        by_change = models.OrderBy(key=CHANGED, direction=models.Direction.DESC)
+        return await self._ordered(by_change, where, limit)
+
+    async def _ordered(self, by: models.OrderBy, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        order = models.OrderByQuery(order_by=by)
         request = models.QueryRequest(
             query=order, filter=_filter(where), limit=limit, offset=offset, with_payload=True
         )
@@ -385,11 +393,11 @@ class ServerEngine:
         answers = await self.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
 
-    async def _index(self, ranking: Ranking) -> None:
-        """Index the fields that a ranking reads, once: a strict server scores by indexed fields only."""
+    async def _index(self, paths: Iterable[str]) -> None:
+        """Index the fields that a ranking or an order reads, once: a strict server takes no others."""
         if self._memory is not None:
             return
-        for path in set(ranking.paths.values()) - self._indexed:
+        for path in {*paths} - self._indexed:
             index = methodcaller("create_payload_index", self.collection, path, field_schema=FLOAT)
             await self.call(index)
             self._indexed.add(path)

@@ -222,7 +222,7 @@ class UserMemories:
 
     async def latest_changes(self, limit: int) -> Sequence[Version]:
         """Return the latest versions of all memories, the newest first."""
-        heads = sorted(await self._heads(), key=lambda head: head.at, reverse=True)[:limit]
+        heads = await self._ledger.latest(self.namespace, limit)
         versions = [each for head in heads for each in await self._changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 

@@ -189,13 +189,15 @@ def test_an_unknown_key_beside_a_server_is_an_error_and_ends_no_chat(server: Ser
 async def test_a_server_that_dies_in_a_chat_loses_no_turn(tmp_path: Path) -> None:
     home = tmp_path / "home"
     words = ("chat", "--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules")
-    with OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double:
-        with serving(home, MNEME_OLLAMA_URL=double.url) as server:
-            with Running(words, server.environment, "I live in Ulm.\nWhere do I live?\n") as chatting:
-                await eventually(lambda: something(double.chats))
-                double.brain = by_rules(reply)
-                server.kill()
-                done = await asyncio.to_thread(chatting.end)
+    with (
+        OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double,
+        serving(home, MNEME_OLLAMA_URL=double.url) as server,
+        Running(words, server.environment, "I live in Ulm.\nWhere do I live?\n") as chatting,
+    ):
+        await eventually(lambda: something(double.chats))
+        double.brain = by_rules(reply)
+        server.kill()
+        done = await asyncio.to_thread(chatting.end)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("The server has ended. Your message is kept") == 1
     assert "Unexpected" not in done.stderr

@@ -154,9 +154,7 @@ def search_pool(
     question: Annotated[str, typer.Argument(help="What is to be answered.")],
     pool: PoolName,
     team: Team = "local",
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=100, help="Show at most this many.")
-    ] = 5,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Show at most this many.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Show the pairs that a question would be answered with, the best first."""
