@@ -78,6 +78,7 @@ class BlockingMemories(Blocking):
     """`Memories` whose calls block."""
 
     whoami = Waits(Memories.whoami)
+    users = Waits(Memories.users)
     remember = Waits(Memories.remember)
     add = Waits(Memories.add)
     edit = Waits(Memories.edit)
@@ -126,6 +127,7 @@ class BlockingCards(Blocking):
     """`Cards` whose calls block."""
 
     whose = Waits(Cards.whose)
+    teams = Waits(Cards.teams)
     list = Waits(Cards.list)
     count = Waits(Cards.count)
     search = Waits(Cards.search)

@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute
 from mneme.api.cards import Cards
 from mneme.api.copies import note_server
 from mneme.api.discussions import TeamDiscussions
+from mneme.api.household import Household
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.api.operation import Operations
@@ -72,6 +73,7 @@ OFFERED: Mapping[type[Operations], dict[str, Any]] = {
     Cards: {},
     TeamDiscussions: {},
     Pools: {},
+    Household: {},
 }
 """The operations that the server offers, and what they need of the server."""
 
