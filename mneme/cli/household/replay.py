@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mneme.cli.household.play import print_decision
 from mneme.api.household import played
 from mneme.api.household_runs import Run, run_named, runs
+from mneme.cli.household.play import print_decision
 from mneme.cli.show import console, errors, print_json, print_table
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
@@ -112,7 +112,5 @@ def list_runs(as_json: bool) -> None:
         console.print("No runs yet. Start one: mneme household run")
         return
     columns = ("run", "task", "agents", "steps", "lower bound", "outcome", "answered by")
-    rows = (
-        ["" if value is None else str(value) for value in each.model_dump().values()] for each in found
-    )
+    rows = (["" if value is None else str(value) for value in each.model_dump().values()] for each in found)
     print_table("Runs", columns, rows)
