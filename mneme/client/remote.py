@@ -151,9 +151,8 @@ def _raise_for(answer: httpx.Response) -> None:
     if answer.is_success:
         return
     if answer.status_code == HTTPStatus.UNAUTHORIZED:
-        raise Forbidden(
-            "The server refused your key.", "Set MNEME_KEY to the key that `mneme users add` printed for you."
-        )
+        said = "The server refused your key." if api_key() else "The server has users, and no key is set."
+        raise Forbidden(said, "Set MNEME_KEY to the key that `mneme users add` printed for you.")
     try:
         body = answer.json()
         kind, message, hint = str(body["type"]).rpartition(":")[2], body["detail"], body["hint"]

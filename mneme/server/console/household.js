@@ -26,7 +26,7 @@ function Rooms({ rooms, members }) {
 }
 
 function Members({ members, decision }) {
-  return html`<div class="scrolls"><table><caption class="unseen">The team after this step</caption><thead><tr>
+  return html`<div class="scrolls" tabindex="0" role="group" aria-label="Table"><table><caption class="unseen">The team after this step</caption><thead><tr>
     <th scope="col">Who</th><th scope="col">Is in</th><th scope="col">Holds</th><th scope="col">Does</th>
     <th scope="col">Proposed</th><th scope="col">Is to do</th></tr></thead><tbody>${members.map((each, at) => html`
       <tr key=${each.name}><th scope="row">${each.name}</th><td>${each.room}</td>
