@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -169,6 +170,14 @@ def test_what_goes_into_a_pipe_does_not_depend_on_the_window(mneme: Run, tmp_pat
     os.close(master)
     assert printed.stdout == mneme("pddl", "memories").stdout
     assert max(map(len, printed.stdout.splitlines())) <= 80
+
+
+def test_a_port_that_is_taken_is_named(mneme: Run) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        failed(mneme("console", "--no-browser", "--port", str(port)), f"Port {port} cannot be used", "--port")
 
 
 @pytest.mark.long
