@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mneme.api.messages import ChatMessage
     from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
-    from mneme.integrations.middleware import MemoryMiddleware
+    from mneme.integrations.middleware import MemoryMiddleware as MemoryMiddleware
     from mneme.integrations.tools import tools
     from mneme.stores.cards.card import Card
     from mneme.stores.users.memories import MemoryRecord

@@ -172,7 +172,7 @@ async def import_(user: str, file: Path, as_json: bool) -> int:
     return 1 if report.refused else 0
 
 
-def _counted(report: ImportReport) -> dict[str, int]:
+def _counted(report: ImportReport) -> dict[str, object]:
     return {name: len(value) if isinstance(value, list) else value for name, value in dict(report).items()}
 
 
