@@ -29,6 +29,8 @@ HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
 FACETS = ["event", "scope", "created", "value.entities", "value.time", "value.kind", "value.thread"]
 """What the mode `blend` reads of a record beside its scores."""
+CHANGED = "updated"
+"""The field that says when a record was last changed, in days; indexed when it is first ordered by."""
 FORMAT = 2  # of ledgers; `upgrade` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
@@ -255,6 +257,10 @@ class Engine(Protocol):
         """Return payloads in the order of their records' creation, or in the opposite one."""
         ...
 
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        """Return payloads in the order of their records' last change, the latest first."""
+        ...
+
     async def count(self, where: Where) -> int: ...
 
     async def scopes(self, where: Where) -> list[str]:
@@ -334,7 +340,7 @@ def head_point(
             "+" if version.live else "-", version.namespace, version.shelf, "" if version.shelf else None
         ),
         "created": microseconds(version.created),
-        "updated": version.at.timestamp() / 86_400,
+        CHANGED: version.at.timestamp() / 86_400,
         "n": version.version,
         "value": filterable(version.value),
         "event": event,

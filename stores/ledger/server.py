@@ -24,7 +24,7 @@ one for ever, and stops with its node.
 `https` means TLS. `:memory:` is the client's own in-memory engine, for tests and experiments.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import methodcaller
 
 from qdrant_client import models
@@ -32,6 +32,7 @@ from qdrant_client import models
 from mneme.core.errors import LedgerMismatch, MnemeError, NotFound
 from mneme.stores.ledger.addresses import Address, address_of
 from mneme.stores.ledger.engine import (
+    CHANGED,
     DENSE,
     FACETS,
     FORMAT,
@@ -44,7 +45,6 @@ from mneme.stores.ledger.engine import (
     Erasure,
     Payload,
     Query,
-    Ranking,
     Scored,
     Sides,
     Step,
@@ -133,7 +133,7 @@ class ServerEngine:
         if not legs:  # a query of stop words only
             return []
         if query.ranking is not None:
-            await self._index(query.ranking)
+            await self._index(query.ranking.paths.values())
         found = await self._ask([request_of(query, legs)])
         ids = [str(point.id) for point in found[0]]
         several = query.mode == "hybrid" or query.ranking is not None
@@ -184,7 +184,15 @@ class ServerEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         direction = models.Direction.DESC if newest_first else models.Direction.ASC
-        order = models.OrderByQuery(order_by=models.OrderBy(key="created", direction=direction))
+        return await self._ordered(models.OrderBy(key="created", direction=direction), where, limit, offset)
+
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        await self._index([CHANGED])
+        by_change = models.OrderBy(key=CHANGED, direction=models.Direction.DESC)
+        return await self._ordered(by_change, where, limit)
+
+    async def _ordered(self, by: models.OrderBy, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        order = models.OrderByQuery(order_by=by)
         request = models.QueryRequest(
             query=order, filter=filter_of(where), limit=limit, offset=offset, with_payload=True
         )
@@ -315,11 +323,11 @@ class ServerEngine:
         answers = await self._collection.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
 
-    async def _index(self, ranking: Ranking) -> None:
-        """Index the fields that a ranking reads, once: a strict server scores by indexed fields only."""
+    async def _index(self, paths: Iterable[str]) -> None:
+        """Index the fields that a ranking or an order reads, once: a strict server takes no others."""
         if self._collection.nodes.in_memory:
             return
-        for path in set(ranking.paths.values()) - self._indexed:
+        for path in {*paths} - self._indexed:
             index = methodcaller("create_payload_index", self._collection.name, path, field_schema=FLOAT)
             await self._collection.call(index)
             self._indexed.add(path)

@@ -539,6 +539,15 @@ def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: R
     assert mneme("cards", "metrics").returncode in (0, 1)
 
 
+def test_a_card_is_proposed_by_a_person(mneme: Run) -> None:
+    propose = ("cards", "propose", "Use a hash index.", "--rule", "a lookup: hash index", "--tag", "sql")
+    first, again = (json.loads(mneme(*propose, "--json").stdout) for _ in range(2))
+    assert (first["event"], again["event"]) == ("created", "unchanged")
+    card = first["card"]
+    assert (card["status"], card["evidence"]["task_ids"], card["tags"]) == ("provisional", [], ["sql"])
+    assert card["rules"] == [{"condition": "a lookup", "pattern": "hash index"}]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -548,6 +557,8 @@ def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: R
         (("learn", "x", "--query", "SELECT 1", "--schema", "atlantis"), "atlantis"),
         (("learn", "--file", "nowhere.yaml"), "nowhere.yaml"),
         (("cards", "show", "zz"), "zz"),
+        (("cards", "propose", " "), "empty"),
+        (("cards", "propose", "x", "--rule", "no colon"), "no colon"),
         (("cards", "list", "--status", "fine"), "fine"),
         (("disputes", "show", "zz"), "zz"),
         (("disputes", "resolve", "zz", "--decision", "coin"), "coin"),
@@ -565,6 +576,7 @@ def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> Non
     file.write_text(f'- task: Count events by user\n  query: "{EDGE_CASE.query}"\n  schema: transactions\n')
     first = mneme("learn", "--file", str(file), "--rows", str(ROWS))
     assert first.returncode == 0, first.stderr
+    assert max(map(len, first.stdout.splitlines())) <= 80
     assert "1 done before" in mneme("learn", "--file", str(file)).stdout
     file.write_text("- question: 1\n")
     assert "task" in mneme("learn", "--file", str(file)).stderr

@@ -136,6 +136,28 @@ def search_cards(
     run_command(run.search(team, task, limit, as_json))
 
 
+@cards.command("propose")
+def propose_card(
+    claim: Annotated[str, typer.Argument(help="The lesson in one or two sentences.")],
+    rationale: Annotated[str, typer.Option("--rationale", help="Why it holds, and what was seen.")] = "",
+    scope: Annotated[str, typer.Option("--scope", help="The domain that it holds in.")] = "",
+    rule: Annotated[
+        list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="A word to find it by; may be repeated.")
+    ] = None,
+    reason: Reason = "",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Store a lesson that no task has tested, as a provisional card for a person to review."""
+    from mneme.cli.learning import cards as run
+
+    lesson = {"claim": claim, "rationale": rationale, "scope": scope, "tags": tag or []}
+    run_command(run.propose(team, lesson, rule or [], reason, as_json))
+
+
 @cards.command("show")
 def show_card(card: CardId, team: Team = "local", as_json: Json = False) -> None:
     """Show a card in its YAML form."""

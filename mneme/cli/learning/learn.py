@@ -11,7 +11,7 @@ from rich.markup import escape
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import print_dispute, run_dispute
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, print_beside, print_json
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
@@ -181,7 +181,8 @@ async def _solve(session: TeamSession, given: Given, context: Context, as_json: 
     own, problem = context | _environment(given), _problem(given)
     left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
-        console.print(f"\n[bold]task[/] {escape(given.task)}", soft_wrap=True)
+        console.print()
+        print_beside("[bold]task[/] ", escape(given.task))
     posed = None if left else problem
     async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
         if not as_json:
@@ -233,8 +234,7 @@ def _print_step(event: dict[str, Any]) -> None:
         return
     shown = [value for value in details.values() if isinstance(value, list | str)]
     lines = [line for value in shown for line in (value if isinstance(value, list) else [value])]
-    text = "\n             ".join(_short(line) for line in lines) or "nothing"
-    console.print(f"  [cyan]{step:<10}[/]" + escape(text), soft_wrap=True)
+    print_beside(f"  [cyan]{step:<10}[/]", escape("\n".join(_short(line) for line in lines) or "nothing"))
 
 
 def _short(text: str) -> str:
@@ -246,17 +246,18 @@ def _print_result(values: dict[str, Any]) -> None:
     packet, metrics = values["packet"], values["packet"]["metrics"]
     solved = "[green]solved[/]" if packet["solved"] else "[red]not solved[/]"
     judged = "measured" if packet["judged_by"] == "environment" else "judged by the model, not run"
-    console.print(
-        f"  {solved} after {values['iterations']} drafts, confidence {packet['confidence']:.2f} ({judged}; "
-        f"{metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)"
+    print_beside(
+        "  ",
+        f"{solved} after {values['iterations']} drafts, confidence {packet['confidence']:.2f} ({judged}; "
+        f"{metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)",
     )
-    console.print(f"    {escape(packet['answer'])}", soft_wrap=True)
+    print_beside("    ", escape(packet["answer"]))
     for each in values["learned"]:
         sign = SIGNS.get(each["event"], each["event"])
-        console.print(
-            f"  {sign} {each['card']} v{each['version']} ({each['status']}): {escape(each['claim'])}"
+        print_beside(
+            f"  {sign} ", f"{each['card']} v{each['version']} ({each['status']}): {escape(each['claim'])}"
         )
-        console.print(f"    [dim]why: {escape(_short(each['why']))}[/]")
+        print_beside("    [dim]why:[/] ", f"[dim]{escape(_short(each['why']))}[/]")
     console.print(f"  [dim]{in_words(values['asked'])}[/]")
 
 
