@@ -38,12 +38,17 @@ class Given(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    task: str
-    id: str = Field(default_factory=lambda: uuid4().hex)
-    query: str = ""
-    schema_name: str = Field("", alias="schema")
-    wanted_speed_up: float | None = None
-    index_budget: float | None = None
+    task: str = Field(description="The task in words.")
+    id: str = Field(
+        default_factory=lambda: uuid4().hex,
+        description="Its name; a task that is done is not run again. Default: the file's name and a number.",
+    )
+    query: str = Field("", description="The slow query, which is run and measured.")
+    schema_name: str = Field("", alias="schema", description="The schema of the query's database.")
+    wanted_speed_up: float | None = Field(None, description="How many times as fast is enough; 2 if unset.")
+    index_budget: float | None = Field(
+        None, description="Largest size of new indexes, as a share of the tables'; 0.3 if unset."
+    )
 
 
 async def learn(
