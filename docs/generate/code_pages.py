@@ -25,14 +25,27 @@ Command = Any
 """A command or group of typer's own tree, whose types are typer's own."""
 OPTION_COLUMNS = ("argument or option", "type", "default", "variable", "what it does")
 COMMANDS = """\
-`mneme --help` and `mneme COMMAND --help` print the same. An option with a variable takes its default from there.
-The exit status is 0, or 1 with one line that says what is wrong and a hint; with `--json` that line is JSON, too.
+`mneme --help` and `mneme COMMAND --help` print the same. An option with a variable takes its default from
+there. The exit status is 0, or 1 with one line that says what is wrong and a hint; with `--json` that line is
+JSON, too.
 
 """
 LIBRARY = """\
 `import mneme` has these names; nothing heavy is loaded before it is used. [How to give an app a
 memory](../how-to/langgraph-app.md) shows them in use.
 
+"""
+SETTINGS = """\
+A setting is read from the environment, or from the file `.env` of the folder where a command or the server
+is started. `.env.example` has them all; a setting that is not there has its default.
+
+"""
+OTHERS = """\
+## Of others
+
+`LANGSMITH_TRACING`, `LANGSMITH_API_KEY` and `LANGSMITH_PROJECT` turn
+[tracing](../how-to/studio-and-tracing.md#trace-with-langsmith) on. `MNEME_TRACEBACK=1` shows where an
+unexpected error comes from.
 """
 OPERATIONS = {
     "memories": Memories,
@@ -89,11 +102,13 @@ def _type(option: Command) -> str:
     limits = {"minimum": option.min, "maximum": option.max}
     schema = TypeAdapter(option.type_descriptor.annotation).json_schema()
     named = kind(schema, {}).removesuffix(" or nothing")
-    return " ".join(filter(None, (named, bounds({name: at for name, at in limits.items() if at is not None}))))
+    return " ".join(
+        filter(None, (named, bounds({name: at for name, at in limits.items() if at is not None})))
+    )
 
 
 def library() -> str:
-    """Write the public names of `mneme`, and the operations of a memory. Raises PluginError without docstring."""
+    """Write the public names of `mneme`, and a memory's operations. Raises PluginError without docstring."""
     names = [name for name in sorted({*mneme.__all__, "MemoryMiddleware"}) if name != "__version__"]
     return LIBRARY + "".join(map(_name, names)) + "".join(_operations(*each) for each in OPERATIONS.items())
 
@@ -126,15 +141,8 @@ def environment() -> str:
         rows.append((variable, kind(about, {}), bounds(about), _setting(field.default), about["description"]))
     settings = table(("variable", "type", "bounds", "default", "what it is"), rows)
     options = sorted({_of_option(each) for each in _all_options(typer.main.get_command(app))} - {None})
-    return (
-        "A setting is read from the environment, or from the file `.env` of the folder where a command or the "
-        "server is started. `.env.example` has them all; a setting that is not there has its default.\n\n"
-        f"{settings}## Defaults of options\n\nThese are the defaults of options of the command line.\n\n"
-        f"{table(('variable', 'what it is'), options)}"
-        "## Of others\n\n`LANGSMITH_TRACING`, `LANGSMITH_API_KEY` and `LANGSMITH_PROJECT` turn "
-        "[tracing](../how-to/studio-and-tracing.md#trace-with-langsmith) on. `MNEME_TRACEBACK=1` shows where an "
-        "unexpected error comes from.\n"
-    )
+    names = table(("variable", "what it is"), options)
+    return f"{SETTINGS}{settings}## Defaults of options\n\n{names}{OTHERS}"
 
 
 def _setting(default: Any) -> str:

@@ -33,8 +33,9 @@ def teams() -> str:
         Delegated.__name__: delegated,
     }
     return (
-        "The YAML (or JSON) file of `mneme discuss --team FILE`; [Make a team](../how-to/own-team.md) shows how to "
-        f"get one. A field that is not listed is refused.\n\n{_models(Team, examples)}{_file('design_review.yaml', text)}"
+        "The YAML (or JSON) file of `mneme discuss --team FILE`; [Make a team](../how-to/own-team.md) shows "
+        "how to get one. A field that is not listed is refused.\n\n"
+        f"{_models(Team, examples)}{_file('design_review.yaml', text)}"
     )
 
 
@@ -44,8 +45,9 @@ def agents() -> str:
     one, other = (file.read_text(encoding="utf-8") for file in files)
     scores = yaml.safe_load(other)
     return (
-        "The YAML files of `mneme share ask --agent FILE` and `mneme share rubric freeze FILE`; [Add an agent that "
-        "shares a pool](../how-to/own-pool-agent.md) shows both in use. A field that is not listed is refused.\n\n"
+        "The YAML files of `mneme share ask --agent FILE` and `mneme share rubric freeze FILE`; [Add an "
+        "agent that shares a pool](../how-to/own-pool-agent.md) shows both in use. A field not listed "
+        "is refused.\n\n"
         f"{_models(Agent, {'Agent': yaml.safe_load(one)})}{_file('limerick.yaml', one)}"
         f"{_models(Rubric, {'Rubric': scores, 'Criterion': scores['criteria'][0]})}"
         f"{_file('plan_generation.yaml', other)}"
@@ -59,8 +61,8 @@ def worlds() -> str:
     text = (EXAMPLES / "story.yaml").read_text(encoding="utf-8")
     return (
         "[Make a world of your own](../how-to/own-world.md) shows them in use.\n\n"
-        "## An episode of the household\n\nThe JSON file of `mneme household run --episode FILE`. Lengths are in "
-        f"metres, y is up.\n\n{_models(Episode, _of_an_episode())}"
+        "## An episode of the household\n\nThe JSON file of `mneme household run --episode FILE`. Lengths "
+        f"are in metres, y is up.\n\n{_models(Episode, _of_an_episode())}"
         "## A task of `mneme learn`\n\nThe YAML list of `mneme learn --file FILE`; a task may also be a text "
         f"alone.\n\n{_models(Given, {'Given': yaml.safe_load(text)[0]})}{_file('story.yaml', text)}"
     )

@@ -11,13 +11,13 @@ from mneme.prompts.every import questions
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = """\
-The graphs of `langgraph.json`, as Studio and the API offer them. The input is what a run begins with, the context
-says whose memories it uses and who answers. `mneme graph NAME` prints a picture as Mermaid.
+The graphs of `langgraph.json`, as Studio and the API offer them. The input is what a run begins with, the
+context says whose memories it uses and who answers. `mneme graph NAME` prints a picture as Mermaid.
 
 """
 PROMPTS = """\
-Every question that Mneme asks a model. [Word a prompt yourself](../how-to/own-prompt.md) says how to change the
-wording; the fields that are given and the type of the answer stay.
+Every question that Mneme asks a model. [Word a prompt yourself](../how-to/own-prompt.md) says how to change
+the wording; the fields that are given and the type of the answer stay.
 
 """
 

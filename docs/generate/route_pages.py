@@ -9,14 +9,15 @@ from mneme.integrations.tools import tools as declared
 from mneme.server.app import app
 
 ROUTES = """\
-The server describes itself at `/openapi.json`, and shows that at `/docs`; this page is made of the same description.
-[REST](../rest.md) explains keys, pages, repetition and errors. Every route also takes the header `x-mneme-caller`:
-for which program something is done, which the history keeps. Every `POST` takes `Idempotency-Key`.
+The server describes itself at `/openapi.json`, and shows that at `/docs`; this page is made of the same
+description. [REST](../rest.md) explains keys, pages, repetition and errors. Every route also takes the
+header `x-mneme-caller`: for which program something is done, which the history keeps. Every `POST` takes
+`Idempotency-Key`.
 
 """
 TOOLS = """\
-These are the tools of `mneme.tools(…)` for LangChain agents and of `mneme mcp` for [MCP clients](../mcp.md), with
-the words that a model reads.
+These are the tools of `mneme.tools(…)` for LangChain agents and of `mneme mcp` for [MCP clients](../mcp.md),
+with the words that a model reads.
 
 """
 PREFIX = "/mneme/v1"
@@ -38,7 +39,8 @@ def routes() -> str:
 
 def _route(method: str, path: str, route: Schema, parts: Schema) -> str:
     rows = [*_beside_body(route, parts), *_of_body(route, parts)]
-    told = route["summary"] if route["description"] in route["summary"] else f"{route['summary']}\n\n{route['description']}"
+    summary, more = route["summary"], route["description"]
+    told = summary if more in summary else f"{summary}\n\n{more}"
     return (
         f"### {method.upper()} {path}\n\n{told}\n\n"
         f"{table(('parameter', 'in', 'type', 'bounds', 'default', 'what it is'), rows) if rows else ''}"

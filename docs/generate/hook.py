@@ -39,7 +39,7 @@ ENTRY = re.compile(r"^- \[(.+?)\]\((\S+?\.md)\)", re.MULTILINE)
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Take the navigation from the lists of `index.md`, and add the pages of the reference."""
     index = Path(config.docs_dir, "index.md").read_text(encoding="utf-8")
-    opening, *parts = SECTION.split(index)
+    _, *parts = SECTION.split(index)
     nav: list[dict[str, Any]] = [{"Mneme": "index.md"}]
     for title, text in zip(parts[::2], parts[1::2], strict=True):
         nav.append({title: [{name: place} for name, place in ENTRY.findall(text)]})

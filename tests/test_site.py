@@ -1,0 +1,126 @@
+"""The site of the documentation: built strictly, complete, and with nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import typer
+
+from mneme.cli.main import app
+from mneme.core.settings import Settings
+from mneme.server.app import app as server
+
+ROOT = Path(__file__).parents[1]
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data", "embed": "src"}
+LINKED = {
+    "stylesheet",
+    "icon",
+    "preload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "modulepreload",
+    "manifest",
+}
+IN_CSS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])([^"')\s]+)""")
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    words = [
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--config-file",
+        str(config),
+        "--site-dir",
+        str(site),
+    ]
+    return subprocess.run(
+        [sys.executable, *words],
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site into a folder."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT / "mkdocs.yml", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+class Loads(HTMLParser):
+    """The addresses that a page loads without being asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, given: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in given}
+        if tag == "link" and LINKED & set(attributes.get("rel", "").split()):
+            self.found.append(attributes.get("href", ""))
+        if tag in LOADED:
+            self.found.append(attributes.get(LOADED[tag], ""))
+        assert "mermaid" not in attributes.get("class", "").split(), (
+            "the theme would load its own from elsewhere"
+        )
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    loaded = set[str]()
+    for page in site.rglob("*.html"):
+        reader = Loads()
+        reader.feed(page.read_text(encoding="utf-8"))
+        loaded |= {*reader.found}
+    assert any(each.endswith("diagrams.js") for each in loaded)
+    for sheet in site.rglob("*.css"):
+        loaded |= {*IN_CSS.findall(sheet.read_text(encoding="utf-8"))}
+    foreign = {each for each in loaded if urlsplit(each).netloc or urlsplit(each).scheme not in {"", "data"}}
+    assert foreign == set()
+
+
+def test_the_reference_has_every_command_setting_and_route(site: Path) -> None:
+    def told(page: str) -> str:
+        return (site / f"reference/{page}.html").read_text(encoding="utf-8")
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    missing = [name for name in commands if f"<code>mneme {name}</code>" not in told("command-line")]
+    missing += [name for name in Settings.model_fields if f"MNEME_{name}".upper() not in told("settings")]
+    routes = [path for path in server.openapi()["paths"] if path.startswith("/mneme/v1")]
+    missing += [path for path in routes if path not in told("rest")]
+    assert missing == [] and routes
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "complaint"),
+    [
+        ("index.md", "\n[Nowhere](how-to/nowhere.md)\n", "nowhere.md"),
+        ("index.md", "\n[Nowhere](tutorial.md#nowhere)\n", "#nowhere"),
+        ("how-to/unlisted.md", "# Unlisted\n", "unlisted.md"),
+    ],
+)
+@pytest.mark.long
+def test_the_build_is_strict(tmp_path: Path, page: str, text: str, complaint: str) -> None:
+    for name in ("docs", "mkdocs.yml"):
+        copied = subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
+        assert copied.returncode == 0
+    (tmp_path / "langgraph.json").symlink_to(ROOT / "langgraph.json")
+    (tmp_path / "mneme").symlink_to(ROOT / "mneme")
+    with (tmp_path / "docs" / page).open("a", encoding="utf-8") as opened:
+        opened.write(text)
+    done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode != 0
+    assert complaint in done.stdout + done.stderr
