@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import typer
 
+from mneme.api.operation import API_PATH
 from mneme.cli.main import app
 from mneme.core.settings import Settings
 from mneme.server.app import app as server
@@ -99,8 +100,8 @@ def test_the_reference_has_every_command_setting_and_route(site: Path) -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     missing = [name for name in commands if f"<code>mneme {name}</code>" not in told("command-line")]
     missing += [name for name in Settings.model_fields if f"MNEME_{name}".upper() not in told("settings")]
-    routes = [path for path in server.openapi()["paths"] if path.startswith("/mneme/v1")]
-    missing += [path for path in routes if path not in told("rest")]
+    routes = [path for path in server.openapi()["paths"] if path.startswith(API_PATH)]
+    missing += [path for path in routes if f" {path.removeprefix(API_PATH)}<" not in told("rest")]
     assert missing == [] and routes
 
 

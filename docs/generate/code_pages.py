@@ -140,7 +140,7 @@ def environment() -> str:
         variable = code(f"MNEME_{name}".upper())
         rows.append((variable, kind(about, {}), bounds(about), _setting(field.default), about["description"]))
     settings = table(("variable", "type", "bounds", "default", "what it is"), rows)
-    options = sorted({_of_option(each) for each in _all_options(typer.main.get_command(app))} - {None})
+    options = sorted(set(_from_environment(typer.main.get_command(app))))
     names = table(("variable", "what it is"), options)
     return f"{SETTINGS}{settings}## Defaults of options\n\n{names}{OTHERS}"
 
@@ -151,11 +151,8 @@ def _setting(default: Any) -> str:
     return code(str(value)) if is_given else ""
 
 
-def _all_options(command: Command) -> Iterator[Command]:
-    yield from command.params
+def _from_environment(command: Command) -> Iterator[tuple[str, str]]:
+    """Yield the variables of a command's options, and of the commands below it."""
+    yield from ((code(each.envvar), each.help) for each in command.params if isinstance(each.envvar, str))
     for each in getattr(command, "commands", {}).values():
-        yield from _all_options(each)
-
-
-def _of_option(option: Command) -> tuple[str, str] | None:
-    return (code(option.envvar), option.help) if isinstance(option.envvar, str) else None
+        yield from _from_environment(each)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tables import code, fields, table
 
+from mneme.cli.draw import as_mermaid
 from mneme.graphs import load
 from mneme.prompts.every import questions
 
@@ -38,7 +39,7 @@ def _graph(name: str, description: str) -> str:
         f"**{title}**\n\n{fields(schema, of=f'{name}: {title}')}" for title, schema in parts.items()
     )
     result = ", ".join(map(code, graph.get_output_jsonschema().get("properties", {})))
-    drawn = graph.get_graph().draw_mermaid()
+    drawn = as_mermaid(graph.get_graph())
     return (
         f"## {name}\n\n{description}\n\n```mermaid\n{drawn.strip()}\n```\n\n{tables}"
         f"**Result**: {result or 'nothing'}\n\n"

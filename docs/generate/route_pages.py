@@ -9,10 +9,10 @@ from mneme.integrations.tools import tools as declared
 from mneme.server.app import app
 
 ROUTES = """\
-The server describes itself at `/openapi.json`, and shows that at `/docs`; this page is made of the same
-description. [REST](../rest.md) explains keys, pages, repetition and errors. Every route also takes the
-header `x-mneme-caller`: for which program something is done, which the history keeps. Every `POST` takes
-`Idempotency-Key`.
+All paths are below `/mneme/v1`. The server describes itself at `/openapi.json`, and shows that at
+`/docs`; this page is made of the same description. [REST](../rest.md) explains keys, pages, repetition
+and errors. Every route also takes the header `x-mneme-caller`: for which program something is done, which
+the history keeps. Every `POST` takes `Idempotency-Key`.
 
 """
 TOOLS = """\
@@ -42,7 +42,7 @@ def _route(method: str, path: str, route: Schema, parts: Schema) -> str:
     summary, more = route["summary"], route["description"]
     told = summary if more in summary else f"{summary}\n\n{more}"
     return (
-        f"### {method.upper()} {path}\n\n{told}\n\n"
+        f"### {method.upper()} {path.removeprefix(PREFIX)}\n\n{told}\n\n"
         f"{table(('parameter', 'in', 'type', 'bounds', 'default', 'what it is'), rows) if rows else ''}"
         f"Answer: {_answer(route, parts)}.\n\n"
     )

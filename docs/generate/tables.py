@@ -46,8 +46,9 @@ def fields(schema: Schema, example: Schema | None = None, *, of: str = "") -> st
         if not described:
             raise PluginError(f"{of or schema.get('title')}: the field {name} has no description.")
         given = (example or {}).get(name, next(iter(field.get("examples", ())), None))
-        default = "required" if name in required else _default(field)
-        rows.append((code(name), kind(field, parts), bounds(field), default, described, _short(given)))
+        default, named = "required" if name in required else _default(field), kind(field, parts)
+        shown = "" if "](#" in named else _short(given)  # what it links to has examples of its own
+        rows.append((code(name), named, bounds(field), default, described, shown))
     return table(("field", "type", "bounds", "default", "what it is", "example"), rows)
 
 
@@ -78,7 +79,8 @@ def _of_type(field: Schema, parts: Schema) -> str:
     if field.get("type") == "object" and isinstance(field.get("additionalProperties"), Mapping):
         return f"names to {kind(field['additionalProperties'], parts)}"
     plain = {"string": "text", "integer": "whole number", "boolean": "true or false", "null": "nothing"}
-    return plain.get(field.get("type", "any value"), field.get("type", "any value"))
+    named = str(field.get("type", "any value"))
+    return plain.get(named, named)
 
 
 def bounds(field: Schema) -> str:
@@ -109,7 +111,8 @@ def _short(value: object) -> str:
 
 
 def _resolved(field: Schema, parts: Schema) -> Schema:
-    return parts.get(field.get("$ref", "").rpartition("/")[2], {})
+    found: Schema = parts.get(field.get("$ref", "").rpartition("/")[2], {})
+    return found
 
 
 def _cell(text: str) -> str:
