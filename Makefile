@@ -29,7 +29,8 @@ test-console: setup
 # Into build/site. A link that leads nowhere, a page that no list has, or what nobody described fails.
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: setup
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
+	MNEME_TEST_SITE=build/site $(BIN)/pytest -q tests/test_site.py -k 'not strict'
 
 # Needs Chromium. The plots are of the tables in docs/measurements.md, the recording is of what `mneme demo` prints.
 pictures: setup
