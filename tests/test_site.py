@@ -42,7 +42,6 @@ def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
         "mkdocs",
         "build",
         "--strict",
-        "--quiet",
         "--config-file",
         str(config),
         "--site-dir",

@@ -18,7 +18,9 @@ DRAW = """async source => {
 
 def main() -> None:
     """Draw it; it needs Chromium (apt-get install chromium)."""
-    program = next(filter(None, map(shutil.which, NAMES)))
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        raise SystemExit("It needs Chromium: apt-get install chromium")
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses to be root with it
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=sandbox)
