@@ -178,7 +178,7 @@ class SqlTuning:
         return max(0, copy.size() - before) if is_index else 0
 
     def _timed(self, copy: DatabaseCopy, query: str) -> tuple[list[Row], float]:
-        """Run a query several times; give its rows and its least seconds: other programs can only add some."""
+        """Run a query several times; give its rows and its least seconds, as others only slow it."""
         rows, first = copy.ask(query)
         seconds = [first]
         while len(seconds) < self.limits.runs and sum(seconds) < self.limits.enough * (

@@ -30,6 +30,8 @@ Ids = dict[str, Any]
 """What a request may name of a user's, by the name of the parameter or field."""
 Ask = tuple[str, str, dict[str, Any], Any]
 """A method, a path, its query and its body."""
+MCP = "/mneme/mcp"
+"""A route that the server's description does not have, as it is of another protocol."""
 
 
 async def belongings(url: str, ann: str) -> Ids:
@@ -73,6 +75,7 @@ async def remembered(client: LangGraphClient, user: str) -> Any:
 
 def asks(described: dict[str, Any], ids: Ids) -> Iterator[Ask]:
     """Yield requests for every route: with an empty body, and with Ann's ids wherever one can be named."""
+    yield from _tool_calls()
     for path, methods in described["paths"].items():
         for method in (each for each in METHODS if each in methods):
             about = methods[method]
@@ -88,6 +91,15 @@ def asks(described: dict[str, Any], ids: Ids) -> Iterator[Ask]:
             yield method, filled, query, None if content is None else {}
             if content is not None:
                 yield method, filled, query, filled_in(content.get("schema", {}), described, ids)
+
+
+def _tool_calls() -> Iterator[Ask]:
+    """Yield calls of tools that would tell what Ann has remembered."""
+    told = {"search_memories": {"query": "Where do I live?"}, "list_memories": {}}
+    for name, arguments in told.items():
+        asked = {"name": name, "arguments": arguments}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+        yield "post", MCP, {"user": "ann", "team": "ann"}, call
 
 
 def filled_in(schema: dict[str, Any], described: dict[str, Any], ids: Ids) -> Any:
@@ -135,7 +147,8 @@ async def answers(url: str, key: str, ids: Ids) -> list[tuple[Ask, int, str]]:
 async def _told(client: httpx.AsyncClient, ask: Ask) -> tuple[int, str]:
     method, path, query, body = ask
     text = ""
-    async with client.stream(method, path, params=query, json=body) as answer:
+    accept = {"accept": "application/json, text/event-stream"} if path == MCP else {}
+    async with client.stream(method, path, params=query, json=body, headers=accept) as answer:
         try:
             async with asyncio.timeout(3):
                 async for part in answer.aiter_text():

@@ -22,6 +22,7 @@ from mneme.cli.sharing import commands as share
 from mneme.cli.threads.commands import threads
 from mneme.cli.users.commands import users
 from mneme.core.errors import DISTRIBUTION, MnemeError
+from mneme.models.asking.counting import Asked, counting
 
 app = typer.Typer(
     name="mneme",
@@ -77,25 +78,22 @@ def options(
 
 def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
-    try:
-        app()
-    except MnemeError as error:
-        _fail(error)
-    except OSError as error:
-        _fail(MnemeError(f"The operating system reports: {error}.", "See `mneme doctor`."))
-    except Exception as bug:  # a user gets one line, never a traceback
-        if os.environ.get("MNEME_TRACEBACK"):
-            raise
-        _fail(
-            MnemeError(
-                f"Unexpected {type(bug).__name__}: {bug}",
-                "Set MNEME_TRACEBACK=1 to see where; please report it.",
-            )
-        )
+    with counting() as asked:
+        try:
+            app()
+        except MnemeError as error:
+            _fail(error, asked)
+        except OSError as error:
+            _fail(MnemeError(f"The operating system reports: {error}.", "See `mneme doctor`."), asked)
+        except Exception as bug:  # a user gets one line, never a traceback
+            if os.environ.get("MNEME_TRACEBACK"):
+                raise
+            unexpected = f"Unexpected {type(bug).__name__}: {bug}"
+            _fail(MnemeError(unexpected, "Set MNEME_TRACEBACK=1 to see where; please report it."), asked)
 
 
-def _fail(error: MnemeError) -> None:
+def _fail(error: MnemeError, asked: Asked) -> None:
     from mneme.cli.show import print_error
 
-    print_error(error, as_json="--json" in sys.argv)
+    print_error(error, "--json" in sys.argv, asked)
     sys.exit(1)

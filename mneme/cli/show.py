@@ -19,6 +19,7 @@ from rich.segment import Segment
 
 from mneme.cli.tables import Table
 from mneme.core.errors import MnemeError, NotFound
+from mneme.models.asking.counting import NOTHING, Asked, in_words
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
@@ -87,12 +88,16 @@ def _escaped(text: str) -> str:
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def print_error(error: MnemeError, as_json: bool = False) -> None:
-    """Print what went wrong in one line, and how to fix it in the next."""
+def print_error(error: MnemeError, as_json: bool = False, asked: Asked = NOTHING) -> None:
+    """Print what went wrong in one line, and how to fix it in the next; before it, what was asked so far."""
     if as_json:
-        said = {"error": type(error).__name__, "message": str(error), "hint": error.hint}
+        said: dict[str, Any] = {"error": type(error).__name__, "message": str(error), "hint": error.hint}
+        if asked["questions"]:
+            said["asked"] = asked
         print(json.dumps(said), file=sys.stderr, flush=True)
         return
+    if asked["questions"]:
+        errors.print(in_words(asked), soft_wrap=True)
     errors.print(f"mneme: {escape(str(error))}", soft_wrap=True)
     errors.print(f"  {escape(error.hint or 'See `mneme doctor`.')}", soft_wrap=True)
 

@@ -44,13 +44,15 @@ def in_words(asked: Asked) -> str:
 
 @contextmanager
 def counting() -> Iterator[Asked]:
-    """Count the questions asked within; the count grows while they are."""
-    asked = NOTHING.copy()
+    """Count the questions asked within; at the end, also in the count that this one lies in."""
+    asked, outer = NOTHING.copy(), _current.get()
     token = _current.set(asked)
     try:
         yield asked
     finally:
         _current.reset(token)
+        if outer is not None:
+            outer.update(added(outer, asked))
 
 
 def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: int) -> None:

@@ -56,7 +56,7 @@ from mneme.stores.ledger.reconciling import points_of, reconcile
 from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.scopes import Scopes
 from mneme.stores.ledger.sealing import open_sealed, seal
-from mneme.stores.ledger.shards import COPIED_AT_ONCE, completed, copy, guarded, load, make, to_point
+from mneme.stores.ledger.shards import COPIED_AT_ONCE, completed, copy, doubled, guarded, load, make, to_point
 
 T = TypeVar("T")
 READERS = 4
@@ -64,6 +64,7 @@ EVENT = ["event"]
 _OPEN: dict[Path, "EdgeEngine"] = {}
 _OPENING = threading.Lock()
 EXACT = edge.SearchParams(exact=True)
+NOTHING = Erasure((), ())
 WORDS_ALONE = edge.Filter(must=[edge.HasVectorCondition(SPARSE)], must_not=[edge.HasVectorCondition(DENSE)])
 
 
@@ -107,6 +108,9 @@ class EdgeEngine:
             shard = load(folder.shard)
             try:
                 guarded(partial(reconcile, folder.shard, shard, sealed=sealed))
+                if guarded(doubled, shard):
+                    old, (shard, manifest) = shard, guarded(_renewed, folder, shard, manifest)
+                    guarded(old.close)
                 folder.clear_leftovers()
             except BaseException:
                 guarded(shard.close)  # else nobody could open it while this process lives
@@ -376,20 +380,10 @@ class EdgeEngine:
         erasure = self._drive(plan())
         if not erasure.erased:
             return erasure
-        erased = frozenset(erasure.erased)
-        self._folder.check_space(self._folder.size())
-        manifest = self._manifest.model_copy(update={"generation": self._manifest.generation + 1})
-        making = self._folder.fresh(manifest.generation)
-        shard = make(making, manifest.dimension)
-        copy(self._shard, shard, lambda points: [p for p in points if str(p.id) not in erased])
-        if erasure.left:
-            shard.update(edge.UpdateOperation.upsert_points([to_point(each) for each in erasure.left]))
-        write(making / JOURNAL, points_of(shard))
-        shard.close()
-        shard = completed(self._folder, manifest)
+        new = _renewed(self._folder, self._shard, self._manifest, erasure)
         self._renew_journal()
         self._indexed = set()
-        self._shard, self._manifest = shard, manifest  # a search under way keeps the old shard alive
+        self._shard, self._manifest = new  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
         self._folder.warn_of_aside()
         return erasure
@@ -501,6 +495,23 @@ def _create(folder: Folder, embedder: str, dimension: int) -> Manifest:
     write(making / JOURNAL, [])
     completed(folder, manifest).close()
     return manifest
+
+
+def _renewed(
+    folder: Folder, old: edge.EdgeShard, manifest: Manifest, erasure: Erasure = NOTHING
+) -> tuple[edge.EdgeShard, Manifest]:
+    """Copy a generation into the next one, but what is to be erased, and switch to it."""
+    folder.check_space(folder.size())
+    erased = frozenset(erasure.erased)
+    manifest = manifest.model_copy(update={"generation": manifest.generation + 1})
+    making = folder.fresh(manifest.generation)
+    new = make(making, manifest.dimension)
+    copy(old, new, lambda points: [p for p in points if str(p.id) not in erased])
+    if erasure.left:
+        new.update(edge.UpdateOperation.upsert_points([to_point(each) for each in erasure.left]))
+    write(making / JOURNAL, points_of(new))
+    new.close()
+    return completed(folder, manifest), manifest
 
 
 def _check_embedder(path: Path, manifest: Manifest, embedder: str, dimension: int) -> None:

@@ -43,12 +43,16 @@ class Point(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A decided write: the new version points (claims), then the points that follow from them."""
+    """A decided write: the new version points (claims), then the points that follow from them.
+
+    `fresh` says whether the record had no head when this was decided.
+    """
 
     version: Version
     claims: tuple[Point, ...]
     head: Point
     receipts: tuple[Point, ...] = ()
+    fresh: bool = True
 
     @property
     def points(self) -> tuple[Point, ...]:

@@ -1,7 +1,7 @@
 """Forgetting a record: all its points are erased; a note that it happened stays, without content."""
 
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain, starmap
 
 from pydantic import BaseModel, ConfigDict
@@ -108,7 +108,15 @@ def _tombstone(head: Version, mark: Forgotten, versions: int) -> Point:
 
 
 def _written_anew(head: Version, value: Value, now: datetime) -> tuple[Point, Point]:
-    update = {"version": 1, "event": "insert", "value": value, "text": "", "at": now}
+    created = head.created + timedelta(microseconds=1)  # a writer that read the former one fails
+    update = {
+        "version": 1,
+        "event": "insert",
+        "value": value,
+        "text": "",
+        "at": now,
+        "created": created,
+    }
     first, root = head.model_copy(update=update), _id(head)
     claim = version_point(version_id(root, 1), first)
     return claim, head_point(root, first, claim.payload["event"], None, None)

@@ -11,11 +11,11 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, PowerCut, needs
+from mneme.core.errors import BadInput, Conflict, NotFound, NotWritable, PowerCut, StorageFailure, needs
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.blending import blended
@@ -303,10 +303,30 @@ class Ledger:
         if mode == "blend":
             found = await blended(self._engine, asked, hints_of(query, now.astimezone().date()))
             return [_hit(each, None, days) for each in found]
-        found = await self._engine.search(asked)
+        found = await self._found(asked)
         if by_words and ranking is None:
             found = [each._replace(score=likeness(each.score)) for each in found]
         return [_hit(each, ranking, days) for each in found]
+
+    async def _found(self, asked: Query) -> list[Scored]:
+        try:
+            return await self._engine.search(asked)
+        except StorageFailure as failure:
+            raise await self._unrankable(asked) or failure from None
+
+    async def _unrankable(self, asked: Query) -> BadInput | None:
+        """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
+        fields = asked.ranking.paths if asked.ranking is not None else ()
+        where = asked.where if asked.where.scopes else _where(())
+        heads = [head async for page in self._pages(where) for head in page] if fields else []
+        for head, name in product(heads, fields):
+            if isinstance(head.value.get(name), list):
+                place = "/".join(head.namespace)
+                return BadInput(
+                    f"{head.key} in {place} cannot be ranked: its {name} is a list.",
+                    "Give it one number, or a filter that leaves it out.",
+                )
+        return None
 
     async def vector_of(self, query: str) -> Sequence[float] | None:
         """Return the vector of a query, for several searches; None where the embedder is absent."""

