@@ -27,7 +27,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 TESTED = [
     page for page in sorted(DOCS.rglob("*.md")) if "<!-- tested -->" in page.read_text(encoding="utf-8")
 ]
-LONG = {"own-pool-agent.md", "own-team.md", "own-world.md"}
+LONG = {"own-pool-agent.md", "own-world.md"}
 BLOCK = re.compile(
     r"(?:^<!-- (file|run|shown|unordered): (.+?) -->\n+)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
