@@ -27,7 +27,7 @@ from mneme.environments.workspace.confining import Bounds
 
 Language = Literal["python", "shell", "none"]
 CPU = "cpu_seconds"
-FORM = "docs/how-to/own-world.md shows one."
+FORM = "docs/how-to/learn-in-your-own-world.md shows one."
 
 
 class Part(BaseModel):

@@ -102,7 +102,7 @@ def _can_be_held(held: Held) -> None:
     if not held.check and not (held.measure and held.same_output):
         raise BadInput(
             "A world needs a `check`, or a `measure` with `same_output: true`: else anything would pass.",
-            "docs/how-to/own-world.md shows one.",
+            "docs/how-to/learn-in-your-own-world.md shows one.",
         )
 
 

@@ -66,7 +66,9 @@ class Settings(BaseSettings):
     checkpoint_turns: int = Field(
         20, ge=0, description="Turns of a thread whose checkpoints are kept, to go back to; 0 keeps all."
     )
-    embedder: str = Field("bundled", description="`bundled`, or `ollama:<model>`.")
+    embedder: str = Field(
+        "bundled", description="`bundled`, `ollama:<model>`, or `NAME:…` of an entry point `mneme.embedders`."
+    )
     prompts: Path | None = Field(
         None, description="Folder of wordings of your own; see `mneme prompts export`."
     )

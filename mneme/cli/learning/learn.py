@@ -43,19 +43,24 @@ class Given(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    task: str
-    id: str = Field(default_factory=lambda: uuid4().hex)
-    world: str = ""
-    query: str = ""
-    schema_name: str = Field("", alias="schema")
-    database: str = ""
-    wanted_speed_up: float | None = None
-    index_budget: float | None = None
-    case: str = ""
-    workspace: str = ""
-    check: str = ""
-    metrics: list[str] = []
-    may_change: list[str] = []
+    task: str = Field(description="The task in words.")
+    id: str = Field(
+        default_factory=lambda: uuid4().hex,
+        description="Its name; a task that is done is not run again. Default: the file's name and a number.",
+    )
+    world: str = Field("", description="The world that tries solutions: a name, or a YAML file.")
+    query: str = Field("", description="The slow query, which is run and measured.")
+    schema_name: str = Field("", alias="schema", description="The schema of the query's database.")
+    database: str = Field("", description="A SQLite file or a postgresql:// address; it is only read.")
+    wanted_speed_up: float | None = Field(None, description="How many times as fast is enough; 2 if unset.")
+    index_budget: float | None = Field(
+        None, description="Largest size of new indexes, as a share of the tables'; 0.3 if unset."
+    )
+    case: str = Field("", description="The name of one of the world's own tasks.")
+    workspace: str = Field("", description="The folder whose files a solution may change, on a copy.")
+    check: str = Field("", description="The command that must end with 0, run in the folder.")
+    metrics: list[str] = Field([], description="What is to become better: NAME:lower|higher:TIMES.")
+    may_change: list[str] = Field([], description="Patterns of the files that may change.")
 
     @property
     def environment(self) -> str:
