@@ -2,13 +2,16 @@
 
 from typing import Any, Literal
 
+from mneme.core.errors import BadAnswer
 from mneme.library.teams.document import check, filed, lacking
 from mneme.library.teams.selection import round_of
-from mneme.models.asking.asking import ask
+from mneme.models.asking.asking import ask, resolve
+from mneme.nodes.costs import CostCounter
 from mneme.nodes.counted import counted
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
+from mneme.nodes.discussion.document_parts import Parts, usable_parts
 from mneme.nodes.discussion.person import Approval, action, read_answer
-from mneme.nodes.discussion.state import State, Update, heard, tokens_of
+from mneme.nodes.discussion.state import State, Update, heard, spent
 from mneme.nodes.task_memories.interface import FinishedTask
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
@@ -34,23 +37,37 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         outline=outline,
         ended=state["ended"],
     )
-    question = write_document_as(outline)
-    answered = await ask(question, given, who_answers(role, table.context), lane="user")
-    parts = answered.value.parts
+    tally, who = CostCounter(), await resolve(who_answers(role, table.context))
+    parts, complaint = await _written(given, who, tally, state)
     file = filed(outlined, parts)
     lacks = lacking(outlined, parts)
     if lacks:
         file = {}
-    else:
+    elif not complaint:
         check(outlined, file)
+    lacks = " ".join(filter(None, (lacks, complaint)))
     runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"], "lacks": lacks})
     return {
         "lacks": lacks,
         "document": file,
         "report": parts["report"],
-        "tokens": state["tokens"] + tokens_of(question, given, answered),
-        "answered_by": {**state["answered_by"], role.name: answered.responder},
+        "tokens": state["tokens"] + spent(tally),
+        "answered_by": {**state["answered_by"], role.name: who},
+        "complaints": [complaint] if complaint else [],
     }
+
+
+async def _written(given: Documenting, who: str, tally: CostCounter, state: State) -> tuple[Parts, str]:
+    """Return the document's parts; of a reply that stays unusable those that can be used, and say so."""
+    question = write_document_as(given.outline)
+    try:
+        answered = await ask(question, given, who, lane="user")
+    except BadAnswer as bad:
+        tally.failed(question, given, bad)
+        parts, unusable = usable_parts(given.outline, bad.raw, {**state["document"], **state["report"]})
+        told = f" Not usable: {', '.join(unusable)}." if unusable else ""
+        return parts, f"The document is not whole. {bad}{told}"
+    return tally.add(question, given, answered).parts, ""
 
 
 def approval(state: State) -> Literal["ask_approval", "close"]:
@@ -103,6 +120,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
             "document": state["document"],
             "report": state["report"],
             "answered_by": state["answered_by"],
+            "complaints": state.get("complaints", []),
         }
     )
     await table.discussions.close(ended)

@@ -35,11 +35,9 @@ from mneme.nodes.discussion.context import (
     who_answers,
 )
 from mneme.nodes.discussion.person import PersonTurn, action, read_answer
-from mneme.nodes.discussion.state import Prepared, State, Update, heard, tokens_of
+from mneme.nodes.discussion.state import Prepared, State, Update, heard, spent, tokens_of
 from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
-from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
-from mneme.nodes.task_memories.interface import TaskMemory
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegating,
@@ -88,6 +86,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
         "held": held,
         "approved": False,
         "lacks": "",
+        "complaints": Overwrite([]),
         "bound": about.max_turns,
         "person": about.person,
         "approve": about.approve,
@@ -232,12 +231,7 @@ async def _prepared(state: State, table: Table) -> Prepared:
     if table.about.memory not in OWN:
         turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
         held = await memory.prepare(table.task, held, turns)
-    return Prepared(held=held, tokens=state["tokens"] + _spent(memory))
-
-
-def _spent(memory: TaskMemory) -> int:
-    cost = memory.means.tally.cost()
-    return cost["prompt_tokens"] + cost["reply_tokens"]
+    return Prepared(held=held, tokens=state["tokens"] + spent(memory.means.tally))
 
 
 def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
@@ -301,37 +295,3 @@ def _brings_new(spoken: PersonTurn, part: Part) -> bool:
     if spoken.changes is not None:
         return spoken.changes
     return part in {"contribute", "evaluate"} and not spoken.accept
-
-
-@counted
-async def update(state: State, runtime: DiscussionRuntime) -> Update:
-    """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
-    table = await Table.of(state["discussion_id"], runtime)
-    turn = await table.conversation.get(state["turn"])
-    if turn is None or table.about.memory == "none":
-        return {}
-    if not table.is_intrinsic:
-        return await _observe(state, table)
-    return await _updated(turn, state, table)
-
-
-async def _observe(state: State, table: Table) -> Update:
-    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-    memory = table.baseline()
-    held = await memory.observe(table.task, state["held"], turns)
-    return {"held": held, "tokens": state["tokens"] + _spent(memory)}
-
-
-async def _updated(turn: Turn, state: State, table: Table) -> Update:
-    memory = table.discussions.memory(table.about.id, turn.speaker)
-    known = await memory.now()
-    if known.turn >= turn.number:  # kept already where this step was killed after it
-        return {}
-    role = table.team.role(turn.speaker)
-    who = who_answers(role, table.context)
-    agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user")
-    done = await f_memory_update(agent, known.memory, turn.message)
-    value, responder = done.answered.value, done.answered.responder
-    change = Change(reason=value.reason, actor=turn.speaker, model=responder)
-    await memory.update(value.slots, turn=turn.number, change=change, expected_version=known.version)
-    return {"tokens": state["tokens"] + tokens_of(done.question, done.given, done.answered)}

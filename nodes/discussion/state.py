@@ -1,5 +1,6 @@
 """What a discussion's graph keeps between its steps: names and numbers, no words of the conversation."""
 
+from operator import add
 from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue
@@ -9,7 +10,7 @@ from typing_extensions import TypedDict
 from mneme.library.teams.team import shipped
 from mneme.models.asking.asking import Answered
 from mneme.models.asking.counting import Asked, added
-from mneme.nodes.costs import cost_of
+from mneme.nodes.costs import CostCounter, cost_of
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.nodes.messages import ChatMessages
 from mneme.prompts.prompt import Prompt
@@ -60,6 +61,7 @@ class Result(TypedDict, total=False):
     report: dict[str, str]
     tokens: int
     answered_by: dict[str, str]
+    complaints: Annotated[list[str], add]
     asked: Annotated[Asked, added]
 
 
@@ -87,6 +89,12 @@ class State(Given, Result, total=False):
 def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:
     """Return the tokens that a question and its answer took."""
     cost = cost_of(question, given, answered)
+    return cost["prompt_tokens"] + cost["reply_tokens"]
+
+
+def spent(tally: CostCounter) -> int:
+    """Return the tokens that were counted."""
+    cost = tally.cost()
     return cost["prompt_tokens"] + cost["reply_tokens"]
 
 

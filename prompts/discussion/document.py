@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import GenericAlias
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
 from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
@@ -17,8 +17,16 @@ LOWEST, HIGHEST = 1, 10
 UNSAID = "not discussed"
 FEWEST_ITEMS = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
+
+
+def _as_text(value: Any) -> Any:
+    """Take a number for its text: `"Days": 4` says what `"Days": "4"` says."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
 Prose = Annotated[str, Field(max_length=1_900)]
-Phrase = Annotated[str, Field(max_length=600)]
+Phrase = Annotated[str, BeforeValidator(_as_text), Field(max_length=600)]
 """What is said of an item or in a field: a few sentences, as a turn has them."""
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]

@@ -1,23 +1,23 @@
 """How rules answer the questions of `prompts/discussion/intrinsic_memory.py`."""
 
 from mneme.prompts.discussion import intrinsic_memory as questions
+from mneme.prompts.discussion import memory_update
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegating,
     Delegation,
     Evaluation,
-    Remembering,
     Speaking,
     Summary,
-    Updated,
 )
 from mneme.prompts.discussion.memory_template import Slots
+from mneme.prompts.discussion.memory_update import Remembering, Updated
 from mneme.rules.discussion import discussion_rules, memory_rules
 from mneme.rules.discussion.discussion_rules import view_of
 from mneme.rules.registry import rule
 
 
-@rule(questions.update_memory)
+@rule(memory_update.update_memory)
 def update_memory(given: Remembering) -> Updated:
     """Put each statement of the output into the slot that it fits, and remove the least to make room."""
     reason, memory = memory_rules.updated(given.template.root, given.memory.root, given.output, given.limit)

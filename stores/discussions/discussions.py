@@ -66,6 +66,7 @@ class Discussion(BaseModel):
     document: dict[str, Any] = {}
     report: dict[str, str] = {}
     answered_by: dict[str, str] = {}
+    complaints: list[str] = []
     at: datetime | None = None
 
     @classmethod

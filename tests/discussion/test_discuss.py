@@ -22,7 +22,8 @@ from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import forget
 from mneme.nodes.background import known_id
 from mneme.prompts.discussion.document import write_document
-from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
+from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate
+from mneme.prompts.discussion.memory_update import update_memory
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.served import answers_up_to

@@ -25,26 +25,25 @@ from mneme.evals.doubles.ollama import Model, by_rules
 from mneme.graphs.intrinsic_memory import builder
 from mneme.library.teams.document import schema
 from mneme.library.teams.selection import Floor, sigma
-from mneme.library.teams.team import Team, load_team, read_team, shipped
+from mneme.library.teams.team import Team, empty, load_team, read_team, shipped
 from mneme.models.asking.asking import ask, script
 from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.task_memories.f_context import f_context
+from mneme.nodes.task_memories.memory_merge import merged
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegation,
-    Remembering,
     contribute,
     delegate,
     evaluate,
     integrate,
-    update_memory,
-    update_memory_by,
 )
-from mneme.prompts.discussion.memory_template import Slots, departure, empty, entries, size
+from mneme.prompts.discussion.memory_template import Slots, departure, entries, size
+from mneme.prompts.discussion.memory_update import Remembering, update_memory, update_memory_by
 from mneme.rules.discussion import memory_rules
 from mneme.rules.discussion.design_knowledge import kinds_for, parts_of, sources_of
 from mneme.rules.discussion.discussion_rules import View, contribution
@@ -780,3 +779,106 @@ async def go_on(ledger: Ledger, saver: BaseCheckpointSaver[str], **more: Any) ->
     graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
     config: Any = {"configurable": {"thread_id": "d"}}
     return await graph.ainvoke(None, config, context=context(**more))
+
+
+NOTES: dict[str, Any] = {"notes": ["Each fact"], "plan": "Next"}
+SMALL: dict[str, Any] = {
+    "name": "pair",
+    "roles": [
+        {"name": name, "title": name.title(), "description": "Speaks.", "memory": NOTES}
+        for name in ("cook", "waiter")
+    ],
+    "speakers": {"kind": "round_robin", "order": ["cook", "waiter"]},
+    "document": {
+        "name": "MENU.json",
+        "by": "cook",
+        "item": "Dish",
+        "item_fields": {"price": "Its price"},
+        "fields": {"Days": "For how many days"},
+        "ratings": {"Effort": "From 1 to 10"},
+        "report": {"summary": "The menu"},
+    },
+}
+AGREED = Contribution(reasoning="So.", message="Soup it is.", changes=False, accept=True)
+
+
+def noted(plan: str, *notes: str) -> str:
+    return json.dumps({"reason": "New.", "memory": {"notes": list(notes), "plan": plan}})
+
+
+def menu(**more: Any) -> str:
+    """Return a reply that holds the document of the small team."""
+    whole = {
+        "report": {"summary": "Soup."},
+        "fields": {"Days": 4},
+        "items": [{"name": "Soup", "price": "3 euros"}],
+        "ratings": {"Effort": 2},
+    }
+    return json.dumps(whole | more)
+
+
+async def small(ledger: Ledger, name: str, said: dict[str, list[Any]], **more: Any) -> Any:
+    """Discuss in the small team, whose every answer is in a script."""
+    script(name, said)
+    asked = given(team=SMALL, task="Agree on a menu.", **more)
+    return await discuss(ledger, asked, agents=f"scripted:{name}")
+
+
+class TestUnusableReplies:
+    """What can be used of a bad reply is taken, the rest stays, and both are told."""
+
+    async def test_a_bad_update_is_merged_slot_by_slot_and_told(self, edge_ledger: Ledger) -> None:
+        bad = json.dumps({"reason": "x", "memory": {"notes": "no list", "plan": "Serve at noon."}})
+        cut = '{"reason": "x", "memory": {"notes": ["Guests: 12"], "plan": "Serve at '
+        replies = [bad, noted("Serve.", "Soup"), noted("Eat.", "Soup"), "nothing at all"]
+        said = {"contribute": [AGREED.model_copy(update={"accept": False})] * 2 + [AGREED] * 2}
+        result = await small(
+            edge_ledger, "torn", {**said, "update_memory": replies, "write_document": [menu()]}
+        )
+        assert result["ended"] == "consensus" and result["turn"] == 4
+        first, last = result["complaints"]
+        assert "Turn 1" in first and "plan was taken; as before: notes" in first
+        assert "Turn 4" in last and "nothing was taken; as before: notes, plan" in last
+        cook, waiter = (Discussions(edge_ledger, "local").memory("d", name) for name in ("cook", "waiter"))
+        assert (await cook.at_turn(1)).memory == {"notes": [], "plan": "Serve at noon."}
+        assert (await waiter.now()).memory == {"notes": ["Soup"], "plan": "Serve."}
+        assert "as before: notes, plan" in (await waiter.now()).reason
+        assert (await Discussions(edge_ledger, "local").get("d")).complaints == result["complaints"]
+        assert merged(remembering_small(), cut)[0] == {"notes": ["Guests: 12"], "plan": "Wait."}
+
+    async def test_a_bad_document_keeps_what_can_be_used(self, edge_ledger: Ledger) -> None:
+        items = [{"name": "Soup", "price": "3"}, {"name": "soup", "price": "4"}, {"name": "Pie"}]
+        said = {"contribute": [AGREED] * 2, "update_memory": [noted("Eat.", "Soup")] * 2}
+        written = [menu(items=items, ratings={"Effort": 70})]
+        result = await small(edge_ledger, "half", {**said, "write_document": written})
+        document = result["document"]
+        assert document["Days"] == "4" and document["Dish 1"]["name"] == "Soup" and "Effort" not in document
+        assert "Dish 2" not in document and "Effort, Dish 2, Dish 3" in result["lacks"]
+        assert result["complaints"] == [result["lacks"]]
+
+
+def remembering_small() -> Remembering:
+    template = SMALL["roles"][0]["memory"]
+    known = {"notes": [], "plan": "Wait."}
+    return Remembering(role="Cook", template=Slots(template), memory=Slots(known), output="x", limit=900)
+
+
+async def test_an_update_is_shown_the_task_and_what_others_accepted(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = (contribute, update_memory, write_document)
+    with served(monkeypatch, Model("llama3.1:8b"), brain=by_rules(*prompts)) as double:
+        await discuss(
+            edge_ledger, given(team=greenhouse_pair(), task=GREENHOUSE), agents="ollama:llama3.1:8b"
+        )
+        asked = [chat.body["messages"][-1]["content"] for chat in double.chats]
+    updates = [each for each in asked if "The agent's newest output" in each]
+    assert all("stay below 28 degrees" in each for each in updates)
+    assert any("Electrician [ACCEPT]" in each.partition("as they accepted")[2] for each in updates)
+
+
+def greenhouse_pair() -> dict[str, Any]:
+    team = greenhouse_team()
+    order = ["grower", "electrician"]
+    roles = [each for each in team["roles"] if each["name"] in {*order, team["document"]["by"]}]
+    return team | {"roles": roles, "speakers": {"kind": "round_robin", "order": order}}

@@ -307,6 +307,10 @@ def _print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path], as
         return
     cost = f" [dim]{in_words(asked)}[/]" if asked else ""
     console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.{cost}")
+    if ended.complaints:
+        console.print(f"[yellow]{len(ended.complaints)} answers could be used only in part:[/]")
+    for complaint in ended.complaints:
+        console.print(f"  {escape(complaint)}", soft_wrap=True)
     for file in files:
         console.print(str(file), soft_wrap=True)
 

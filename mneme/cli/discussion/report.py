@@ -115,6 +115,9 @@ def _head(about: Discussion, team: Team) -> Iterator[str]:
     yield from (f"# {team.document.name}", "")
     yield f"{ending(about)} {about.turns} turns, {about.tokens} tokens, memory: {about.memory}."
     yield from ("", f"Team {team.name}; answered by {who}; discussion {about.id}.", "")
+    if about.complaints:
+        yield from ("Answers that could be used only in part:", "")
+        yield from (*(f"- {_line(each)}" for each in about.complaints), "")
 
 
 def _document(about: Discussion, document: Document) -> Iterator[str]:
