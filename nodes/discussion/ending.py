@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from mneme.core.errors import BadAnswer
-from mneme.library.teams.document import check, filed, lacking
+from mneme.library.teams.document import MINUTES, check, filed, lacking
 from mneme.library.teams.selection import round_of
 from mneme.models.asking.asking import ask, resolve
 from mneme.nodes.costs import CostCounter
@@ -46,6 +46,8 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
     elif not complaint:
         check(outlined, file)
     lacks = " ".join(filter(None, (lacks, complaint)))
+    if file and MINUTES not in file:
+        file[MINUTES] = await _minutes(state, table, who)
     runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"], "lacks": lacks})
     return {
         "lacks": lacks,
@@ -54,6 +56,20 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         "tokens": state["tokens"] + spent(tally),
         "answered_by": {**state["answered_by"], role.name: who},
         "complaints": [complaint] if complaint else [],
+    }
+
+
+async def _minutes(state: State, table: Table, who: str) -> Parts:
+    """Say how a document came about: who accepted, who did not, what nobody answered, and who wrote it."""
+    deciders, accepted = table.team.deciders, state["accepted"]
+    issues = await table.unsettled(state["turn"])
+    return {
+        "ended": state["ended"],
+        "turns": state["turn"],
+        "accepted by": table.titles([name for name in deciders if accepted.get(name)]),
+        "dissent": table.titles([name for name in deciders if not accepted.get(name)]),
+        "unanswered issues": [str(issue) for issue in issues if issue.status == "open"],
+        "written by": who,
     }
 
 

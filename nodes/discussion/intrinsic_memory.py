@@ -3,7 +3,8 @@
 What the paper leaves open, and deviations:
 
 - The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
-  or until somebody proposes something new or objects: what all accept, they accept in one state.
+  or somebody raises an issue that concerns it, or changes the solution without naming an issue. A worker may
+  accept in the turn in which it proposes something. There is no consensus while an issue is unanswered.
 - The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
 - Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
@@ -42,6 +43,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegating,
     Delegation,
+    Raising,
     Speaking,
     contribute,
     delegate,
@@ -49,7 +51,8 @@ from mneme.prompts.discussion.intrinsic_memory import (
     integrate,
 )
 from mneme.prompts.prompt import Prompt
-from mneme.stores.discussions.discussions import Discussion, Ending, Turn, check_id
+from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
+from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
 
 QUESTIONS: dict[str, Prompt[Any, Any]] = {
@@ -155,22 +158,26 @@ async def _begin(table: Table) -> dict[str, Any]:
 async def select(state: State, runtime: DiscussionRuntime) -> Update:
     """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
     table = await Table.of(state["discussion_id"], runtime)
-    if ended := _ended(state, table):
+    unanswered = await _unanswered(state, table)
+    if ended := _ended(state, table, unanswered):
         return {"ended": ended, "speaker": table.team.document.by}
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
     return {"speaker": following.speaker, "worker_counter": following.worker_counter}
 
 
-def _ended(state: State, table: Table) -> Ending:
-    if state["finalize"] or (
-        not isinstance(table.team.speakers, Delegated) and not _outstanding(state, table)
-    ):
+def _ended(state: State, table: Table, unanswered: list[str]) -> Ending:
+    goes_round = not isinstance(table.team.speakers, Delegated)
+    if state["finalize"] or (goes_round and not (_outstanding(state, table) or unanswered)):
         return "consensus"
     return "turn limit" if state["turn"] >= state["bound"] else ""
 
 
 def _outstanding(state: State, table: Table) -> list[str]:
     return [name for name in table.team.deciders if not state["accepted"].get(name)]
+
+
+async def _unanswered(state: State, table: Table) -> list[str]:
+    return [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
 
 
 def floor(state: State) -> Literal["speak", "hear", "document"]:
@@ -196,6 +203,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     role = table.team.role(state["speaker"])
     window = await table.shown_to(role, state["turn"], state["held"])
     who = await resolve(who_answers(role, table.context))
+    issues = await table.unsettled(state["turn"])
     given = Speaking(
         role=role.title,
         duties=role.description,
@@ -205,8 +213,10 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         item=table.team.document.item,
         fields=", ".join(table.team.document.item_fields),
         room=table.room(role, await counter_of(who)),
+        issues=[str(issue) for issue in issues],
+        experts=table.titles(table.team.deciders),
     )
-    question, asked = _asked(given, state, table)
+    question, asked = _asked(given, state, table, [str(each) for each in issues if each.status == "open"])
     answered = await ask(question, asked, who, lane="user")
     value = answered.value
     return Turn(
@@ -218,11 +228,22 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         changes=isinstance(value, Contribution) and value.changes,
         accept=isinstance(value, Contribution) and value.accept,
         finalize=isinstance(value, Delegation) and value.finalize,
+        raises=_raised(value, table) if isinstance(value, Raising) else [],
+        answers=[issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
         context_tokens=window.tokens,
         turns_shown=len(window.turns),
         tokens=tokens_of(question, asked, answered),
         answered_by=answered.responder,
     )
+
+
+def _raised(value: Raising, table: Table) -> list[Raised]:
+    """Return the issues of an answer, with the names of the roles whose titles it gives."""
+    names = {role.title: role.name for role in table.team.roles}
+    return [
+        Raised(about=each.about, concerns=[names[title] for title in each.concerns if title in names])
+        for each in value.raises
+    ]
 
 
 async def _prepared(state: State, table: Table) -> Prepared:
@@ -234,15 +255,16 @@ async def _prepared(state: State, table: Table) -> Prepared:
     return Prepared(held=held, tokens=state["tokens"] + spent(memory.means.tally))
 
 
-def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
+def _asked(
+    given: Speaking, state: State, table: Table, unanswered: list[str]
+) -> tuple[Prompt[Any, Any], Speaking]:
     """Return the question for the speaker's part in the discussion."""
     part = part_of(table.team, state["speaker"])
     if part != "delegate":
         return QUESTIONS[part], given
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"])).speaker
-    titles = {role.name: role.title for role in table.team.roles}
-    outstanding = [titles[name] for name in _outstanding(state, table)]
-    return delegate, Delegating(**dict(given), outstanding=outstanding, following=titles[following])
+    standing = {"outstanding": table.titles(_outstanding(state, table)), "unanswered": unanswered}
+    return delegate, Delegating(**dict(given), **standing, following=table.team.role(following).title)
 
 
 async def hear(state: State, runtime: DiscussionRuntime) -> Update:
@@ -252,37 +274,46 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
         window = await table.shown_to(role, state["turn"], state["held"])
-        spoken = _wait_for_words(role, window, state, table)
-        said = await table.conversation.add(_by_person(spoken, role, window, state, table))
+        issues = await table.unsettled(state["turn"])
+        spoken = _wait_for_words(role, window, state, table, issues)
+        spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
+        spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
+        said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
     return heard(said, state, runtime)
 
 
-def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> PersonTurn:
+def _wait_for_words(
+    role: Role, window: Window, state: State, table: Table, issues: list[Issue]
+) -> PersonTurn:
     question = {
         "role": role.title,
         "task": window.task,
         "memory": window.memory,
         "turns": window.turns,
         "outstanding": _outstanding(state, table),
-        "may_finalize": _may_end(role, state, table),
+        "issues": {str(issue.number): str(issue) for issue in issues},
+        "may_finalize": _may_end(role, state, table, issues),
         **action("speak", f"Speak as the {role.title}.", PersonTurn()),
     }
     return read_answer(question, PersonTurn)
 
 
-def _may_end(role: Role, state: State, table: Table) -> bool:
-    return part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
+def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> bool:
+    is_agreed = not _outstanding(state, table) and all(issue.status != "open" for issue in issues)
+    return part_of(table.team, role.name) == "delegate" and is_agreed
 
 
-def _by_person(spoken: PersonTurn, role: Role, window: Window, state: State, table: Table) -> Turn:
+def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:
     return Turn(
-        number=state["turn"] + 1,
+        number=number,
         speaker=role.name,
         title=role.title,
         message=spoken.message,
         changes=_brings_new(spoken, part_of(table.team, role.name)),
         accept=spoken.accept,
-        finalize=spoken.finalize and _may_end(role, state, table),
+        finalize=spoken.finalize,
+        raises=[Raised(about=each) for each in spoken.raises or []],
+        answers=spoken.answers or [],
         person=True,
         context_tokens=window.tokens,
         turns_shown=len(window.turns),

@@ -99,11 +99,13 @@ def spent(tally: CostCounter) -> int:
 
 
 def heard(turn: Turn, state: State, runtime: DiscussionRuntime) -> Update:
-    """Count a turn with its acceptance; one that changes the solution ends the acceptances of all others."""
+    """Count a turn with its acceptance; it ends the acceptances of those whom what it raises concerns."""
+    revoked = turn.revokes(state["accepted"])
+    kept = {name: accepts for name, accepts in state["accepted"].items() if name not in revoked}
     runtime.stream_writer({"step": "turn", **turn.model_dump()})
     return {
         "turn": turn.number,
-        "accepted": {**({} if turn.changes else state["accepted"]), turn.speaker: turn.accept},
+        "accepted": {**kept, turn.speaker: turn.accept},
         "finalize": turn.finalize,
         "tokens": state["tokens"] + turn.tokens,
         "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},

@@ -333,16 +333,32 @@ def integration(view: View, room: int) -> tuple[str, str]:
     return f"{len(found)} items are visible.", fitted(lines or ["Nothing has been proposed yet."], room)
 
 
-def evaluation(view: View, room: int) -> tuple[str, str]:
-    """Name what the task calls for and nobody proposed, and what is said without its parts."""
+def answered(view: View, issues: Sequence[str], message: str) -> list[int]:
+    """Return the numbers of the open issues that ask for an item which is said now, or visible."""
+    said = [*view.visible.values(), *items(message)]
+    return [
+        number
+        for number, issue in enumerate(issues)
+        if issue.endswith("open)") and any(words(item.name) <= words(issue) for item in said)
+    ]
+
+
+def evaluation(view: View, room: int) -> tuple[str, str, list[str]]:
+    """Name what the task calls for and nobody proposed, and what is said without its parts.
+
+    Only what nobody proposed is a gap that somebody must answer. Where the team's items are of a field that
+    rules do not know, they cannot say what is missing.
+    """
     visible = view.summary or view.visible
+    known = {kind.name.lower() for kind in KNOWLEDGE.get(view.item.lower(), ())}
+    is_known_field = not visible or bool(known & visible.keys())
     called = [kind for kind in view.called_for if kind.specific and kind.name.lower() not in visible]
+    called = called if is_known_field else []
     gaps = [f"no {view.item.lower()} for {kind.name}" for kind in called[:GAPS]]
     bare = [f"{item.name} lacks {_lacking(item, view)}" for item in visible.values() if _lacking(item, view)]
-    lines = [f"{GAP}: {each}." for each in [*gaps, *bare[:GAPS]]] or [
-        "Strength: nothing is missing that I know of."
-    ]
-    return f"{len(visible)} items, {len(called)} gaps.", fitted(lines, room)
+    lines = [f"{GAP}: {each}." for each in gaps] + [f"Weak: {each}." for each in bare[:GAPS]]
+    lines = lines or ["Strength: nothing is missing that I know of."]
+    return f"{len(visible)} items, {len(called)} gaps.", fitted(lines, room), [f"{each}." for each in gaps]
 
 
 def _lacking(item: Item, view: View) -> str:

@@ -7,6 +7,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     Delegating,
     Delegation,
     Evaluation,
+    Issue,
     Speaking,
     Summary,
 )
@@ -27,14 +28,16 @@ def update_memory(given: Remembering) -> Updated:
 @rule(questions.contribute)
 def contribute(given: Speaking) -> Contribution:
     """Propose what the field needs and the context does not show; accept when nothing is missing."""
-    return Contribution(**discussion_rules.contribution(view_of(given), given.room)._asdict())
+    view = view_of(given)
+    said = discussion_rules.contribution(view, given.room)
+    return Contribution(**said._asdict(), answers=discussion_rules.answered(view, given.issues, said.message))
 
 
 @rule(questions.delegate)
 def delegate(given: Delegating) -> Delegation:
-    """Ask the next one for the field's needs; call for the document once all have accepted."""
+    """Ask the next one for the field's needs; call for the document once all is accepted and answered."""
     reasoning, message, finalize = discussion_rules.delegation(
-        view_of(given), given.outstanding, given.following
+        view_of(given), [*given.outstanding, *given.unanswered], given.following
     )
     return Delegation(reasoning=reasoning, message=message, finalize=finalize)
 
@@ -49,5 +52,9 @@ def integrate(given: Speaking) -> Summary:
 @rule(questions.evaluate)
 def evaluate(given: Speaking) -> Evaluation:
     """Name what the task calls for and the visible solution lacks."""
-    reasoning, message = discussion_rules.evaluation(view_of(given), given.room)
-    return Evaluation(reasoning=reasoning, message=message)
+    reasoning, message, gaps = discussion_rules.evaluation(view_of(given), given.room)
+    known = "\n".join(given.issues)
+    raises = [Issue(about=gap) for gap in gaps if gap not in known]
+    mine = (number for number, issue in enumerate(given.issues) if f"by {given.role}" in issue)
+    settled = [number for number in mine if not any(given.issues[number].startswith(gap) for gap in gaps)]
+    return Evaluation(reasoning=reasoning, message=message, raises=raises, answers=settled)

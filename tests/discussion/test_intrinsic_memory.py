@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -42,6 +43,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     evaluate,
     integrate,
 )
+from mneme.prompts.discussion.intrinsic_memory import Issue as Raised
 from mneme.prompts.discussion.memory_template import Slots, departure, entries, size
 from mneme.prompts.discussion.memory_update import Remembering, update_memory, update_memory_by
 from mneme.rules.discussion import memory_rules
@@ -50,6 +52,7 @@ from mneme.rules.discussion.discussion_rules import View, contribution
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.discussions.discussions import Discussions, Turn
+from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
@@ -820,8 +823,8 @@ def menu(**more: Any) -> str:
 async def small(ledger: Ledger, name: str, said: dict[str, list[Any]], **more: Any) -> Any:
     """Discuss in the small team, whose every answer is in a script."""
     script(name, said)
-    asked = given(team=SMALL, task="Agree on a menu.", **more)
-    return await discuss(ledger, asked, agents=f"scripted:{name}")
+    asked = given(team=SMALL, task="Agree on a menu.", discussion_id=more.pop("discussion_id", "d"))
+    return await discuss(ledger, asked, agents=f"scripted:{name}", **more)
 
 
 class TestUnusableReplies:
@@ -882,3 +885,57 @@ def greenhouse_pair() -> dict[str, Any]:
     order = ["grower", "electrician"]
     roles = [each for each in team["roles"] if each["name"] in {*order, team["document"]["by"]}]
     return team | {"roles": roles, "speakers": {"kind": "round_robin", "order": order}}
+
+
+class TestIssues:
+    """What is raised is answered before a consensus, and revokes the acceptances of those whom it concerns."""
+
+    async def discussed(self, ledger: Ledger, name: str, *turns: Contribution, **more: Any) -> Any:
+        said = {"contribute": list(turns), "update_memory": [noted("Eat.", "Soup")] * len(turns)}
+        return await small(ledger, name, {**said, "write_document": [menu()]}, **more)
+
+    async def test_a_consensus_with_an_unanswered_gap_is_none(self, edge_ledger: Ledger) -> None:
+        gap = Raised(about="Nobody has asked for allergies.")
+        asks = AGREED.model_copy(update={"raises": [gap]})
+        answers = AGREED.model_copy(update={"answers": [0]})
+        result = await self.discussed(edge_ledger, "gap", asks, AGREED, AGREED, answers)
+        turns = await turns_of(edge_ledger, result)
+        assert (result["ended"], result["turn"]) == ("consensus", 4)
+        (issue,) = issues_of(turns)
+        assert (issue.raised_in, issue.answered_in, issue.status) == (1, 4, "answered")
+        assert (
+            issues_of([*turns, turns[0].model_copy(update={"number": 5, "raises": []})])[0].status
+            == "accepted"
+        )
+        minutes = result["document"]["Minutes"]
+        assert minutes["accepted by"] == ["Cook", "Waiter"] and not minutes["unanswered issues"]
+
+    async def test_an_issue_revokes_the_acceptances_of_those_whom_it_concerns(
+        self, edge_ledger: Ledger
+    ) -> None:
+        def asks(whom: str) -> Contribution:
+            raised = Raised(about="And the wine?", concerns=[whom])
+            return AGREED.model_copy(update={"changes": True, "raises": [raised]})
+
+        own = await self.discussed(edge_ledger, "own", AGREED, asks("Waiter"), max_turns=2)
+        assert own["document"]["Minutes"]["accepted by"] == ["Cook", "Waiter"], "accepted with a change"
+        assert own["ended"] == "turn limit"
+        (open_,) = own["document"]["Minutes"]["unanswered issues"]
+        assert open_ == "And the wine? (raised in turn 2 by Waiter, open)"
+        other = await self.discussed(
+            edge_ledger, "other", AGREED, asks("Cook"), max_turns=2, discussion_id="e"
+        )
+        minutes = other["document"]["Minutes"]
+        assert (minutes["ended"], minutes["dissent"], minutes["turns"]) == ("turn limit", ["Cook"], 2)
+        assert minutes["written by"] == "scripted:other"
+        jsonschema_rs.validate(schema(read_team(SMALL).document), other["document"])
+
+    async def test_a_change_without_an_issue_revokes_all_and_an_unknown_issue_is_refused(
+        self, edge_ledger: Ledger
+    ) -> None:
+        change = AGREED.model_copy(update={"changes": True})
+        result = await self.discussed(edge_ledger, "change", AGREED, change, AGREED)
+        assert (result["ended"], result["turn"]) == ("consensus", 3)
+        answers = AGREED.model_copy(update={"answers": [3]})
+        with pytest.raises(BadAnswer, match="no issue 3"):
+            await self.discussed(edge_ledger, "wrong", answers, discussion_id="e")

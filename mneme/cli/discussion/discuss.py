@@ -245,7 +245,18 @@ def _words(question: Values) -> Values | None:
     message = _line("your message (empty: stop here)> ")
     if not message:
         return None
-    return {"message": message, "accept": _yes("Do you accept the solution?"), "finalize": _may_end(question)}
+    said = {"message": message, "accept": _yes("Do you accept the solution?"), "finalize": _may_end(question)}
+    return said | {"answers": _answers(question.get("issues", {}))}
+
+
+def _answers(issues: dict[str, str]) -> list[int]:
+    """Ask which issues were answered, where there are any."""
+    if not issues:
+        return []
+    for number, about in issues.items():
+        console.print(f"  {number}. {escape(about)}", soft_wrap=True)
+    named = re.findall(r"\d+", _line("Which of these issues does it answer (numbers; empty: none)> "))
+    return [int(number) for number in named]
 
 
 def _may_end(question: Values) -> bool:

@@ -11,7 +11,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from mneme.core.errors import StorageFailure
-from mneme.library.teams.document import schema
+from mneme.library.teams.document import MINUTES, schema
 from mneme.library.teams.team import Document, Team, read_team
 from mneme.stores.discussions.agent_memory import MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Turn
@@ -127,12 +127,19 @@ def _document(about: Discussion, document: Document) -> Iterator[str]:
         return
     yield from ("## Document", "")
     for name, value in about.document.items():
-        if isinstance(value, Mapping):
+        if name == MINUTES and isinstance(value, Mapping):
+            yield from ("### Minutes", "", *_minutes(value))
+        elif isinstance(value, Mapping):
             yield from (f"### {name}: {_line(value['name'])}", "")
             yield from (f"- **{part}**: {_line(value[part])}" for part in document.item_fields)
         else:
             yield f"**{name}**: {_line(str(value))}"
         yield ""
+
+
+def _minutes(minutes: Mapping[str, Any]) -> Iterator[str]:
+    for part, said in minutes.items():
+        yield f"- **{part}**: {_line('; '.join(said) or 'none' if isinstance(said, list) else said)}"
 
 
 def _memories(memories: Sequence[MemoryVersion], team: Team) -> Iterator[str]:
