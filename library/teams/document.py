@@ -9,6 +9,7 @@ from mneme.library.teams.team import Document
 
 Json = dict[str, Any]
 TEXT: Json = {"type": "string", "minLength": 1}
+NUMBERS: Json = {"type": "array", "items": {"type": "integer", "minimum": 1}}
 TEXTS: Json = {"type": "array", "items": {"type": "string"}}
 MINUTES = "Minutes"
 """The part of a document that says how it came about; no role writes it."""
@@ -35,7 +36,7 @@ def schema(document: Document) -> Json:
     parts = {name: {"type": "string", "description": each} for name, each in document.item_fields.items()}
     item = {
         "type": "object",
-        "properties": {"name": TEXT, **parts},
+        "properties": {"name": TEXT, "turns": NUMBERS, **parts},
         "required": ["name", *parts],
         "additionalProperties": False,
     }

@@ -126,7 +126,7 @@ class Table:
         if self.about.memory not in OWN:
             return await self._recalled(role, upto, held, count)
         memory = await self.memory_text(role)
-        turns = await self._newest(upto, self.budget, count)
+        turns = await self.newest(upto, self.budget, count)
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
 
     async def memory_text(self, role: Role) -> str:
@@ -145,7 +145,7 @@ class Table:
         """Return the titles of these roles."""
         return [self.team.role(name).title for name in names]
 
-    async def _newest(self, upto: int, enough: int, count: Count) -> Sequence[Turn]:
+    async def newest(self, upto: int, enough: int, count: Count) -> Sequence[Turn]:
         """Read back turns, newest first, until they fill the context; return them oldest first."""
         turns: list[Turn] = []
         async for turn in self.conversation.newest_first(upto):

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from mneme.nodes.task_memories.memory_merge import object_in
-from mneme.prompts.discussion.document import Outline, Phrase, Prose, Rating
+from mneme.prompts.discussion.document import TURNS, Outline, Phrase, Prose, Rating
 
 Parts = dict[str, Any]
 KINDS: dict[str, TypeAdapter[Any]] = {
@@ -55,5 +55,7 @@ def _items(outline: Outline, given: Any) -> tuple[list[Parts], list[str]]:
         if not key or None in read.values() or key in taken:
             refused.append(f"{outline.item} {number}")
         else:
-            taken[key] = read
+            turns = found.get(TURNS)
+            known = [each for each in turns if isinstance(each, int)] if isinstance(turns, list) else []
+            taken[key] = {TURNS: known, **read}
     return list(taken.values()), refused

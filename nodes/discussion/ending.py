@@ -6,10 +6,12 @@ from mneme.core.errors import BadAnswer
 from mneme.library.teams.document import MINUTES, check, filed, lacking
 from mneme.library.teams.selection import round_of
 from mneme.models.asking.asking import ask, resolve
+from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.costs import CostCounter
 from mneme.nodes.counted import counted
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.document_parts import Parts, usable_parts
+from mneme.nodes.discussion.experts import shown_to_writer
 from mneme.nodes.discussion.person import Approval, action, read_answer
 from mneme.nodes.discussion.state import State, Update, heard, spent
 from mneme.nodes.task_memories.interface import FinishedTask
@@ -24,7 +26,11 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the document be written from its writer's context, and hold it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)
     role, outlined = table.team.role(table.team.document.by), table.team.document
-    window = await table.shown_to(role, state["turn"], state["held"])
+    if table.is_intrinsic:
+        count = await counter_of(await resolve(who_answers(role, table.context)))
+        window = await shown_to_writer(table, state["turn"], count)
+    else:
+        window = await table.shown_to(role, state["turn"], state["held"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
     given = Documenting(
         role=role.title,
@@ -36,6 +42,8 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         fields=", ".join(outlined.item_fields),
         outline=outline,
         ended=state["ended"],
+        last=state["turn"],
+        issues=[str(issue) for issue in await table.unsettled(state["turn"])],
     )
     tally, who = CostCounter(), await resolve(who_answers(role, table.context))
     parts, complaint = await _written(given, who, tally, state)

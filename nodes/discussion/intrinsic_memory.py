@@ -5,7 +5,7 @@ What the paper leaves open, and deviations:
 - The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
   or somebody raises an issue that concerns it, or changes the solution without naming an issue. A worker may
   accept in the turn in which it proposes something. There is no consensus while an issue is unanswered.
-- The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
+- The writer of the document has not spoken (§5, DJE): it reads what all agents remember (`experts.py`).
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
 - Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
   grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to

@@ -39,6 +39,9 @@ MENTIONED = re.compile(
 )
 PART = re.compile(r"(?:^|[.;] )([A-Z][a-z]+): ")
 ASKED = re.compile(r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.M)
+TOLD_IN = re.compile(r"\[(\d+)\] ")
+SAID_IN = re.compile(r"(.*?)(?: \[(\d+)\])?")
+"""The number of a turn: before what was said in it, or after what is remembered of it."""
 PHRASE = re.compile(r"[,;:.]| and ")
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n", re.M)
 CLAUSE = re.compile(r"(?<=[.!?;,])\s+|\n|\bbut\b")
@@ -59,6 +62,7 @@ class Item:
     because: str
     parts: dict[str, str] = field(default_factory=dict)
     label: str = ""
+    turns: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
         parts = "".join(f". {name.capitalize()}: {text}" for name, text in self.parts.items())
@@ -194,7 +198,12 @@ def _demand(text: str, duties: str) -> Kind:
 
 def items(text: str) -> list[Item]:
     """Read the items that a text names, in order."""
-    return [_item(hit) for line in text.splitlines() if (hit := ITEM.match(line))]
+    told = TOLD_IN.match(text)
+    return [
+        _item(hit, [int(number) for number in (said or "", told and told[1]) if number])
+        for line, said in (SAID_IN.fullmatch(each).groups() for each in text.splitlines())  # type: ignore[union-attr]
+        if (hit := ITEM.match(line))
+    ]
 
 
 def mentioned(text: str) -> list[Item]:
@@ -204,10 +213,12 @@ def mentioned(text: str) -> list[Item]:
     ]
 
 
-def _item(hit: re.Match[str]) -> Item:
+def _item(hit: re.Match[str], turns: list[int]) -> Item:
     because, *rest = PART.split(hit[4].rstrip(f' .,{CUT}"'))
     parts = {name.lower(): text.strip(f" .;{CUT}") for name, text in zip(rest[::2], rest[1::2], strict=True)}
-    return Item(hit[2].strip(), hit[3].strip(), because.strip(f" .;{CUT}"), _filled(parts), hit[1] or "")
+    return Item(
+        hit[2].strip(), hit[3].strip(), because.strip(f" .;{CUT}"), _filled(parts), hit[1] or "", turns
+    )
 
 
 def _filled(parts: dict[str, str]) -> dict[str, str]:
@@ -222,7 +233,8 @@ def named(found: Iterable[Item]) -> dict[str, Item]:
         older = by_name.pop(key, None)
         if older and older.choice == item.choice:
             parts = {**older.parts, **item.parts} | _longer(older.parts, item.parts)
-            item = Item(item.name, item.choice, item.because or older.because, parts, item.label)  # noqa: PLW2901
+            turns = sorted({*older.turns, *item.turns})
+            item = Item(item.name, item.choice, item.because or older.because, parts, item.label, turns)  # noqa: PLW2901
         by_name[key] = item
     return by_name
 
@@ -243,7 +255,7 @@ class Said(NamedTuple):
 def view_of(given: Speaking) -> View:
     """Return what an agent by rules makes of what it is shown."""
     parts = [each.strip() for each in given.fields.split(",")]
-    return View(given.duties, given.task, given.memory, given.turns, given.item, parts)
+    return View(given.duties, given.task, given.memory, given.turns.root, given.item, parts)
 
 
 def contribution(view: View, room: int) -> Said:

@@ -54,7 +54,7 @@ class Turn(BaseModel):
 
     def __str__(self) -> str:
         marks = [" (a person)"] * self.person + [" [ACCEPT]"] * self.accept + [" [FINALIZE]"] * self.finalize
-        return f"{self.title}{''.join(marks)}:\n{self.message}"
+        return f"[{self.number}] {self.title}{''.join(marks)}:\n{self.message}"
 
     def revokes(self, accepted: Collection[str]) -> set[str]:
         """Return the roles whose acceptance this turn ends: those that its issues concern, if it raises any.

@@ -814,7 +814,7 @@ def menu(**more: Any) -> str:
     whole = {
         "report": {"summary": "Soup."},
         "fields": {"Days": 4},
-        "items": [{"name": "Soup", "price": "3 euros"}],
+        "items": [{"name": "Soup", "price": "3 euros", "turns": [1]}],
         "ratings": {"Effort": 2},
     }
     return json.dumps(whole | more)
@@ -850,12 +850,17 @@ class TestUnusableReplies:
         assert merged(remembering_small(), cut)[0] == {"notes": ["Guests: 12"], "plan": "Wait."}
 
     async def test_a_bad_document_keeps_what_can_be_used(self, edge_ledger: Ledger) -> None:
-        items = [{"name": "Soup", "price": "3"}, {"name": "soup", "price": "4"}, {"name": "Pie"}]
+        items = [
+            {"name": "Soup", "price": "3", "turns": [1, 2]},
+            {"name": "soup", "price": "4"},
+            {"name": "Pie"},
+        ]
         said = {"contribute": [AGREED] * 2, "update_memory": [noted("Eat.", "Soup")] * 2}
         written = [menu(items=items, ratings={"Effort": 70})]
         result = await small(edge_ledger, "half", {**said, "write_document": written})
         document = result["document"]
         assert document["Days"] == "4" and document["Dish 1"]["name"] == "Soup" and "Effort" not in document
+        assert document["Dish 1"]["turns"] == [1, 2]
         assert "Dish 2" not in document and "Effort, Dish 2, Dish 3" in result["lacks"]
         assert result["complaints"] == [result["lacks"]]
 
@@ -888,7 +893,7 @@ def greenhouse_pair() -> dict[str, Any]:
 
 
 class TestIssues:
-    """What is raised is answered before a consensus, and revokes the acceptances of those whom it concerns."""
+    """What is raised is answered before a consensus, and revokes the acceptances of whom it concerns."""
 
     async def discussed(self, ledger: Ledger, name: str, *turns: Contribution, **more: Any) -> Any:
         said = {"contribute": list(turns), "update_memory": [noted("Eat.", "Soup")] * len(turns)}
@@ -939,3 +944,25 @@ class TestIssues:
         answers = AGREED.model_copy(update={"answers": [3]})
         with pytest.raises(BadAnswer, match="no issue 3"):
             await self.discussed(edge_ledger, "wrong", answers, discussion_id="e")
+
+
+class TestWriter:
+    """The document is written from what all remember, and says where each item comes from."""
+
+    async def test_the_writer_reads_all_memories_with_their_turns(
+        self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        prompts = (contribute, delegate, integrate, evaluate, update_memory, write_document)
+        with served(monkeypatch, Model("llama3.1:8b"), brain=by_rules(*prompts)) as double:
+            result = await discuss(edge_ledger, agents="ollama:llama3.1:8b", context_tokens=2500)
+            asked = double.chats[-1].body["messages"][-1]["content"]
+        turns = await turns_of(edge_ledger, result)
+        team = load_team("data_pipeline")
+        for title in (team.role(name).title for name in team.deciders):
+            assert f"{title}, " in asked
+        shown = re.findall(r"^\[(\d+)\] \w", asked, re.MULTILINE)
+        assert int(shown[0]) > 1 and int(shown[-1]) == len(turns), "numbers hold where the window cuts"
+        items = [part for name, part in result["document"].items() if name.startswith("Component")]
+        for item in items:
+            name = item["name"].partition(" (")[0]
+            assert item["turns"] and all(name in turns[number - 1].message for number in item["turns"])

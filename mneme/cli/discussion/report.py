@@ -132,6 +132,8 @@ def _document(about: Discussion, document: Document) -> Iterator[str]:
         elif isinstance(value, Mapping):
             yield from (f"### {name}: {_line(value['name'])}", "")
             yield from (f"- **{part}**: {_line(value[part])}" for part in document.item_fields)
+            turns = value.get("turns", []) if "turns" not in document.item_fields else []
+            yield from ([f"- turns {', '.join(map(str, turns))}"] if turns else [])
         else:
             yield f"**{name}**: {_line(str(value))}"
         yield ""
