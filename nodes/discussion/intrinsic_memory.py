@@ -125,7 +125,13 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
             "Raise context_tokens, or the team's memory_tokens.",
         )
     for role in team.roles:
-        count = await counter_of(await resolve(who_answers(role, context)))
+        who = await resolve(who_answers(role, context))
+        if team.needs_model and who == "rules" and role.name != context.person:
+            raise BadInput(
+                f"team: {team.name} needs a model for the {role.title}: rules cannot judge.",
+                "Give one, such as agents ollama:llama3.1:8b, or choose another team.",
+            )
+        count = await counter_of(who)
         if (needed := count(task) + memory) >= budget:
             raise BadInput(
                 f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
