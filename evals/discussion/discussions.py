@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from mneme.evals.report import Row
 from mneme.graphs import intrinsic_memory
+from mneme.library.teams.document import MINUTES
 from mneme.library.teams.team import Delegated, Team
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.discussion.context import DiscussionContext
@@ -67,7 +68,7 @@ async def hold(
         "ended": result["ended"],
         "turns": result["turn"],
         "tokens": result["tokens"],
-        "document": result["document"],
+        "document": {name: part for name, part in result["document"].items() if name != MINUTES},
         "report": result["report"],
         "answered_by": result["answered_by"],
         "transcript": [turn.model_dump(mode="json") for turn in turns],

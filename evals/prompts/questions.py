@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from mneme.prompts.discussion.document import Documenting, write_document_as
-from mneme.prompts.discussion.intrinsic_memory import Remembering, update_memory_by
+from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
 from mneme.prompts.every import Question
 
 

@@ -57,7 +57,7 @@ ROLES: Sequence[Role] = (
     Role("chat", "memory_agent", _of("chat", "manage_memory"), "version 1 composing first"),
     Role("chat", "memory_agent", _of("chat", "read_message", "find_updates", *_CHANGING), "two agents"),
     Role("discussion", "agents", _of("discussion", *_TURNS)),
-    Role("discussion", "agents", _of("discussion", "make_template"), "a new team"),
+    Role("discussion", "agents", _of("discussion", "make_template", "design_team"), "a new team"),
     Role("discussion", "agents", _of("discussion", "judge_design"), "judge of eval"),
     Role("household", "member", _of("household", "propose_action")),
     Role("household", "manager", _of("household", "allocate_actions", "summarise_passage")),

@@ -9,6 +9,23 @@ from mneme.library.teams.team import Document
 
 Json = dict[str, Any]
 TEXT: Json = {"type": "string", "minLength": 1}
+NUMBERS: Json = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+TEXTS: Json = {"type": "array", "items": {"type": "string"}}
+MINUTES = "Minutes"
+"""The part of a document that says how it came about; no role writes it."""
+MINUTES_SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "ended": {"enum": ["consensus", "turn limit"]},
+        "turns": {"type": "integer"},
+        "accepted by": TEXTS,
+        "dissent": TEXTS,
+        "unanswered issues": TEXTS,
+        "written by": TEXT,
+    },
+    "required": ["ended", "turns", "accepted by", "dissent", "unanswered issues", "written by"],
+    "additionalProperties": False,
+}
 RATING: Json = {"type": "integer", "minimum": 1, "maximum": 10}
 
 
@@ -19,15 +36,16 @@ def schema(document: Document) -> Json:
     parts = {name: {"type": "string", "description": each} for name, each in document.item_fields.items()}
     item = {
         "type": "object",
-        "properties": {"name": TEXT, **parts},
+        "properties": {"name": TEXT, "turns": NUMBERS, **parts},
         "required": ["name", *parts],
         "additionalProperties": False,
     }
+    minutes = {} if MINUTES in fields | ratings else {MINUTES: MINUTES_SCHEMA}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": document.name,
         "type": "object",
-        "properties": fields | ratings,
+        "properties": fields | ratings | minutes,
         "patternProperties": {f"^{document.item} [1-9][0-9]*$": item},
         "required": [*fields, *(f"{document.item} {n}" for n in range(1, document.least + 1)), *ratings],
         "additionalProperties": False,

@@ -81,6 +81,9 @@ class Team(Strict):
     reviewed: bool = Field(
         True, description="Whether a person has reviewed the templates; needed before use."
     )
+    needs_model: bool = Field(
+        False, description="Whether a model must answer for every role: rules cannot judge what it is about."
+    )
     roles: list[Role] = Field(min_length=1, description="The agents; each must speak.")
     speakers: Annotated[RoundRobin | Delegated, Field(discriminator="kind")] = Field(
         description="Who speaks when (σ)."

@@ -21,6 +21,7 @@ from mneme.nodes.task_memories.interface import Task as MemoryTask
 from mneme.nodes.task_memories.kinds import MemoryName, open_memory
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn
+from mneme.stores.discussions.issues import Issue, issues_of
 from mneme.stores.task_memories.trials import Trials
 
 OWN = ("intrinsic", "none")
@@ -125,7 +126,7 @@ class Table:
         if self.about.memory not in OWN:
             return await self._recalled(role, upto, held, count)
         memory = await self.memory_text(role)
-        turns = await self._newest(upto, self.budget, count)
+        turns = await self.newest(upto, self.budget, count)
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
 
     async def memory_text(self, role: Role) -> str:
@@ -135,7 +136,16 @@ class Table:
         known = await self.discussions.memory(self.about.id, role.name).now()
         return str(Slots(known.memory))
 
-    async def _newest(self, upto: int, enough: int, count: Count) -> Sequence[Turn]:
+    async def unsettled(self, upto: int) -> list[Issue]:
+        """Return the issues that were raised up to a turn and not accepted as answered."""
+        found = issues_of(await self.conversation.all(upto))
+        return [issue for issue in found if issue.status != "accepted"]
+
+    def titles(self, names: Sequence[str]) -> list[str]:
+        """Return the titles of these roles."""
+        return [self.team.role(name).title for name in names]
+
+    async def newest(self, upto: int, enough: int, count: Count) -> Sequence[Turn]:
         """Read back turns, newest first, until they fill the context; return them oldest first."""
         turns: list[Turn] = []
         async for turn in self.conversation.newest_first(upto):

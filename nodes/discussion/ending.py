@@ -2,13 +2,18 @@
 
 from typing import Any, Literal
 
-from mneme.library.teams.document import check, filed, lacking
+from mneme.core.errors import BadAnswer
+from mneme.library.teams.document import MINUTES, check, filed, lacking
 from mneme.library.teams.selection import round_of
-from mneme.models.asking.asking import ask
+from mneme.models.asking.asking import ask, resolve
+from mneme.models.ollama.tokenizers import counter_of
+from mneme.nodes.costs import CostCounter
 from mneme.nodes.counted import counted
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
+from mneme.nodes.discussion.document_parts import Parts, usable_parts
+from mneme.nodes.discussion.experts import shown_to_writer
 from mneme.nodes.discussion.person import Approval, action, read_answer
-from mneme.nodes.discussion.state import State, Update, heard, tokens_of
+from mneme.nodes.discussion.state import State, Update, heard, spent
 from mneme.nodes.task_memories.interface import FinishedTask
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
@@ -21,7 +26,11 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the document be written from its writer's context, and hold it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)
     role, outlined = table.team.role(table.team.document.by), table.team.document
-    window = await table.shown_to(role, state["turn"], state["held"])
+    if table.is_intrinsic:
+        count = await counter_of(await resolve(who_answers(role, table.context)))
+        window = await shown_to_writer(table, state["turn"], count)
+    else:
+        window = await table.shown_to(role, state["turn"], state["held"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
     given = Documenting(
         role=role.title,
@@ -33,24 +42,56 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         fields=", ".join(outlined.item_fields),
         outline=outline,
         ended=state["ended"],
+        last=state["turn"],
+        issues=[str(issue) for issue in await table.unsettled(state["turn"])],
     )
-    question = write_document_as(outline)
-    answered = await ask(question, given, who_answers(role, table.context), lane="user")
-    parts = answered.value.parts
+    tally, who = CostCounter(), await resolve(who_answers(role, table.context))
+    parts, complaint = await _written(given, who, tally, state)
     file = filed(outlined, parts)
     lacks = lacking(outlined, parts)
     if lacks:
         file = {}
-    else:
+    elif not complaint:
         check(outlined, file)
+    lacks = " ".join(filter(None, (lacks, complaint)))
+    if file and MINUTES not in file:
+        file[MINUTES] = await _minutes(state, table, who)
     runtime.stream_writer({"step": "document", "document": file, "ended": state["ended"], "lacks": lacks})
     return {
         "lacks": lacks,
         "document": file,
         "report": parts["report"],
-        "tokens": state["tokens"] + tokens_of(question, given, answered),
-        "answered_by": {**state["answered_by"], role.name: answered.responder},
+        "tokens": state["tokens"] + spent(tally),
+        "answered_by": {**state["answered_by"], role.name: who},
+        "complaints": [complaint] if complaint else [],
     }
+
+
+async def _minutes(state: State, table: Table, who: str) -> Parts:
+    """Say how a document came about: who accepted, who did not, what nobody answered, and who wrote it."""
+    deciders, accepted = table.team.deciders, state["accepted"]
+    issues = await table.unsettled(state["turn"])
+    return {
+        "ended": state["ended"],
+        "turns": state["turn"],
+        "accepted by": table.titles([name for name in deciders if accepted.get(name)]),
+        "dissent": table.titles([name for name in deciders if not accepted.get(name)]),
+        "unanswered issues": [str(issue) for issue in issues if issue.status == "open"],
+        "written by": who,
+    }
+
+
+async def _written(given: Documenting, who: str, tally: CostCounter, state: State) -> tuple[Parts, str]:
+    """Return the document's parts; of a reply that stays unusable those that can be used, and say so."""
+    question = write_document_as(given.outline)
+    try:
+        answered = await ask(question, given, who, lane="user")
+    except BadAnswer as bad:
+        tally.failed(question, given, bad)
+        parts, unusable = usable_parts(given.outline, bad.raw, {**state["document"], **state["report"]})
+        told = f" Not usable: {', '.join(unusable)}." if unusable else ""
+        return parts, f"The document is not whole. {bad}{told}"
+    return tally.add(question, given, answered).parts, ""
 
 
 def approval(state: State) -> Literal["ask_approval", "close"]:
@@ -103,6 +144,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
             "document": state["document"],
             "report": state["report"],
             "answered_by": state["answered_by"],
+            "complaints": state.get("complaints", []),
         }
     )
     await table.discussions.close(ended)

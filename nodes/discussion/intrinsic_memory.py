@@ -3,8 +3,9 @@
 What the paper leaves open, and deviations:
 
 - The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
-  or until somebody proposes something new or objects: what all accept, they accept in one state.
-- The writer of the document has the empty memory that it began with, since it has not spoken (§5, DJE).
+  or somebody raises an issue that concerns it, or changes the solution without naming an issue. A worker may
+  accept in the turn in which it proposes something. There is no consensus while an issue is unanswered.
+- The writer of the document has not spoken (§5, DJE): it reads what all agents remember (`experts.py`).
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
 - Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
   grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to
@@ -35,15 +36,14 @@ from mneme.nodes.discussion.context import (
     who_answers,
 )
 from mneme.nodes.discussion.person import PersonTurn, action, read_answer
-from mneme.nodes.discussion.state import Prepared, State, Update, heard, tokens_of
+from mneme.nodes.discussion.state import Prepared, State, Update, heard, spent, tokens_of
 from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
-from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
-from mneme.nodes.task_memories.interface import TaskMemory
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegating,
     Delegation,
+    Raising,
     Speaking,
     contribute,
     delegate,
@@ -51,7 +51,8 @@ from mneme.prompts.discussion.intrinsic_memory import (
     integrate,
 )
 from mneme.prompts.prompt import Prompt
-from mneme.stores.discussions.discussions import Discussion, Ending, Turn, check_id
+from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
+from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
 
 QUESTIONS: dict[str, Prompt[Any, Any]] = {
@@ -88,6 +89,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
         "held": held,
         "approved": False,
         "lacks": "",
+        "complaints": Overwrite([]),
         "bound": about.max_turns,
         "person": about.person,
         "approve": about.approve,
@@ -123,7 +125,13 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
             "Raise context_tokens, or the team's memory_tokens.",
         )
     for role in team.roles:
-        count = await counter_of(await resolve(who_answers(role, context)))
+        who = await resolve(who_answers(role, context))
+        if team.needs_model and who == "rules" and role.name != context.person:
+            raise BadInput(
+                f"team: {team.name} needs a model for the {role.title}: rules cannot judge.",
+                "Give one, such as agents ollama:llama3.1:8b, or choose another team.",
+            )
+        count = await counter_of(who)
         if (needed := count(task) + memory) >= budget:
             raise BadInput(
                 f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
@@ -156,22 +164,26 @@ async def _begin(table: Table) -> dict[str, Any]:
 async def select(state: State, runtime: DiscussionRuntime) -> Update:
     """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
     table = await Table.of(state["discussion_id"], runtime)
-    if ended := _ended(state, table):
+    unanswered = await _unanswered(state, table)
+    if ended := _ended(state, table, unanswered):
         return {"ended": ended, "speaker": table.team.document.by}
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
     return {"speaker": following.speaker, "worker_counter": following.worker_counter}
 
 
-def _ended(state: State, table: Table) -> Ending:
-    if state["finalize"] or (
-        not isinstance(table.team.speakers, Delegated) and not _outstanding(state, table)
-    ):
+def _ended(state: State, table: Table, unanswered: list[str]) -> Ending:
+    goes_round = not isinstance(table.team.speakers, Delegated)
+    if state["finalize"] or (goes_round and not (_outstanding(state, table) or unanswered)):
         return "consensus"
     return "turn limit" if state["turn"] >= state["bound"] else ""
 
 
 def _outstanding(state: State, table: Table) -> list[str]:
     return [name for name in table.team.deciders if not state["accepted"].get(name)]
+
+
+async def _unanswered(state: State, table: Table) -> list[str]:
+    return [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
 
 
 def floor(state: State) -> Literal["speak", "hear", "document"]:
@@ -197,6 +209,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     role = table.team.role(state["speaker"])
     window = await table.shown_to(role, state["turn"], state["held"])
     who = await resolve(who_answers(role, table.context))
+    issues = await table.unsettled(state["turn"])
     given = Speaking(
         role=role.title,
         duties=role.description,
@@ -206,8 +219,10 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         item=table.team.document.item,
         fields=", ".join(table.team.document.item_fields),
         room=table.room(role, await counter_of(who)),
+        issues=[str(issue) for issue in issues],
+        experts=table.titles(table.team.deciders),
     )
-    question, asked = _asked(given, state, table)
+    question, asked = _asked(given, state, table, [str(each) for each in issues if each.status == "open"])
     answered = await ask(question, asked, who, lane="user")
     value = answered.value
     return Turn(
@@ -219,11 +234,22 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         changes=isinstance(value, Contribution) and value.changes,
         accept=isinstance(value, Contribution) and value.accept,
         finalize=isinstance(value, Delegation) and value.finalize,
+        raises=_raised(value, table) if isinstance(value, Raising) else [],
+        answers=[issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
         context_tokens=window.tokens,
         turns_shown=len(window.turns),
         tokens=tokens_of(question, asked, answered),
         answered_by=answered.responder,
     )
+
+
+def _raised(value: Raising, table: Table) -> list[Raised]:
+    """Return the issues of an answer, with the names of the roles whose titles it gives."""
+    names = {role.title: role.name for role in table.team.roles}
+    return [
+        Raised(about=each.about, concerns=[names[title] for title in each.concerns if title in names])
+        for each in value.raises
+    ]
 
 
 async def _prepared(state: State, table: Table) -> Prepared:
@@ -232,23 +258,19 @@ async def _prepared(state: State, table: Table) -> Prepared:
     if table.about.memory not in OWN:
         turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
         held = await memory.prepare(table.task, held, turns)
-    return Prepared(held=held, tokens=state["tokens"] + _spent(memory))
+    return Prepared(held=held, tokens=state["tokens"] + spent(memory.means.tally))
 
 
-def _spent(memory: TaskMemory) -> int:
-    cost = memory.means.tally.cost()
-    return cost["prompt_tokens"] + cost["reply_tokens"]
-
-
-def _asked(given: Speaking, state: State, table: Table) -> tuple[Prompt[Any, Any], Speaking]:
+def _asked(
+    given: Speaking, state: State, table: Table, unanswered: list[str]
+) -> tuple[Prompt[Any, Any], Speaking]:
     """Return the question for the speaker's part in the discussion."""
     part = part_of(table.team, state["speaker"])
     if part != "delegate":
         return QUESTIONS[part], given
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"])).speaker
-    titles = {role.name: role.title for role in table.team.roles}
-    outstanding = [titles[name] for name in _outstanding(state, table)]
-    return delegate, Delegating(**dict(given), outstanding=outstanding, following=titles[following])
+    standing = {"outstanding": table.titles(_outstanding(state, table)), "unanswered": unanswered}
+    return delegate, Delegating(**dict(given), **standing, following=table.team.role(following).title)
 
 
 async def hear(state: State, runtime: DiscussionRuntime) -> Update:
@@ -258,37 +280,46 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
         window = await table.shown_to(role, state["turn"], state["held"])
-        spoken = _wait_for_words(role, window, state, table)
-        said = await table.conversation.add(_by_person(spoken, role, window, state, table))
+        issues = await table.unsettled(state["turn"])
+        spoken = _wait_for_words(role, window, state, table, issues)
+        spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
+        spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
+        said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
     return heard(said, state, runtime)
 
 
-def _wait_for_words(role: Role, window: Window, state: State, table: Table) -> PersonTurn:
+def _wait_for_words(
+    role: Role, window: Window, state: State, table: Table, issues: list[Issue]
+) -> PersonTurn:
     question = {
         "role": role.title,
         "task": window.task,
         "memory": window.memory,
         "turns": window.turns,
         "outstanding": _outstanding(state, table),
-        "may_finalize": _may_end(role, state, table),
+        "issues": {str(issue.number): str(issue) for issue in issues},
+        "may_finalize": _may_end(role, state, table, issues),
         **action("speak", f"Speak as the {role.title}.", PersonTurn()),
     }
     return read_answer(question, PersonTurn)
 
 
-def _may_end(role: Role, state: State, table: Table) -> bool:
-    return part_of(table.team, role.name) == "delegate" and not _outstanding(state, table)
+def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> bool:
+    is_agreed = not _outstanding(state, table) and all(issue.status != "open" for issue in issues)
+    return part_of(table.team, role.name) == "delegate" and is_agreed
 
 
-def _by_person(spoken: PersonTurn, role: Role, window: Window, state: State, table: Table) -> Turn:
+def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:
     return Turn(
-        number=state["turn"] + 1,
+        number=number,
         speaker=role.name,
         title=role.title,
         message=spoken.message,
         changes=_brings_new(spoken, part_of(table.team, role.name)),
         accept=spoken.accept,
-        finalize=spoken.finalize and _may_end(role, state, table),
+        finalize=spoken.finalize,
+        raises=[Raised(about=each) for each in spoken.raises or []],
+        answers=spoken.answers or [],
         person=True,
         context_tokens=window.tokens,
         turns_shown=len(window.turns),
@@ -301,37 +332,3 @@ def _brings_new(spoken: PersonTurn, part: Part) -> bool:
     if spoken.changes is not None:
         return spoken.changes
     return part in {"contribute", "evaluate"} and not spoken.accept
-
-
-@counted
-async def update(state: State, runtime: DiscussionRuntime) -> Update:
-    """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
-    table = await Table.of(state["discussion_id"], runtime)
-    turn = await table.conversation.get(state["turn"])
-    if turn is None or table.about.memory == "none":
-        return {}
-    if not table.is_intrinsic:
-        return await _observe(state, table)
-    return await _updated(turn, state, table)
-
-
-async def _observe(state: State, table: Table) -> Update:
-    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-    memory = table.baseline()
-    held = await memory.observe(table.task, state["held"], turns)
-    return {"held": held, "tokens": state["tokens"] + _spent(memory)}
-
-
-async def _updated(turn: Turn, state: State, table: Table) -> Update:
-    memory = table.discussions.memory(table.about.id, turn.speaker)
-    known = await memory.now()
-    if known.turn >= turn.number:  # kept already where this step was killed after it
-        return {}
-    role = table.team.role(turn.speaker)
-    who = who_answers(role, table.context)
-    agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user")
-    done = await f_memory_update(agent, known.memory, turn.message)
-    value, responder = done.answered.value, done.answered.responder
-    change = Change(reason=value.reason, actor=turn.speaker, model=responder)
-    await memory.update(value.slots, turn=turn.number, change=change, expected_version=known.version)
-    return {"tokens": state["tokens"] + tokens_of(done.question, done.given, done.answered)}

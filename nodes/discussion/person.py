@@ -28,6 +28,8 @@ class PersonTurn(BaseModel):
         description="Whether you propose something new or object: all then accept anew. Left open: yes for a "
         "worker or evaluator who does not accept, else no.",
     )
+    raises: list[str] | None = Field(None, description="Issues that somebody must answer; all accept anew.")
+    answers: list[int] | None = Field(None, description="Numbers of the issues that this answers.")
     finalize: bool = Field(False, description="FINALIZE, for the delegate: whether to write the document.")
 
     @property

@@ -1,5 +1,6 @@
 """What a discussion's graph keeps between its steps: names and numbers, no words of the conversation."""
 
+from operator import add
 from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue
@@ -9,7 +10,7 @@ from typing_extensions import TypedDict
 from mneme.library.teams.team import shipped
 from mneme.models.asking.asking import Answered
 from mneme.models.asking.counting import Asked, added
-from mneme.nodes.costs import cost_of
+from mneme.nodes.costs import CostCounter, cost_of
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.nodes.messages import ChatMessages
 from mneme.prompts.prompt import Prompt
@@ -60,6 +61,7 @@ class Result(TypedDict, total=False):
     report: dict[str, str]
     tokens: int
     answered_by: dict[str, str]
+    complaints: Annotated[list[str], add]
     asked: Annotated[Asked, added]
 
 
@@ -90,12 +92,20 @@ def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[A
     return cost["prompt_tokens"] + cost["reply_tokens"]
 
 
+def spent(tally: CostCounter) -> int:
+    """Return the tokens that were counted."""
+    cost = tally.cost()
+    return cost["prompt_tokens"] + cost["reply_tokens"]
+
+
 def heard(turn: Turn, state: State, runtime: DiscussionRuntime) -> Update:
-    """Count a turn with its acceptance; one that changes the solution ends the acceptances of all others."""
+    """Count a turn with its acceptance; it ends the acceptances of those whom what it raises concerns."""
+    revoked = turn.revokes(state["accepted"])
+    kept = {name: accepts for name, accepts in state["accepted"].items() if name not in revoked}
     runtime.stream_writer({"step": "turn", **turn.model_dump()})
     return {
         "turn": turn.number,
-        "accepted": {**({} if turn.changes else state["accepted"]), turn.speaker: turn.accept},
+        "accepted": {**kept, turn.speaker: turn.accept},
         "finalize": turn.finalize,
         "tokens": state["tokens"] + turn.tokens,
         "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},

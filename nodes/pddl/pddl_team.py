@@ -3,7 +3,7 @@
 One action a step, 30 steps. The solver chooses; where its action equals the two before, a second agent is
 asked instead. A reply that stays unusable after its repairs is handed to the world as it is, which costs a
 step like any other words that name no action; a memory's question that stays unanswered leaves the memory as
-it was. Both are listed in the result's `complaints`.
+it was, a structured one as far as the reply cannot be used. All are listed in the result's `complaints`.
 """
 
 import asyncio
@@ -166,7 +166,7 @@ def _standing(world: PddlWorld) -> Update:
 
 def _costs(memory: TaskMemory, complaints: list[str]) -> Update:
     """Say what a node's questions cost, and which got no usable answer."""
-    return {"cost": memory.means.tally.cost(), "complaints": complaints}
+    return {"cost": memory.means.tally.cost(), "complaints": [*complaints, *memory.means.complaints]}
 
 
 def _step(chosen: Chosen, observed: Observed) -> Step:

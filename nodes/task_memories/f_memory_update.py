@@ -1,44 +1,77 @@
-"""f_memory_update (§3, equation 3, figure 2), as every graph asks it; ROLE is the whole specification R_n."""
+"""f_memory_update (§3, equation 3, figure 2), as every graph asks it; ROLE is the whole specification R_n.
 
-from collections.abc import Mapping
+Deviation: a reply that stays unusable is merged slot by slot. What can be used of it is taken, other slots
+stay as they were, and which these are is said. In the paper the reply is the memory, whatever it holds.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mneme.core.errors import BadAnswer
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
-from mneme.models.asking.asking import Answered, ask
-from mneme.prompts.discussion.intrinsic_memory import Remembering, Updated, update_memory_by
+from mneme.models.asking.asking import ask, resolve
+from mneme.nodes.costs import CostCounter
+from mneme.nodes.task_memories.memory_merge import merged
 from mneme.prompts.discussion.memory_template import Slots
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
 
 
 @dataclass(frozen=True)
 class Agent:
-    """Whose memory it is: R_n, MT_n, the bound of the memory, and who answers."""
+    """Whose memory it is: R_n, MT_n, the bound of the memory, who answers, and what the agent works on."""
 
     specification: str
     template: Mapping[str, Any]
     memory_tokens: int
     who: str
     lane: Literal["user", "background"]
+    task: str
 
 
 @dataclass(frozen=True)
 class MemoryUpdate:
-    """What came of an update, with what was asked for it."""
+    """M_{n,m}, why, and who answered; `complaint` says what of an unusable reply was not taken."""
 
-    question: Prompt[Remembering, Updated]
-    given: Remembering
-    answered: Answered[Updated]
+    memory: dict[str, Any]
+    reason: str
+    responder: str
+    complaint: str = ""
 
 
-async def f_memory_update(agent: Agent, memory: Mapping[str, Any], output: str) -> MemoryUpdate:
-    """Return M_{n,m} of an agent's old memory M_{n,m-1} and its output O_{n,m}."""
+async def f_memory_update(
+    agent: Agent,
+    memory: Mapping[str, Any],
+    output: str,
+    tally: CostCounter,
+    accepted: Sequence[str] = (),
+) -> MemoryUpdate:
+    """Return M_{n,m} of an agent's old memory M_{n,m-1} and its output O_{n,m}; count what it cost.
+
+    `accepted` is what others said as they accepted since the agent's last turn.
+    """
     question = update_memory_by(agent.template)
     given = Remembering(
         role=agent.specification,
+        task=agent.task,
         template=Slots(dict(agent.template)),
         memory=Slots(dict(memory)),
         output=output,
+        accepted=list(accepted),
         limit=CHARACTERS_PER_TOKEN * agent.memory_tokens,
     )
-    return MemoryUpdate(question, given, await ask(question, given, agent.who, lane=agent.lane))
+    try:
+        answered = await ask(question, given, agent.who, lane=agent.lane)
+    except BadAnswer as bad:
+        tally.failed(question, given, bad)
+        return _merged(given, bad, await resolve(agent.who))
+    value = tally.add(question, given, answered)
+    return MemoryUpdate(value.slots, value.reason, answered.responder)
+
+
+def _merged(given: Remembering, bad: BadAnswer, responder: str) -> MemoryUpdate:
+    memory, taken, kept = merged(given, bad.raw)
+    complaint = f"{bad} Of the update of {given.role.partition(':')[0]}'s memory "
+    complaint += f"{', '.join(taken) or 'nothing'} was taken; as before: {', '.join(kept) or 'nothing'}."
+    reason = f"Merged from an unusable reply; as before: {', '.join(kept) or 'nothing'}."
+    return MemoryUpdate(memory, reason, responder, complaint)

@@ -12,11 +12,9 @@ from typing import Any
 
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import empty
-from mneme.models.asking.asking import Answered
-from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
+from mneme.nodes.task_memories.f_memory_update import Agent, MemoryUpdate, f_memory_update
 from mneme.nodes.task_memories.fitting import within
 from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory
-from mneme.prompts.discussion.intrinsic_memory import Updated
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
@@ -44,10 +42,10 @@ class Intrinsic(TaskMemory):
         turn = turns[-1]
         if turn.agent not in held:
             return held
-        answered = await self._updated(held[turn.agent]["memory"], turn)
-        change = self._change(answered.value.reason, answered.responder)
+        done = await self._updated(held[turn.agent]["memory"], turn, task)
+        change = self._change(done.reason, done.responder)
         known = await self._store(turn.agent).update(
-            answered.value.slots,
+            done.memory,
             turn=turn.number,
             change=change,
             expected_version=held[turn.agent]["version"],
@@ -59,13 +57,13 @@ class Intrinsic(TaskMemory):
         known = await self._store(agent).begin(empty(role.template), change=change)
         return {"memory": known.memory, "version": known.version}
 
-    async def _updated(self, memory: dict[str, Any], turn: Turn) -> Answered[Updated]:
-        role = self.means.roles[turn.agent]
-        means = self.means
-        agent = Agent(role.description, role.template, means.memory_tokens, means.who, "background")
-        done = await f_memory_update(agent, memory, _output(turn))
-        self.means.tally.add(done.question, done.given, done.answered)
-        return done.answered
+    async def _updated(self, memory: dict[str, Any], turn: Turn, task: Task) -> MemoryUpdate:
+        role, means = self.means.roles[turn.agent], self.means
+        about = (role.description, role.template, means.memory_tokens, means.who)
+        agent = Agent(*about, "background", task.text or task.goal)
+        done = await f_memory_update(agent, memory, _output(turn), means.tally)
+        means.complaints += [done.complaint] if done.complaint else []
+        return done
 
     def _store(self, agent: str) -> AgentMemory:
         within_task = team_namespace(self.means.team, "task_memory", self.name, self.means.trial)

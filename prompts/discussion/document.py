@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import GenericAlias
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
 from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
@@ -17,11 +17,22 @@ LOWEST, HIGHEST = 1, 10
 UNSAID = "not discussed"
 FEWEST_ITEMS = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
+
+
+def _as_text(value: Any) -> Any:
+    """Take a number for its text: `"Days": 4` says what `"Days": "4"` says."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
 Prose = Annotated[str, Field(max_length=1_900)]
-Phrase = Annotated[str, Field(max_length=600)]
+Phrase = Annotated[str, BeforeValidator(_as_text), Field(max_length=600)]
 """What is said of an item or in a field: a few sentences, as a turn has them."""
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]
+TURNS = "turns"
+"""The numbers of the turns that an item comes from; a team may have a field of that name instead."""
+Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=20)]
 
 ITEM = re.compile(
     r"^[\s\"\-*•]*(?:[A-Z]\w+: )?([^\W_a-z][\w /&'-]{2,60}?) \([^()]{1,80}\) because ", re.MULTILINE
@@ -52,6 +63,7 @@ class Documenting(Speaking):
     """What the writer of the document is shown."""
 
     outline: Outline
+    last: int = Field(0, description="The number of the last turn; 0: not known.")
     ended: str = Field("consensus", description="Whether all accepted, or the turns ran out.")
 
 
@@ -73,18 +85,20 @@ write_document = Prompt(
     name="write_document",
     given=Documenting,
     answer=Written,
-    system=f"""You write the document on which a team of experts has agreed, from your memory and the turns
-that are shown. Put in every item that was agreed, with its choice and what was said of it; add nothing that
-nobody said; where something was not discussed, say so. Rate as the ratings say, from 1 to 10. {DATA}
+    system=f"""You write the document on which a team of experts has agreed, from what each of them remembers
+and from the turns that are shown. Put in every item that was agreed, with its choice and what was said of
+it; add nothing that nobody said; where something was not discussed, say so. Of each item, name the turns that
+it comes from by their numbers, which stand in brackets before a turn, or after what somebody remembers. Rate
+as the ratings say, from 1 to 10. {DATA}
 Each item has its name first.""",
     examples=[
         '{"report": {"summary": "The mountain hut gets a slate roof and a wood stove."}, '
         '"fields": {"Site": "east slope"}, "items": [{"name": "Roof (slate tiles)", '
         '"pros": "keeps out the gale on the slope", "cons": "heavy to carry up to the hut", '
-        '"design": "two layers on larch battens", "details": "tiles come up by mule in June"}], '
+        '"design": "two layers on larch battens", "details": "tiles come by mule", "turns": [3, 7]}], '
         '"ratings": {"Building difficulty": 6}}'
     ],
-    user=f"""{CONTEXT}
+    user=f"""{CONTEXT.replace("Your memory", "What the team remembers")}
 
 How the discussion ended: $ended
 
@@ -102,7 +116,7 @@ def is_whole(given: Documenting, answer: Written) -> None:
     """
     parts = answer.parts
     names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
-    shown = {hit.lower() for text in [given.memory, *given.turns] for hit in ITEM.findall(text)}
+    shown = {hit.lower() for text in [given.memory, *given.turns.root] for hit in ITEM.findall(text)}
     if 2 * len(names) < min(given.outline.least, len(shown)) or not all(names):
         raise ValueError(
             f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
@@ -112,6 +126,9 @@ def is_whole(given: Documenting, answer: Written) -> None:
     for name, rating in parts["ratings"].items():
         if not LOWEST <= rating <= HIGHEST:
             raise ValueError(f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}.")
+    unknown = [turn for item in parts["items"] for turn in item.get(TURNS, []) if turn > given.last > 0]
+    if unknown:
+        raise ValueError(f"There is no turn {unknown[0]}: turns count from 1 to {given.last}.")
     if empty := [name for name, text in parts["fields"].items() if not str(text).strip()]:
         raise ValueError(f"The field {empty[0]} is empty.")
 
@@ -124,7 +141,9 @@ def write_document_as(outline: Outline) -> Prompt[Documenting, Written]:
 @lru_cache(maxsize=64)
 def _as(outline: str) -> Prompt[Documenting, Written]:
     given: dict[str, Any] = json.loads(outline)
-    item = _parts("Item", {"name": "", **given["item_fields"]}, Phrase)
+    named: dict[str, Any] = dict.fromkeys(["name", *given["item_fields"]], (Phrase, ""))
+    named |= {name: (Phrase, purpose) for name, purpose in given["item_fields"].items()}
+    item = closed_model("Item", {TURNS: (Numbers, "Where it was said"), **named})
     most = max(FEWEST_ITEMS, 2 * given["least"])
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),

@@ -58,9 +58,13 @@ def judge_design(given: Design) -> Judgement:
 
 
 def _components(design: Design) -> list[dict[str, str]]:
-    """Return the numbered items of the file."""
+    """Return the texts of the file's numbered items."""
     file: dict[str, Any] = json.loads(design.document)
-    return [value for value in file.values() if isinstance(value, dict)]
+    return [
+        {part: text for part, text in value.items() if isinstance(text, str)}
+        for value in file.values()
+        if isinstance(value, dict) and "name" in value
+    ]
 
 
 def _present(design: Design) -> list[str]:

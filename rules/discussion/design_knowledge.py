@@ -1,11 +1,11 @@
-"""What rules know of two fields: the components of a data pipeline, and what a design review looks for.
+"""What rules know of one field: the components of a data pipeline. To review a design needs a model.
 
 Modest, and of the field, not of any task: a kind of item is called for by what a task says (`needs`), and
 known to the roles whose description shares its `field`. What is not in `knowledge/`, rules cannot propose.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,6 @@ PLATFORMS = {
 }
 OPEN = "local server"
 SOURCES = "{sources}"
-CALLED = "{called}"
-SENTENCE = re.compile(r"(?<=[.!?])\s+|[\n;:\"]+")
-"""Where a quotation ends: at a sentence, a line, and what would part an item when it is read back."""
-AROUND = 3
-"""The number of words quoted before and after the words that cause a finding."""
 SOURCE = re.compile(
     r"\b(cameras?|lidars?|radars?|gps|imu|microphones?|logs?|clicks?|clickstreams?|orders?|transactions?|"
     r"payments?|images?|videos?|texts?|documents?|sensors?|meters?|telemetry|events?|tables?|databases?)\b",
@@ -44,7 +39,6 @@ class Kind:
     because: str
     parts: dict[str, str]
     needs: str = ""
-    calls: str = ""
     specific: bool = True
     effort: int = 2
 
@@ -68,31 +62,12 @@ def _component(row: dict[str, Any]) -> Kind:
     return Kind(**{**row, "needs": rf"\b(?:{needs})", "specific": bool(needs)})
 
 
-def _finding(row: dict[str, Any]) -> Kind:
-    """Read a finding: called for where a design speaks of `needs`, and is silent on `silent`."""
-    subject = row["name"].lower()
-    evidence = f"the design speaks of {CALLED} and not of {subject}"
-    return Kind(
-        name=row["name"],
-        field=row["field"],
-        needs=rf"(?s)^(?!.*(?:{row['silent']}))(?=.*\b(?:{row['needs']}))",
-        calls=row["needs"],
-        choices={"": row["severity"]},
-        specific=row["severity"] != "minor",
-        because=f"the design needs it and does not speak of {subject}",
-        parts={"severity": row["severity"], "evidence": evidence, "suggestion": row["suggestion"]},
-    )
-
-
-READERS: dict[str, Callable[[dict[str, Any]], Kind]] = {"component": _component, "finding": _finding}
-
-
 def _read(item: str) -> list[Kind]:
     text = (Path(__file__).parent / "knowledge" / f"{item}.yaml").read_text(encoding="utf-8")
-    return [READERS[item](row) for row in yaml.safe_load(text)]
+    return [_component(row) for row in yaml.safe_load(text)]
 
 
-KNOWLEDGE = {item: _read(item) for item in READERS}
+KNOWLEDGE = {"component": _read("component")}
 """What is known of a field, by what its items are called; read once, as this module is imported."""
 
 
@@ -130,18 +105,5 @@ UNCOUNTED = {"gps": "GPS", "imu": "IMU", "telemetry": "telemetry"}
 
 def parts_of(kind: Kind, task: str, fields: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the texts of a kind for these fields."""
-    said = {SOURCES: sources_of(task), CALLED: quoted(kind.calls, task)}
     for name in (each for each in fields if each in kind.parts):
-        text = kind.parts[name]
-        for place, words_ in said.items():
-            text = text.replace(place, words_)
-        yield name, text
-
-
-def quoted(calls: str, task: str) -> str:
-    """Quote the task around the first word that calls for a kind of item: verbatim, within one sentence."""
-    form = rf"(?:\S+ +){{0,{AROUND}}}\S*\b(?:{calls})\S*(?: +\S+){{0,{AROUND}}}"
-    sentences = SENTENCE.split(task) if calls else []
-    hits = (re.search(form, sentence, re.IGNORECASE) for sentence in sentences)
-    found = next((hit[0].strip(" ,.!?(") for hit in hits if hit), "")
-    return f"'{found}'" if found else "its matter"
+        yield name, kind.parts[name].replace(SOURCES, sources_of(task))

@@ -39,6 +39,9 @@ MENTIONED = re.compile(
 )
 PART = re.compile(r"(?:^|[.;] )([A-Z][a-z]+): ")
 ASKED = re.compile(r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.M)
+TOLD_IN = re.compile(r"\[(\d+)\] ")
+SAID_IN = re.compile(r"(.*?)(?: \[(\d+)\])?")
+"""The number of a turn: before what was said in it, or after what is remembered of it."""
 PHRASE = re.compile(r"[,;:.]| and ")
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n", re.M)
 CLAUSE = re.compile(r"(?<=[.!?;,])\s+|\n|\bbut\b")
@@ -59,6 +62,7 @@ class Item:
     because: str
     parts: dict[str, str] = field(default_factory=dict)
     label: str = ""
+    turns: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
         parts = "".join(f". {name.capitalize()}: {text}" for name, text in self.parts.items())
@@ -194,7 +198,12 @@ def _demand(text: str, duties: str) -> Kind:
 
 def items(text: str) -> list[Item]:
     """Read the items that a text names, in order."""
-    return [_item(hit) for line in text.splitlines() if (hit := ITEM.match(line))]
+    told = TOLD_IN.match(text)
+    return [
+        _item(hit, [int(number) for number in (said or "", told and told[1]) if number])
+        for line, said in (SAID_IN.fullmatch(each).groups() for each in text.splitlines())  # type: ignore[union-attr]
+        if (hit := ITEM.match(line))
+    ]
 
 
 def mentioned(text: str) -> list[Item]:
@@ -204,10 +213,12 @@ def mentioned(text: str) -> list[Item]:
     ]
 
 
-def _item(hit: re.Match[str]) -> Item:
+def _item(hit: re.Match[str], turns: list[int]) -> Item:
     because, *rest = PART.split(hit[4].rstrip(f' .,{CUT}"'))
     parts = {name.lower(): text.strip(f" .;{CUT}") for name, text in zip(rest[::2], rest[1::2], strict=True)}
-    return Item(hit[2].strip(), hit[3].strip(), because.strip(f" .;{CUT}"), _filled(parts), hit[1] or "")
+    return Item(
+        hit[2].strip(), hit[3].strip(), because.strip(f" .;{CUT}"), _filled(parts), hit[1] or "", turns
+    )
 
 
 def _filled(parts: dict[str, str]) -> dict[str, str]:
@@ -222,7 +233,8 @@ def named(found: Iterable[Item]) -> dict[str, Item]:
         older = by_name.pop(key, None)
         if older and older.choice == item.choice:
             parts = {**older.parts, **item.parts} | _longer(older.parts, item.parts)
-            item = Item(item.name, item.choice, item.because or older.because, parts, item.label)  # noqa: PLW2901
+            turns = sorted({*older.turns, *item.turns})
+            item = Item(item.name, item.choice, item.because or older.because, parts, item.label, turns)  # noqa: PLW2901
         by_name[key] = item
     return by_name
 
@@ -243,7 +255,7 @@ class Said(NamedTuple):
 def view_of(given: Speaking) -> View:
     """Return what an agent by rules makes of what it is shown."""
     parts = [each.strip() for each in given.fields.split(",")]
-    return View(given.duties, given.task, given.memory, given.turns, given.item, parts)
+    return View(given.duties, given.task, given.memory, given.turns.root, given.item, parts)
 
 
 def contribution(view: View, room: int) -> Said:
@@ -333,16 +345,32 @@ def integration(view: View, room: int) -> tuple[str, str]:
     return f"{len(found)} items are visible.", fitted(lines or ["Nothing has been proposed yet."], room)
 
 
-def evaluation(view: View, room: int) -> tuple[str, str]:
-    """Name what the task calls for and nobody proposed, and what is said without its parts."""
+def answered(view: View, issues: Sequence[str], message: str) -> list[int]:
+    """Return the numbers of the open issues that ask for an item which is said now, or visible."""
+    said = [*view.visible.values(), *items(message)]
+    return [
+        number
+        for number, issue in enumerate(issues)
+        if issue.endswith("open)") and any(words(item.name) <= words(issue) for item in said)
+    ]
+
+
+def evaluation(view: View, room: int) -> tuple[str, str, list[str]]:
+    """Name what the task calls for and nobody proposed, and what is said without its parts.
+
+    Only what nobody proposed is a gap that somebody must answer. Where the team's items are of a field that
+    rules do not know, they cannot say what is missing.
+    """
     visible = view.summary or view.visible
+    known = {kind.name.lower() for kind in KNOWLEDGE.get(view.item.lower(), ())}
+    is_known_field = not visible or bool(known & visible.keys())
     called = [kind for kind in view.called_for if kind.specific and kind.name.lower() not in visible]
+    called = called if is_known_field else []
     gaps = [f"no {view.item.lower()} for {kind.name}" for kind in called[:GAPS]]
     bare = [f"{item.name} lacks {_lacking(item, view)}" for item in visible.values() if _lacking(item, view)]
-    lines = [f"{GAP}: {each}." for each in [*gaps, *bare[:GAPS]]] or [
-        "Strength: nothing is missing that I know of."
-    ]
-    return f"{len(visible)} items, {len(called)} gaps.", fitted(lines, room)
+    lines = [f"{GAP}: {each}." for each in gaps] + [f"Weak: {each}." for each in bare[:GAPS]]
+    lines = lines or ["Strength: nothing is missing that I know of."]
+    return f"{len(visible)} items, {len(called)} gaps.", fitted(lines, room), [f"{each}." for each in gaps]
 
 
 def _lacking(item: Item, view: View) -> str:

@@ -4,12 +4,21 @@ import re
 from typing import Any, cast
 
 from mneme.prompts.discussion import document as questions
-from mneme.prompts.discussion.document import HIGHEST, LOWEST, UNSAID, Documenting, Outline, Texts, Written
+from mneme.prompts.discussion.document import (
+    HIGHEST,
+    LOWEST,
+    TURNS,
+    UNSAID,
+    Documenting,
+    Outline,
+    Written,
+)
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.rules.discussion.design_knowledge import KNOWLEDGE, platform_of
 from mneme.rules.discussion.discussion_rules import Item, view_of
 from mneme.rules.registry import rule
 
+MOST_TURNS = 20
 GOOD = re.compile("readiness|confidence|maturity", re.IGNORECASE)
 """Ratings of which the highest is best; of difficulties and risks it is the worst."""
 
@@ -27,10 +36,10 @@ def write_document(given: Documenting) -> Written:
     )
 
 
-def _entry(item: Item, outline: Outline) -> Texts:
+def _entry(item: Item, outline: Outline) -> dict[str, Any]:
     said = {"because": item.because, **item.parts}
     parts = {name: said.get(name.lower(), UNSAID) for name in outline.item_fields}
-    return {"name": f"{item.name} ({item.choice})", **parts}
+    return {TURNS: item.turns[-MOST_TURNS:], "name": f"{item.name} ({item.choice})", **parts}
 
 
 def _effort(found: list[Item], item: str) -> float:
@@ -50,8 +59,7 @@ def _field(name: str, found: list[Item], given: Documenting) -> str:
     if name == "Platform":
         return platform_of(given.task)
     if name == "Verdict":
-        grave = [item for item in found if "blocking" in f"{item.choice} {item.parts.get('severity', '')}"]
-        return "revise" if grave else "approve with changes" if found else "approve"
+        return UNSAID
     return f"{len(found)} items; see the report."
 
 

@@ -5,7 +5,7 @@ that the space for a conversation in it would grow with the square of its turns.
 """
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -22,6 +22,15 @@ PAGE = 16
 Ending = Literal["", "consensus", "turn limit"]
 
 
+class Raised(BaseModel):
+    """An issue that a turn raises, and the roles that it concerns; empty: all of them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    about: str
+    concerns: list[str] = []
+
+
 class Turn(BaseModel):
     """t_m: what was said, by whom, on how large a context, and what it cost."""
 
@@ -35,6 +44,8 @@ class Turn(BaseModel):
     changes: bool = False
     accept: bool = False
     finalize: bool = False
+    raises: list[Raised] = []
+    answers: list[int] = []
     person: bool = False
     context_tokens: int = 0
     turns_shown: int = 0
@@ -43,7 +54,17 @@ class Turn(BaseModel):
 
     def __str__(self) -> str:
         marks = [" (a person)"] * self.person + [" [ACCEPT]"] * self.accept + [" [FINALIZE]"] * self.finalize
-        return f"{self.title}{''.join(marks)}:\n{self.message}"
+        return f"[{self.number}] {self.title}{''.join(marks)}:\n{self.message}"
+
+    def revokes(self, accepted: Collection[str]) -> set[str]:
+        """Return the roles whose acceptance this turn ends: those that its issues concern, if it raises any.
+
+        What changes the solution and raises no issue concerns everybody.
+        """
+        concerned = [raised.concerns or accepted for raised in self.raises]
+        if self.changes and not concerned:
+            return set(accepted)
+        return {name for names in concerned for name in names}
 
 
 class Discussion(BaseModel):
@@ -66,6 +87,7 @@ class Discussion(BaseModel):
     document: dict[str, Any] = {}
     report: dict[str, str] = {}
     answered_by: dict[str, str] = {}
+    complaints: list[str] = []
     at: datetime | None = None
 
     @classmethod

@@ -22,7 +22,8 @@ from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import forget
 from mneme.nodes.background import known_id
 from mneme.prompts.discussion.document import write_document
-from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate, update_memory
+from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate
+from mneme.prompts.discussion.memory_update import update_memory
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.served import answers_up_to
@@ -161,7 +162,7 @@ def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) ->
             "Daily orders of a shop must reach a warehouse for reports, cheaply.",
         ),
         *("--role", "Data Engineer: ingestion, storage, quality, processing of each data source"),
-        *("--role", "Controller: cost, reports", "--agents", "rules"),
+        *("--role", "Controller: cost, reports", "--agents", "rules", "--like", "data_pipeline"),
         fails=True,
     )
     assert "set reviewed: true" in made.stdout
@@ -184,7 +185,7 @@ def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path:
         "Électricien: sensors, wiring, power",
     )
     task = "Climate control of a greenhouse. The sensors must last a season. Mould must be seen at once."
-    mneme("new-team", "grow", "--task", task, *roles, "--yes", "--agents", "rules")
+    mneme("new-team", "grow", "--task", task, *roles, "--yes", "--agents", "rules", "--like", "data_pipeline")
     told = mneme(task, "--team", "grow.yaml", "--agents", "rules", "--id", "grow")
     assert "All deciding roles accepted" in told.stdout
     document = json.loads((tmp_path / "discussions" / "grow" / "PIPELINE_OVERVIEW.json").read_text())
@@ -193,6 +194,26 @@ def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path:
     )
     team = yaml.safe_load((tmp_path / "grow.yaml").read_text())
     assert "electricien" in [role["name"] for role in team["roles"]]
+
+
+def test_a_team_is_designed_for_its_task(mneme: Run, tmp_path: Path, environment: dict[str, str]) -> None:
+    refused = mneme("new-team", "hut", "--task", "Build a hut now.", "--agents", "rules", fails=True)
+    assert "needs a model" in refused.refused
+    parts = {name: [{"purpose": "Which", "name": name.title()}] for name in ("fields", "ratings", "report")}
+    draft = {
+        "reason": "It snows.",
+        "experts": [{"duties": "Snow.", "title": "Carpenter"}, {"duties": "Wool.", "title": "Mason"}],
+        **{"led": False, "item": "Wall", "document": "HUT", "item_fields": [{"purpose": "x", "name": "of"}]},
+    }
+    slots = [{"purpose": "What", "many": True, "group": "", "name": f"slot_{n}"} for n in "abc"]
+    with OllamaDouble(Model("llama3.1:8b")) as double:
+        environment["MNEME_OLLAMA_URL"] = double.url
+        template = json.dumps({"reason": "So.", "slots": slots})
+        double.chat.reply(json.dumps(draft | parts), template, template)
+        mneme("new-team", "hut", "--task", "Build a hut now.", "--yes", "--agents", MODEL)
+    team = load_team(str(tmp_path / "hut.yaml"))
+    assert team.names == ["carpenter", "mason", "documentation"] and team.document.name == "HUT.json"
+    assert team.document.item == "Wall" and team.deciders == ["carpenter", "mason"]
 
 
 @pytest.mark.parametrize(

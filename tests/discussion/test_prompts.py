@@ -15,16 +15,15 @@ from mneme.prompts.discussion.document import Documenting, Outline, write_docume
 from mneme.prompts.discussion.intrinsic_memory import (
     ROOM_TO_SPARE,
     Delegating,
-    Remembering,
     Speaking,
     contribute,
     delegate,
     evaluate,
     integrate,
-    update_memory,
-    update_memory_by,
 )
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Slots
+from mneme.prompts.discussion.memory_update import Remembering, update_memory, update_memory_by
+from mneme.prompts.discussion.team_making import Assignment, design_team
 from mneme.prompts.discussion.template_making import LEAST, LONGEST_PURPOSE, MOST, Place, make_template
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
@@ -56,10 +55,21 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (delegate, Delegating(**SPEAKING, room=1500)),
     (integrate, SPOKEN),
     (evaluate, SPOKEN),
+    (design_team, Assignment(task="Store it.")),
     (make_template, Place(role="Engineer", duties="storage", task="Store it.")),
 ]
 QUESTIONS = (
-    *(judge_design, write_document, update_memory, contribute, delegate, integrate, evaluate, make_template),
+    *(
+        judge_design,
+        write_document,
+        update_memory,
+        contribute,
+        delegate,
+        integrate,
+        evaluate,
+        make_template,
+        design_team,
+    ),
 )
 
 

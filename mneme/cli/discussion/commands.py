@@ -163,14 +163,15 @@ def new_team(
         list[str] | None, typer.Option("--role", help='An expert: "Title: duties"; repeatable.')
     ] = None,
     like: Annotated[
-        str, typer.Option("--like", help="The team whose document and facilitators are copied.")
-    ] = "data_pipeline",
+        str,
+        typer.Option("--like", help="A team to copy document and facilitators from; else designed."),
+    ] = "",
     out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
     agents: Agents = "auto",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a team: a model writes memory templates for its roles, and you review them."""
+    """Make a team: a model designs it for the task, with memory templates, and you review it."""
     from mneme.cli.discussion.new_team import new_team as run
 
     run_command(run(name, task, roles or [], like, out, agents, yes, as_json))

@@ -245,7 +245,18 @@ def _words(question: Values) -> Values | None:
     message = _line("your message (empty: stop here)> ")
     if not message:
         return None
-    return {"message": message, "accept": _yes("Do you accept the solution?"), "finalize": _may_end(question)}
+    said = {"message": message, "accept": _yes("Do you accept the solution?"), "finalize": _may_end(question)}
+    return said | {"answers": _answers(question.get("issues", {}))}
+
+
+def _answers(issues: dict[str, str]) -> list[int]:
+    """Ask which issues were answered, where there are any."""
+    if not issues:
+        return []
+    for number, about in issues.items():
+        console.print(f"  {number}. {escape(about)}", soft_wrap=True)
+    named = re.findall(r"\d+", _line("Which of these issues does it answer (numbers; empty: none)> "))
+    return [int(number) for number in named]
 
 
 def _may_end(question: Values) -> bool:
@@ -307,6 +318,10 @@ def _print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path], as
         return
     cost = f" [dim]{in_words(asked)}[/]" if asked else ""
     console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.{cost}")
+    if ended.complaints:
+        console.print(f"[yellow]{len(ended.complaints)} answers could be used only in part:[/]")
+    for complaint in ended.complaints:
+        console.print(f"  {escape(complaint)}", soft_wrap=True)
     for file in files:
         console.print(str(file), soft_wrap=True)
 

@@ -14,12 +14,16 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.discuss import task_of
 from mneme.cli.show import console, print_json
 from mneme.core.errors import BadInput, StorageFailure
-from mneme.library.teams.team import Delegated, Team, load_team, read_team
-from mneme.models.asking.asking import ask
+from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
+from mneme.models.asking.asking import ask, resolve
+from mneme.prompts.discussion.team_making import Assignment, design_team
 from mneme.prompts.discussion.template_making import Place, make_template, plain_words
 
 REVIEW = "# The memory templates below were made by a model. Read them and change what does not fit."
 Values = dict[str, Any]
+LEADING = "data_pipeline"
+"""The team that lends those who lead a discussion, and who writes."""
+PARTS = ("fields", "item_fields", "ratings", "report")
 NAMED = re.compile("[a-z]")
 
 
@@ -33,13 +37,17 @@ async def new_team(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Make a team of experts with the facilitators of another team; return 1 if it was not accepted."""
-    model = load_team(like)
-    experts = [_expert(role) for role in roles] or _experts_of(model)
+    """Make a team for a task, or with the facilitators and document of another; return 1 if not accepted."""
+    experts = [_expert(role) for role in roles]
     path = out or Path(f"{name}.yaml")
     if path.exists():
         raise BadInput(f"{path} exists already.", "Choose another name, or another file with --out FILE.")
     await show_notice(agents)
+    if like:
+        model = load_team(like)
+        experts = experts or _experts_of(model)
+    else:
+        model, experts = await _designed(task_of(task), roles, experts, agents)
     made = [{**each, "memory": await _template(each, task_of(task), model, agents)} for each in experts]
     team = _team(name, made, model)
     text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
@@ -49,6 +57,36 @@ async def new_team(
     _write(path, text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1))
     _say(path, team, reviewed, as_json)
     return 0 if reviewed else 1
+
+
+async def _designed(
+    task: str, roles: Sequence[str], given: list[Values], agents: str
+) -> tuple[Team, list[Values]]:
+    """Return a team whose speakers and document are designed for a task, and its experts."""
+    if await resolve(agents) == "rules":
+        raise BadInput(
+            "To design a team for a task needs a model.",
+            "Give one with --agents, or a team with --like TEAM.",
+        )
+    draft = (await ask(design_team, Assignment(task=task, experts=list(roles)), agents, lane="user")).value
+    known = {each["name"] for each in given}
+    added = [_expert(f"{each.title}: {each.duties}") for each in draft.experts]
+    experts = [*given, *(each for each in added if each["name"] not in known)]
+    leading = load_team(LEADING)
+    document = {
+        "name": f"{draft.document}.json",
+        "by": leading.document.by,
+        "item": draft.item,
+        **{part: {each.name: each.purpose for each in getattr(draft, part)} for part in PARTS},
+    }
+    return leading.model_copy(
+        update={
+            "document": Document.model_validate(document),
+            "speakers": leading.speakers
+            if draft.led
+            else RoundRobin(kind="round_robin", order=leading.deciders),
+        }
+    ), experts
 
 
 def _expert(role: str) -> Values:
@@ -82,7 +120,12 @@ async def _template(expert: Values, task: str, model: Team, agents: str) -> Valu
 
 def _team(name: str, experts: list[Values], model: Team) -> Values:
     """Return the new team: the given experts, and the other team without its experts. Raises BadInput."""
-    kept = [role for role in model.roles if role.name not in model.deciders or role.name == model.document.by]
+    led = isinstance(model.speakers, Delegated)
+    kept = [
+        role
+        for role in model.roles
+        if role.name == model.document.by or (led and role.name not in model.deciders)
+    ]
     names = [each["name"] for each in experts]
     speakers: Values = {"kind": "round_robin", "order": names}
     if isinstance(model.speakers, Delegated):
@@ -91,7 +134,7 @@ def _team(name: str, experts: list[Values], model: Team) -> Values:
     team = {
         **model.model_dump(exclude={"roles", "speakers"}),
         "name": name,
-        "purpose": f"Made for a task; facilitators and document as in {model.name}.",
+        "purpose": f"Made for a task; the result is {model.document.name}.",
         "reviewed": False,
         "roles": [*experts, *others],
         "speakers": speakers,

@@ -11,7 +11,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from mneme.core.errors import StorageFailure
-from mneme.library.teams.document import schema
+from mneme.library.teams.document import MINUTES, schema
 from mneme.library.teams.team import Document, Team, read_team
 from mneme.stores.discussions.agent_memory import MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Turn
@@ -115,6 +115,9 @@ def _head(about: Discussion, team: Team) -> Iterator[str]:
     yield from (f"# {team.document.name}", "")
     yield f"{ending(about)} {about.turns} turns, {about.tokens} tokens, memory: {about.memory}."
     yield from ("", f"Team {team.name}; answered by {who}; discussion {about.id}.", "")
+    if about.complaints:
+        yield from ("Answers that could be used only in part:", "")
+        yield from (*(f"- {_line(each)}" for each in about.complaints), "")
 
 
 def _document(about: Discussion, document: Document) -> Iterator[str]:
@@ -124,12 +127,21 @@ def _document(about: Discussion, document: Document) -> Iterator[str]:
         return
     yield from ("## Document", "")
     for name, value in about.document.items():
-        if isinstance(value, Mapping):
+        if name == MINUTES and isinstance(value, Mapping):
+            yield from ("### Minutes", "", *_minutes(value))
+        elif isinstance(value, Mapping):
             yield from (f"### {name}: {_line(value['name'])}", "")
             yield from (f"- **{part}**: {_line(value[part])}" for part in document.item_fields)
+            turns = value.get("turns", []) if "turns" not in document.item_fields else []
+            yield from ([f"- turns {', '.join(map(str, turns))}"] if turns else [])
         else:
             yield f"**{name}**: {_line(str(value))}"
         yield ""
+
+
+def _minutes(minutes: Mapping[str, Any]) -> Iterator[str]:
+    for part, said in minutes.items():
+        yield f"- **{part}**: {_line('; '.join(said) or 'none' if isinstance(said, list) else said)}"
 
 
 def _memories(memories: Sequence[MemoryVersion], team: Team) -> Iterator[str]:

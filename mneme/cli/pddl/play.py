@@ -28,7 +28,17 @@ from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
-SHOWN = ("task_id", "progress", "success", "steps", "valid_steps", "cost", "asked", "answered_by")
+SHOWN = (
+    "task_id",
+    "progress",
+    "success",
+    "steps",
+    "valid_steps",
+    "cost",
+    "asked",
+    "answered_by",
+    "complaints",
+)
 GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
 
@@ -145,6 +155,8 @@ def _print_result(values: dict[str, Any], as_json: bool) -> None:
         f"{grounded:.2f}, {cost['prompt_tokens'] + cost['reply_tokens']} tokens in {cost['calls']} calls"
     )
     console.print(f"  [dim]{in_words(values['asked'])}[/]")
+    for complaint in values["complaints"]:
+        console.print(f"  [yellow]{escape(complaint)}[/]", soft_wrap=True)
 
 
 def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:

@@ -1,0 +1,59 @@
+"""What all agents of a discussion remember, for the one who writes its document: each entry with its turn."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from mneme.nodes.discussion.context import Table
+from mneme.nodes.task_memories.f_context import Count, Window, f_context
+from mneme.stores.discussions.agent_memory import MemoryVersion
+
+SHARE = 0.6
+"""What the memories may take of the tokens that the task leaves; the newest turns have the rest."""
+BEGINNING = 24
+LEFT_OUT = "(Further entries are left out.)"
+
+
+async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
+    """Return the writer's context: the task, what each agent remembers, and the newest turns that fit."""
+    room = (table.budget - count(table.about.task)) * SHARE
+    told: list[list[str]] = []
+    for role in table.team.roles:
+        history = await table.discussions.memory(table.about.id, role.name).history()
+        told.append([f"{role.title}, {line}" for line in _lines(history)])
+    memory = _within(told, room, count)
+    turns = [str(turn) for turn in await table.newest(upto, table.budget, count)]
+    return f_context(table.about.task, memory, turns, table.budget, count)
+
+
+def _lines(history: Sequence[MemoryVersion]) -> Iterator[str]:
+    """Yield the entries of a memory, each with its slot and the turn after which it was there first.
+
+    An entry that was shortened since, or moved, is known by its beginning.
+    """
+    first: dict[str, int] = {}
+    for version in history:
+        for _, entry in _entries(version.memory):
+            first.setdefault(entry[:BEGINNING], version.turn)
+    for slot, entry in _entries(history[-1].memory):
+        yield f"{slot}:\n- {' '.join(entry.split())} [{first[entry[:BEGINNING]]}]"
+
+
+def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in memory.items():
+        if isinstance(value, Mapping):
+            yield from _entries(value, f"{above}{name}.")
+        else:
+            held = value if isinstance(value, list) else [value]
+            yield from ((f"{above}{name}", entry) for entry in held if entry)
+
+
+def _within(told: Sequence[Sequence[str]], room: float, count: Count) -> str:
+    """Return as many entries as have room, of each agent in turn, so that no agent's memory is left out."""
+    kept: list[str] = []
+    for line in (line for layer in zip_longest(*told) for line in layer if line):
+        room -= count(line + "\n")
+        if room < 0:
+            return "\n".join([*kept, LEFT_OUT])
+        kept.append(line)
+    return "\n".join(kept)
