@@ -30,7 +30,7 @@ from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import Update, answered, as_json, beliefs_of, episode_of, lapse, unusable
-from mneme.nodes.household.mita_memory import memory_of, named_in, passage_of, remembered, taught_by
+from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
 from mneme.nodes.household.mita_state import (
     Asked,
     DatedSynopsis,
@@ -114,10 +114,7 @@ def _proposed(situation: Situation, option: Option, reason: str) -> Update:
 
 def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
     """Go on with what is under way, else do what is nearest, where a member's answer stayed unusable."""
-    option = min(
-        situation.options,
-        key=lambda each: (not each.under_way, each.kind == "wait", each.steps),
-    )
+    option = min(situation.options, key=lambda each: each.reluctance)
     return _proposed(situation, option, f"fallback: {bad}") | {"counters": unusable()}
 
 
@@ -129,7 +126,7 @@ def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", 
 async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
     """Carry out what each member proposed (the paper's ablation: without allocation)."""
     runtime.stream_writer({"step": "follow_proposals", "proposals": _streamed(state)})
-    return _decided(state, runtime, [option_of(each) for each in in_order(state)], "")
+    return _decided(state, [option_of(each) for each in in_order(state)], "")
 
 
 def _streamed(state: State) -> list[dict[str, Any]]:
@@ -139,14 +136,27 @@ def _streamed(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _decided(state: State, runtime: HouseholdRuntime, options: Sequence[Option], reason: str) -> Update:
-    """Note the joint action; for the next synopsis too, where there will be one."""
-    macros = [macro_of(option) for option in options]
-    update: Update = {"decided": [as_json(macro) for macro in macros], "reason": reason}
-    if not runtime.context.summary:
-        return update
-    actions = [f"step {state['steps']}: {NAMES[n]}: {macro}" for n, macro in enumerate(macros)]
-    return update | {"actions": [*state["actions"], *actions]}
+def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
+    """Note the joint action, and what is to be told of it."""
+    return {
+        "decided": [as_json(macro_of(option)) for option in options],
+        "reason": reason,
+        "overruled": _overruled(state, options, reason),
+    }
+
+
+def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
+    """Tell each member whose proposal the manager did not follow what it shall do instead, and why."""
+    pairs = [
+        (each["member"], option_of(each), option)
+        for each, option in zip(in_order(state), options, strict=True)
+    ]
+    return {
+        NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
+        f" {macro_of(proposed)} as proposed: {reason}"
+        for member, proposed, chosen in pairs
+        if macro_of(proposed) != macro_of(chosen)
+    }
 
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
@@ -160,7 +170,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     allotted = asked.value.choices
     chosen = [_chosen(state, runtime, each, allotted[each.worker.name]) for each in given.members]
     _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
-    return _decided(state, runtime, chosen, asked.value.reason) | {
+    return _decided(state, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
         "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
@@ -175,7 +185,7 @@ def _left_to_the_members(state: State, runtime: HouseholdRuntime, bad: BadAnswer
     """Let each do as it proposed, where the manager's answer stayed unusable."""
     _tell(state, runtime, fallback=str(bad))
     proposed = [option_of(each) for each in in_order(state)]
-    return _decided(state, runtime, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
+    return _decided(state, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
 
 
 def _chosen(state: State, runtime: HouseholdRuntime, report: Report, choice: int) -> Option:
@@ -196,8 +206,11 @@ def _informed(
 
 
 async def execute(state: State, runtime: HouseholdRuntime) -> Update:
-    """Translate the joint action into low-level steps."""
-    return await household.execute(state, runtime)
+    """Translate the joint action into low-level steps; keep what came of it for the next synopsis."""
+    update = await household.execute(state, runtime)
+    if not runtime.context.summary:
+        return update
+    return update | {"actions": [*state["actions"], *deeds(state, update)]}
 
 
 async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
@@ -219,8 +232,14 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
     """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
-    step, named = state["steps"], named_in(synopsis, team)
-    dated = DatedSynopsis(step=step, change=change, synopsis=as_json(synopsis), named=named)
+    step = state["steps"]
+    dated = DatedSynopsis(
+        step=step,
+        change=change,
+        synopsis=as_json(synopsis),
+        named=named_in(synopsis, team),
+        seen={str(place): at for place, at in {**team.room_seen, **team.checked}.items()},
+    )
     return {
         "last": state["assessed"],
         "last_step": step,
