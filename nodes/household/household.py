@@ -39,7 +39,7 @@ from mneme.nodes.household.context import HouseholdRuntime
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
 WAITING = Macro(kind="wait")
-UNDER_WAY = "under way"
+DONE, UNDER_WAY = "done", "under way"
 HISTORY = 40
 """Entries of its history that a member keeps; a view shows the latest of them."""
 
@@ -311,7 +311,7 @@ def _after(
 ) -> Member:
     """Keep what a member knows now, and note in its history what became of its plan."""
     ended = next((e for e in events if e.agent == known.agent and e.kind in ("finished", "failed")), None)
-    how = "" if ended is None else "done" if ended.kind == "finished" else f"failed: {ended.why}"
+    how = "" if ended is None else DONE if ended.kind == "finished" else f"failed: {ended.why}"
     return Member(
         beliefs=as_json(known),
         plan=None if ended else as_json(plan),
@@ -331,6 +331,7 @@ def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
         else:
             history.append(f"from step {before - old.steps} to {before}: {old.macro}: given up")
     if not plan.steps:
+        how = "needed no step" if how == DONE else how
         return [*history, f"at step {before}: {plan.macro}: {how}"] if how else history
     if not how:
         return [*history, f"since step {begun}: {plan.macro}: {UNDER_WAY}"]

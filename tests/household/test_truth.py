@@ -51,6 +51,7 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
     for step, question, text, member in kept.asked:
         now = next(steps) if question == "summarise_passage" else step
         reader = Reader(history, now, context.window, last)
+        read["overruled"] += "\nManager at step " in text
         last = now if question == "summarise_passage" else last
         for check in asked(reader, question, text, member):
             read[question] += 1
@@ -76,14 +77,14 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
 
 @pytest.mark.parametrize(("seed", "category", "agents", "more"), [
     (5, "Prepare a Meal", 3, {"window": 3}),
-    (8, "Put Groceries", 2, {"manager_lapses": 0.3}),
+    (26, "Put Groceries", 3, {"manager_lapses": 0.2, "member_lapses": 0.2}),
 ])  # fmt: skip
 async def test_what_agents_are_told_is_so(
     seed: int, category: str, agents: int, more: dict[str, Any]
 ) -> None:
     read, wrong = await untrue(generate(seed, category, agents), **more)
     assert not wrong, f"{len(wrong)} of {sum(read.values())}: {wrong[:5]}"
-    assert min(read[each] for each in (*PROMPTS, "synopsis")) > 0
+    assert min(read[each] for each in (*PROMPTS, "synopsis", "overruled")) > 0
 
 
 @pytest.mark.long

@@ -134,7 +134,7 @@ class Reader:
                 self._outcome(agent, found[3], found[4], int(found[2]), line)
             elif found := re.fullmatch(r"since step (\d+): (.+): under way", line):
                 self._deed(agent, found[2], int(found[1]), self.now, line)
-            elif found := re.fullmatch(r"at step (\d+): (.+): (done|failed: .+)", line):
+            elif found := re.fullmatch(r"at step (\d+): (.+): (needed no step|failed: .+)", line):
                 self._outcome(agent, found[2], found[3], int(found[1]), line)
             else:
                 raise UntrueError(f"cannot be read: {line!r}")
@@ -176,6 +176,8 @@ class Reader:
         }[kind]
         if how == "done":
             hold(is_so, line)
+        elif how == "needed no step":
+            hold(is_so or target in moment.open, line)
         elif how != "given up" or kind != "wait":
             hold(not is_so or "nothing in hand" in how, line)
         if found := re.fullmatch(r"failed: (\w+) holds it", how):
