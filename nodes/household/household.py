@@ -45,7 +45,11 @@ HISTORY = 40
 
 
 class Counters(TypedDict, total=False):
-    """What a run cost and how it went, counted alike for every method."""
+    """What a run cost and how it went, counted alike for every method.
+
+    `unallocated` counts the rounds in which MiTa's members followed their proposals, since no allocation was
+    usable: then it was not MiTa that played.
+    """
 
     rounds: int
     conflicts: int
@@ -58,6 +62,7 @@ class Counters(TypedDict, total=False):
     reply_tokens: int
     repaired: int
     fallbacks: int
+    unallocated: int
 
 
 def added(before: Counters, more: Counters) -> Counters:

@@ -29,9 +29,20 @@ from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import Update, answered, as_json, beliefs_of, episode_of, lapse, unusable
+from mneme.nodes.household.household import (
+    Counters,
+    Update,
+    added,
+    answered,
+    as_json,
+    beliefs_of,
+    episode_of,
+    lapse,
+    unusable,
+)
 from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
 from mneme.nodes.household.mita_state import (
+    FALLBACK,
     Asked,
     DatedSynopsis,
     Progress,
@@ -115,7 +126,7 @@ def _proposed(situation: Situation, option: Option, reason: str) -> Update:
 def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
     """Go on with what is under way, else do what is nearest, where a member's answer stayed unusable."""
     option = min(situation.options, key=lambda each: each.reluctance)
-    return _proposed(situation, option, f"fallback: {bad}") | {"counters": unusable()}
+    return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
 
 
 def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
@@ -182,10 +193,12 @@ def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
 
 
 def _left_to_the_members(state: State, runtime: HouseholdRuntime, bad: BadAnswer) -> Update:
-    """Let each do as it proposed, where the manager's answer stayed unusable."""
+    """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
     _tell(state, runtime, fallback=str(bad))
     proposed = [option_of(each) for each in in_order(state)]
-    return _decided(state, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
+    return _decided(state, proposed, f"{FALLBACK}{bad}") | {
+        "counters": added(unusable(len(proposed)), Counters(unallocated=1))
+    }
 
 
 def _chosen(state: State, runtime: HouseholdRuntime, report: Report, choice: int) -> Option:

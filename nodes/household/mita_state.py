@@ -12,6 +12,9 @@ from mneme.environments.household.episode import Episode
 from mneme.nodes.household.household import Counters, HouseholdState
 from mneme.prompts.household.household import Option
 
+FALLBACK = "fallback: "
+"""What a reason begins with that says why an answer could not be used."""
+
 
 class Progress(TypedDict):
     """How far the team is by its joint belief: placed by predicate, held and found by class."""

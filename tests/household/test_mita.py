@@ -329,6 +329,7 @@ async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pyt
         (each["kind"], each["target"]) for each in proposed
     ]
     assert state["counters"]["fallbacks"] == 2 and state["counters"]["repaired"] == 2
+    assert state["counters"]["unallocated"] == 1
 
 
 async def test_a_member_that_babbles_does_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:

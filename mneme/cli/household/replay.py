@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from mneme.cli.household.play import print_decision
-from mneme.cli.household.runs import Run, run_named, runs
+from mneme.cli.household.runs import Run, run_named, runs, unallocated
 from mneme.cli.show import console, errors, print_json, print_table
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
@@ -128,6 +128,8 @@ def _standing(run: Run) -> dict[str, str | int | None]:
         return _row(run, "never began")
     end, episode = run.first("end"), run.episode()
     outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
+    if end and (lost := unallocated(end["counters"])):
+        outcome += f", {lost}"
     return _row(run, outcome) | {
         "task": episode.category,
         "agents": len(episode.starts),
