@@ -14,6 +14,8 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   the options, which follow from those fields.
 - An allocation tells the member where its target is, so that it can carry it out; nothing else of the
   manager's knowledge reaches a member.
+- A member proposes without being asked where only one action is possible, and where nothing has changed since it
+  last proposed (what it may do, the progress, what the team said): it goes on.
 - Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
 """
 
@@ -54,7 +56,7 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
-from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, situation_of
+from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, mark_of, situation_of
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
 from mneme.prompts.household.mita import (
@@ -96,18 +98,22 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
     """Ask every member for its proposal, all at once; nobody, where the episode is over."""
     if state["over"]:
         return "finish"
-    beliefs = beliefs_of(state["members"])
+    beliefs, proposed_in = beliefs_of(state["members"]), state.get("proposed_in", {})
     return [
         Send(
-            "negotiate", Asked(round=state["round"], situation=situation_of(state, runtime, beliefs, number))
+            "negotiate",
+            Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
         )
-        for number in range(len(beliefs))
+        for number, name in zip(range(len(beliefs)), NAMES, strict=False)
+        for situation in [situation_of(state, runtime, beliefs, number)]
     ]
 
 
 async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
-    """Ask one member which action it would take next (eq. 2)."""
+    """Ask one member which action it would take next (eq. 2), where it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
+    if (clear := _evident(situation, state["proposed_in"])) is not None:
+        return clear
     marks = (runtime.context.seed, "member", situation.me, state["round"])
     at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
     try:
@@ -119,8 +125,19 @@ async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
     return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
 
 
+def _evident(situation: Situation, proposed_in: str) -> Update | None:
+    """Propose the only option, or what is under way where nothing changed; None where a member is asked."""
+    if len(situation.options) == 1:
+        return _proposed(situation, situation.options[0], "Nothing else is possible.")
+    going = [option for option in situation.options if option.under_way]
+    if not going or mark_of(situation) != proposed_in:
+        return None
+    return _proposed(situation, going[0], "Nothing has changed for me: I go on.")
+
+
 def _proposed(situation: Situation, option: Option, reason: str) -> Update:
-    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option))]}
+    mark = mark_of(situation)
+    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option), mark=mark)]}
 
 
 def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
@@ -153,6 +170,7 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
         "decided": [as_json(macro_of(option)) for option in options],
         "reason": reason,
         "overruled": _overruled(state, options, reason),
+        "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
 
 

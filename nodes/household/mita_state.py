@@ -43,18 +43,20 @@ def in_words(dated: DatedSynopsis) -> str:
 
 
 class Proposed(TypedDict):
-    """What one member proposed."""
+    """What one member proposed, and in which situation, by its mark."""
 
     member: int
     reason: str
     option: dict[str, Any]
+    mark: str
 
 
 class Asked(TypedDict):
-    """What one member is given to propose from."""
+    """What one member is given to propose from, and the mark of the situation that it last proposed in."""
 
     round: int
     situation: dict[str, Any]
+    proposed_in: str
 
 
 class State(HouseholdState, total=False):
@@ -72,6 +74,7 @@ class State(HouseholdState, total=False):
     proposals: Annotated[list[Proposed], add]
     reason: str
     overruled: dict[str, str]
+    proposed_in: dict[str, str]
 
 
 class Result(TypedDict, total=False):

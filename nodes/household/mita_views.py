@@ -1,6 +1,7 @@
 """What MiTa's members and its manager are given: the view of eq. 2, the cross-agent context of eq. 3."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs, Known
@@ -48,6 +49,12 @@ def situation_of(
             state.get("overruled", {}).get(NAMES[number], ""),
         ),
     ).model_dump(mode="json")
+
+
+def mark_of(situation: Situation) -> str:
+    """Tell situations apart: by what a member may do, the progress, and what the team said last."""
+    may = sorted((option.kind, option.target or 0) for option in situation.options)
+    return sha256(repr((may, situation.progress, situation.dialogue)).encode()).hexdigest()[:16]
 
 
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:

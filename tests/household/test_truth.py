@@ -1,6 +1,7 @@
 """Every sentence that MiTa's members and manager are told, over whole episodes, is so."""
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from mneme.graphs.mita import builder
 from mneme.nodes.household.context import HouseholdContext
 from mneme.prompts.household.mita import allocate_actions, propose_action, summarise_passage
 from tests.household.trace_of_truth import History
-from tests.household.truth import Reader, UntrueError, asked, sections
+from tests.household.truth import NAMES, Reader, UntrueError, asked, sections
 
 PROMPTS: dict[str, Any] = {each.name: each for each in (propose_action, allocate_actions, summarise_passage)}
 
@@ -85,6 +86,27 @@ async def test_what_agents_are_told_is_so(
     read, wrong = await untrue(generate(seed, category, agents), **more)
     assert not wrong, f"{len(wrong)} of {sum(read.values())}: {wrong[:5]}"
     assert min(read[each] for each in (*PROMPTS, "synopsis", "overruled")) > 0
+
+
+async def test_only_members_with_a_choice_whose_situation_changed_are_asked() -> None:
+    asked_of: dict[str, list[tuple[Any, ...]]] = {name: [] for name in NAMES}
+
+    class Situations(BaseCallbackHandler):
+        def on_chain_start(self, serialized: Any, inputs: Any, *, name: str = "", **_: Any) -> None:
+            if name == propose_action.name:
+                may = {(option.kind, option.target) for option in inputs.options}
+                goes_on = any(option.under_way for option in inputs.options)
+                asked_of[inputs.name].append((may, inputs.progress, inputs.dialogue, goes_on))
+
+    context, config = HouseholdContext(member="rules", manager="rules"), {"callbacks": [Situations()]}
+    given: Any = {"episode": generate(12, "Prepare Tea", 3).model_dump(mode="json")}
+    ended = await builder.compile().ainvoke(given, {**config, "recursion_limit": 2000}, context=context)
+    every = [each for situations in asked_of.values() for each in situations]
+    assert ended["success"] and 3 < len(every) < 3 * (ended["counters"]["rounds"] - 1)
+    assert all(len(may) > 1 for may, *_ in every)
+    for situations in asked_of.values():
+        for before, now in pairwise(situations):
+            assert now[:3] != before[:3] or not now[3]
 
 
 @pytest.mark.long
