@@ -14,8 +14,8 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   the options, which follow from those fields.
 - An allocation tells the member where its target is, so that it can carry it out; nothing else of the
   manager's knowledge reaches a member.
-- A member proposes without being asked where only one action is possible, and where nothing has changed since it
-  last proposed (what it may do, the progress, what the team said): it goes on.
+- A member is not asked where only one action is possible, nor where nothing has changed since it last
+  proposed (what it may do, the progress, what the team said): then it goes on.
 - Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
 """
 

@@ -98,9 +98,10 @@ async def test_only_members_with_a_choice_whose_situation_changed_are_asked() ->
                 goes_on = any(option.under_way for option in inputs.options)
                 asked_of[inputs.name].append((may, inputs.progress, inputs.dialogue, goes_on))
 
-    context, config = HouseholdContext(member="rules", manager="rules"), {"callbacks": [Situations()]}
+    context = HouseholdContext(member="rules", manager="rules")
+    config: Any = {"callbacks": [Situations()], "recursion_limit": 2000}
     given: Any = {"episode": generate(12, "Prepare Tea", 3).model_dump(mode="json")}
-    ended = await builder.compile().ainvoke(given, {**config, "recursion_limit": 2000}, context=context)
+    ended = await builder.compile().ainvoke(given, config, context=context)
     every = [each for situations in asked_of.values() for each in situations]
     assert ended["success"] and 3 < len(every) < 3 * (ended["counters"]["rounds"] - 1)
     assert all(len(may) > 1 for may, *_ in every)

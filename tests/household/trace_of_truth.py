@@ -96,7 +96,9 @@ class History:
 
     def _put(self, agent: int, thing: int, step: int) -> bool:
         """Say whether an agent has just put a thing where it is: it knows that, even of what is shut."""
-        action = self.moments[step].actions[agent] if step else {"object": None, "kind": "wait"}
+        if not step:
+            return False
+        action = self.moments[step].actions[agent]
         return bool(action["object"] == thing and action["kind"].startswith("put"))
 
     def shut(self, step: int) -> set[int]:

@@ -400,4 +400,4 @@ def _record(reader: Reader, said: dict[str, str]) -> Iterator[Callable[[], None]
         name, _, words = part.strip().partition(": ")
         yield partial(reader.beliefs, NAMES.index(name), words, since, now=None)
     if nobody:
-        yield partial(reader.rooms, 0, nobody + rooms, since)
+        yield lambda: hold(reader.rooms(0, nobody + rooms, since), nobody + rooms)
