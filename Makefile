@@ -7,7 +7,7 @@ JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: demo test test-all test-console installed check lint types dev clean setup
+.PHONY: demo test test-all test-console docs pictures installed check lint types dev clean setup
 
 demo: .venv/.demo
 	$(BIN)/mneme demo
@@ -25,6 +25,16 @@ test-all: lint types
 # Needs Chromium (apt-get install chromium); without it the tests skip. It also makes the README's pictures.
 test-console: setup
 	$(BIN)/pytest tests/console -m console -s
+
+# Into build/site. A link that leads nowhere, a page that no list has, or what nobody described fails.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: setup
+	$(BIN)/mkdocs build --strict
+	MNEME_TEST_SITE=build/site $(BIN)/pytest -q tests/test_site.py -k 'not strict'
+
+# Needs Chromium. The plots are of the tables in docs/measurements.md, the recording is of what `mneme demo` prints.
+pictures: setup
+	for each in diagram plots recording; do $(BIN)/python docs/generate/pictures/$$each.py || exit 1; done
 
 installed:
 	PYTHON=$(PYTHON) .ci/installed

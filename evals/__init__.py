@@ -38,6 +38,7 @@ EVALUATIONS = {
     ),
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
+    "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),
     "erasing": Evaluation("reliability.erasing", "Forget words, and look for them in all bytes."),
     "isolation": Evaluation(
         "reliability.isolation", "Ask every route of a server for another user's things."

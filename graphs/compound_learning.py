@@ -8,7 +8,7 @@ from mneme.nodes.learning.compound_learning.decide import decide, verify
 from mneme.nodes.learning.compound_learning.research import recall, research
 from mneme.nodes.learning.compound_learning.state import Result, State
 from mneme.nodes.learning.context import LearningContext
-from mneme.nodes.learning.query_tuning import Problem
+from mneme.nodes.learning.worlds import Problem
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)

@@ -2,10 +2,15 @@
 
 `open` gives a program what is remembered, `tools` and `MemoryMiddleware` give it to an agent; `import mneme`
 alone loads nothing else.
+
+>>> import mneme
+>>> mneme.__version__.count(".") >= 2
+True
 """
 
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,12 +25,12 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Without what an extra brings: `MemoryMiddleware` needs LangChain.
 __all__ = [
     "Card",
     "ChatMessage",
     "Erased",
     "Memory",
+    "MemoryMiddleware",
     "MemoryRecord",
     "MnemeError",
     "Remembered",
@@ -34,6 +39,9 @@ __all__ = [
     "open_store",
     "tools",
 ]
+
+if find_spec("langchain") is None:  # else `from mneme import *` would fail; by its name it says what it needs
+    __all__.remove("MemoryMiddleware")
 
 _PLACES = {
     "Card": "mneme.stores.cards.card",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, Forbidden
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 
@@ -71,6 +71,15 @@ def _authenticated(runtime: Runtime[Any]) -> str | None:
     """Return who the server says is calling; None without a server, and for its one user without a key."""
     user = runtime.server_info.user if runtime.server_info else None
     return None if user is None or ALONE in user.permissions else user.identity
+
+
+def own_user(identity: str | None, user: str) -> str:
+    """Return whose data is meant: with a key, the key's user's. Raises Forbidden where another is named."""
+    if identity is None:
+        return user
+    if user not in {LOCAL, identity}:
+        raise Forbidden(f"The key is {identity}'s, not {user}'s.", f"Name no user, or use {user}'s key.")
+    return identity
 
 
 def own_team(identity: str | None, team: str) -> str:

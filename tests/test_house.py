@@ -28,9 +28,10 @@ MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
     "api": ALL,
     "client": ALL,
     "integrations": ALL,
+    "importing": ALL,
     "server": (*ALL, "integrations"),
-    "cli": (*ALL, "integrations", "server"),
-    "evals": (*ALL, "cli", "integrations", "server"),
+    "cli": (*ALL, "importing", "integrations", "server"),
+    "evals": (*ALL, "cli", "importing", "integrations", "server"),
 }
 """What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
 

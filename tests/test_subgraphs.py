@@ -89,3 +89,25 @@ async def test_the_score_of_a_search_is_the_cosine(ledger: Ledger) -> None:
         await store.aput(("notes",), "tea", {"text": "Ann drinks green tea."})
         (found,) = await store.asearch(("notes",), query="Ann drinks green tea.")
         assert found.score is None if mode == "bm25" else found.score == pytest.approx(1, abs=1e-3), mode
+
+
+SAID = {"messages": [{"role": "user", "content": "I live in Oslo.", "id": "m1"}]}
+HOME = {"category": "Prepare Tea", "agents": 1}
+GIVEN: dict[str, Any] = {
+    **dict.fromkeys(("mita", "coela", "proagent", "mhp"), HOME),
+    "interactive_learning": {"domain": "literary_creation"},
+    "memory_updater": {},
+    "pddl_team": {"domain": "gripper", "size": 1},
+    "retriever_training": {"pool": "literary_creation"},
+}
+"""What a graph is given that takes no messages."""
+ASKING = {"dispute_resolution", "rubric_design"}
+"""Graphs that end with a question to a person, or need a dispute; tests of their own resume them."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted({*GRAPHS} - ASKING))
+async def test_every_graph_runs_as_a_step_of_another(name: str, ledger: Ledger) -> None:
+    outer = parent(name, load(name).builder.state_schema, Theirs, store=LedgerStore(ledger))
+    ended = await outer.ainvoke(GIVEN.get(name, SAID), {"recursion_limit": 2000}, context=Theirs())
+    assert {*ended} - {*GIVEN.get(name, SAID)}, "it has done something"

@@ -37,11 +37,11 @@ class Thing(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: int
-    name: str = Field(min_length=1)
-    category: Kind
-    center: tuple[float, float, float]
-    size: tuple[float, float, float]
+    id: int = Field(description="Number of the thing; no two have one.")
+    name: str = Field(min_length=1, description="Its class, such as `wineglass`.")
+    category: Kind = Field(description="What can be done with it.")
+    center: tuple[float, float, float] = Field(description="The centre of its box (x, y, z).")
+    size: tuple[float, float, float] = Field(description="The size of its box (x, y, z).")
 
     @model_validator(mode="before")
     @classmethod
@@ -58,11 +58,11 @@ class Goal(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    relation: Relation
-    name: str
-    target: int
-    count: int = Field(ge=1)
-    target_name: str = "target"
+    relation: Relation = Field(description="Where the things are wanted.")
+    name: str = Field(description="The class of the things.")
+    target: int = Field(description="The id of the surface or container.")
+    count: int = Field(ge=1, description="How many of them.")
+    target_name: str = Field("target", description="What the target is called in the words of the task.")
 
     @property
     def key(self) -> str:
@@ -75,9 +75,9 @@ class Start(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    room: int
-    position: tuple[float, float]
-    placed: Literal["recorded", "seeded rule"]
+    room: int = Field(description="The id of the room.")
+    position: tuple[float, float] = Field(description="Where on its floor (x, z).")
+    placed: Literal["recorded", "seeded rule"] = Field(description="Whether the file says so, or a rule.")
 
 
 class Episode(BaseModel):
@@ -85,17 +85,17 @@ class Episode(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str
-    source: str
-    apartment: str
-    category: str
-    goals: list[Goal]
-    starts: list[Start]
-    things: list[Thing]
+    id: str = Field(description="Name of the episode.")
+    source: str = Field(description="Where it comes from; for people.")
+    apartment: str = Field(description="Name of the apartment, under which a team remembers it.")
+    category: str = Field(description="Name of the task, such as `Prepare Tea`.")
+    goals: list[Goal] = Field(description="What is to be where at the end.")
+    starts: list[Start] = Field(description="Where the members begin; others are placed by a rule.")
+    things: list[Thing] = Field(description="Rooms, furniture and objects, each as a list of its fields.")
     places: dict[int, tuple[Relation, int]] = Field(description="Thing to relation and holder.")
     doors: list[tuple[int, int, tuple[float, float]]] = Field(description="Two rooms and the centre (x, z).")
     open: list[int] = Field(description="Containers that are open at the start.")
-    seed: int
+    seed: int = Field(description="The seed that it was generated from; for people.")
 
     @model_validator(mode="after")
     def _playable(self) -> Self:

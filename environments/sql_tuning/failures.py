@@ -11,3 +11,7 @@ class Stopped(Exception):
 
 class Failed(Exception):
     """A statement failed; the message is the database's."""
+
+
+class Late(Stopped):
+    """A statement took all the time that it had."""

@@ -26,11 +26,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Catalogue, Column, Structure, analyse
+from mneme.environments.sql_tuning.analysis import Catalogue, Column, Hidden, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import Solution
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import TuningTask
 
 Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
@@ -68,6 +67,24 @@ _SPELLINGS |= {
 _SPELLINGS |= {"all filters": "filters", "time range": "time", "joined": "join", "order by": "order"}
 _SPELLINGS |= {"group by": "group", "...": "filters", "…": "filters", "join key": "join"}
 
+REMEDIES = (
+    *("INDEX (filter, group)", "INDEX (equality, range, group)", "INDEX (equality)", "INDEX (join)"),
+    *("COVERING INDEX (filter, group)", "COVERING INDEX (selective, group)"),
+    *("COVERING INDEX (group, filters)", "COVERING INDEX (join)", "COVERING INDEX (join, filters)"),
+    *("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality"),
+    *("INDEX (equality, order)", "INDEX (order)", "INDEX (expression)", "COVERING INDEX (hidden)"),
+    *("REWRITE sargable; INDEX (filters, group)", "REWRITE correlated", "REWRITE correlated; INDEX (join)"),
+    *("EACH INDEX (alternatives)", "REWRITE alternatives; EACH INDEX (alternatives)"),
+)
+"""The remedies that are worth a try."""
+DEFINITION = f"""A pattern is steps with `;` between them. A step is one of:
+INDEX (parts): one index on these columns, in this order; INDEX (parts) WHERE parts: a partial one.
+COVERING INDEX (parts): the same, with every other column of the table that the query uses.
+EACH INDEX (parts): an index for each of the columns.
+REWRITE sargable | suffix | alternatives | correlated: take what hides a column off it | compare the end of a
+text | turn OR across columns into a union | turn a correlated aggregate into a join.
+ANALYZE: statistics. KEEP: leave everything as it is.
+Parts are: {"; ".join(f"{name}: {what}" for name, what in PARTS.items())}."""
 _INDEX = re.compile(r"(?:(COVERING|EACH|PARTIAL)\s+)?INDEX\s*\(([^()]*)\)(?:\s+WHERE\s+(.+))?", re.IGNORECASE)
 _REWRITE = re.compile(r"REWRITE\s+(\w+)", re.IGNORECASE)
 _NUMBERED = re.compile(r"filter[ _]?(\d)")
@@ -147,7 +164,7 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
     if not _same(solution.query, task.query, dialect):
         steps.append(f"REWRITE {_how(structure)}")
         if _how(structure) in ("sargable", "suffix"):
-            structure = analyse(solution.query, find_schema(task.schema_name).tables(), dialect)
+            structure = analyse(solution.query, task.layout.tables, dialect)
     roles = _roles(structure, task)
     said = [_said(statement, roles, dialect) for statement in solution.statements]
     steps += [_each(step) if said.count(step) > 1 else step for step in said if step]
@@ -180,7 +197,7 @@ def candidates(
 
 def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
     """Read the structure of a task's query."""
-    return analyse(task.query, find_schema(task.schema_name).tables(), dialect)
+    return analyse(task.query, task.layout.tables, dialect)
 
 
 _TEXTBOOK: Mapping[str, str] = {
@@ -258,9 +275,9 @@ class _Maker:
     """Make a pattern out for one task."""
 
     def __init__(self, task: TuningTask, shares: Mapping[str, float], dialect: Dialect) -> None:
-        schema = find_schema(task.schema_name)
-        self._catalogue: Catalogue = schema.tables()
-        self._time = Column(table=schema.fact, column=schema.columns["time"])
+        layout = task.layout
+        self._catalogue: Catalogue = layout.tables
+        self._time = layout.time
         self._task = task
         self._shares = shares
         self._dialect = dialect
@@ -313,6 +330,8 @@ class _Maker:
     def _table_for(self, step: Step) -> str:
         """Choose the table that has most of the parts; the first named where several do."""
         tables = [table for table in self._task.tables if table in self._catalogue]
+        if not tables:
+            raise DoesNotApply("The query reads no table.")
         return max(tables, key=lambda table: sum(bool(self._columns([part], table)) for part in step.parts))
 
     def _columns(self, parts: Sequence[str], table: str) -> list[str]:
@@ -324,10 +343,16 @@ class _Maker:
     def _part(self, part: str, table: str) -> list[str]:
         if part == "expression":
             hidden = [each for each in self._structure.hidden if each.column.table == table]
-            return [f"({each.expression})" for each in hidden if each.expression != each.column.column]
+            return [found for each in hidden if (found := self._expression(each))]
         if part == "order":
             return self._order(table)
         return [each.column for each in self._of(part) if each.table == table]
+
+    def _expression(self, hidden: Hidden) -> str:
+        """Write what is compared as an index holds it; SQLite's LIKE takes no account of ASCII's case."""
+        if hidden.by == "pattern" and self._dialect == "sqlite":
+            return f"{hidden.column.column} COLLATE NOCASE"
+        return f"({hidden.expression})" if hidden.expression != hidden.column.column else ""
 
     def _of(self, part: str) -> list[Column]:
         read: Mapping[str, Callable[[], list[Column]]] = {
@@ -348,7 +373,7 @@ class _Maker:
 
     def _times(self) -> list[Column]:
         ranges = self._structure.of("range")
-        return [self._time] if self._time in ranges else ranges[:1]
+        return [self._time] if self._time and self._time in ranges else ranges[:1]
 
     def _filters(self) -> list[Column]:
         return self._structure.of("equality") + self._structure.of("range")
@@ -441,12 +466,10 @@ def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
 
 def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
     """Give each column its first role, filters before groups before orders."""
-    schema = find_schema(task.schema_name)
-    time = Column(table=schema.fact, column=schema.columns["time"])
-    return dict(reversed(list(_each_role(structure, time))))
+    return dict(reversed(list(_each_role(structure, task.layout.time))))
 
 
-def _each_role(structure: Structure, time: Column) -> Iterator[tuple[Column, str]]:
+def _each_role(structure: Structure, time: Column | None) -> Iterator[tuple[Column, str]]:
     ranges = structure.of("range")
     yield from ((column, "equality") for column in structure.of("equality"))
     yield from ((column, "time") for column in ranges if column == time)

@@ -15,7 +15,9 @@ import sqlglot
 from psycopg import sql as words
 
 from mneme.core.errors import StorageFailure
-from mneme.environments.sql_tuning.failures import Failed, Stopped
+from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, rows_for
+from mneme.environments.sql_tuning.analysis import Catalogue
+from mneme.environments.sql_tuning.failures import Failed, Late, Stopped
 from mneme.environments.sql_tuning.generating import Row, draw
 from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.schemas import Schema
@@ -30,10 +32,11 @@ class PostgresWorld:
     clock: Literal["wall"] = "wall"
 
     def __init__(self, schema: Schema, seed: int, rows: int, url: str) -> None:
-        self.catalogue = schema.tables()
+        self.catalogue: Catalogue = schema.tables()
+        self._made_of = (schema, seed, rows, url)
         self._place = f"mneme_sql_{schema.name}_{seed}_{rows}"
         self.key = f"{url} {self._place}"
-        self._connection = _connected(url)
+        self._connection = connected(url)
         try:
             if _make(self._connection, self._place, schema, seed, rows):
                 _vacuum(self._connection, self._place, schema)
@@ -53,6 +56,17 @@ class PostgresWorld:
             raise StorageFailure(
                 f"PostgreSQL no longer answers: {error}", hint="Start it, and open again."
             ) from error
+
+    @contextmanager
+    def twin(self, query: str, limits: Limits) -> Iterator["PostgresCopy"]:
+        """Yield the same tables with rows that tell rewritings apart; they are rolled back."""
+        with self.copy(limits):
+            yield temporary(self._connection, self._place, self.catalogue, query, limits)
+
+    def smaller(self, by: int) -> "PostgresWorld":
+        """Return the same schema with so many times fewer rows."""
+        schema, seed, rows, url = self._made_of
+        return PostgresWorld(schema, seed, max(100, rows // by), url)
 
     def close(self) -> None:
         """Close the connection; the made tables stay for the next."""
@@ -74,9 +88,9 @@ class PostgresCopy:
         with self._guarded(writing=True):
             self._connection.execute(_rewritten(sql))
 
-    def ask(self, sql: str) -> tuple[list[Row], float]:
-        """Run a query; give its rows and the seconds it took."""
-        with self._guarded():
+    def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
+        """Run a query, for so many seconds at most; give its rows and the seconds it took."""
+        with self._guarded(seconds=seconds):
             before = time.perf_counter()
             rows = self._rows(_rewritten(sql))
             return rows, time.perf_counter() - before
@@ -121,20 +135,90 @@ class PostgresCopy:
         return rows
 
     @contextmanager
-    def _guarded(self, *, writing: bool = False) -> Iterator[None]:
+    def _guarded(self, *, writing: bool = False, seconds: float | None = None) -> Iterator[None]:
+        most = seconds or self._limits.seconds
         try:
             with self._connection.transaction():
+                self._connection.execute(f"SET LOCAL statement_timeout = {int(most * 1000)}")
                 if not writing:
                     self._connection.execute("SET LOCAL transaction_read_only = on")
                 yield
         except psycopg.errors.QueryCanceled as late:
-            message = f"The statement ran longer than {self._limits.seconds:g} s and was stopped."
-            raise Stopped(message) from late
+            raise Late(f"The statement ran longer than {most:.3g} s and was stopped.") from late
         except (psycopg.Error, UnicodeError) as error:
             raise Failed(f"PostgreSQL says: {str(error).partition(chr(10))[0]}") from error
 
 
-def _connected(url: str) -> psycopg.Connection:
+def temporary(
+    connection: psycopg.Connection, place: str, catalogue: Catalogue, query: str, limits: Limits
+) -> PostgresCopy:
+    """Return temporary tables of the same names and columns, with rows that tell rewritings apart."""
+    facts = {table: columns_of(connection, place, table) for table in catalogue}
+    real = {table: _some_rows(connection, place, table, facts[table]) for table in catalogue}
+    for table, rows in rows_for(query, catalogue, "postgres", facts, real).items():
+        like(connection, place, table)
+        _insert(connection, table, facts[table], rows)
+    found = connection.execute("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()").fetchone()
+    return PostgresCopy(connection, str(found[0]) if found else place, limits)
+
+
+def like(connection: psycopg.Connection, place: str, table: str) -> None:
+    """Make a temporary table like another, with its indexes; it hides the other, and goes at the end."""
+    connection.execute(
+        words.SQL(
+            "CREATE TEMPORARY TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES) "
+            "ON COMMIT DROP"
+        ).format(words.Identifier(table), words.Identifier(place, table))
+    )
+
+
+def columns_of(connection: psycopg.Connection, place: str, table: str) -> list[ColumnFacts]:
+    """Return the columns that rows are inserted with, and what they hold."""
+    found = connection.execute(
+        "SELECT a.attname, format_type(a.atttypid, NULL), a.attnotnull, coalesce(i.indisprimary, false) "
+        "FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary "
+        "AND i.indkey[0] = a.attnum WHERE a.attrelid = %s::regclass AND a.attnum > 0 "
+        "AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum",
+        (words.Identifier(place, table).as_string(),),
+    )
+    return [
+        ColumnFacts(name=name, kind=KINDS.get(kind, "other"), nullable=not not_null, key=key)
+        for name, kind, not_null, key in found.fetchall()
+    ]
+
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), "whole"),
+    **dict.fromkeys(("real", "double precision", "numeric"), "real"),
+    **dict.fromkeys(("text", "character varying"), "text"),
+}
+
+
+def _some_rows(
+    connection: psycopg.Connection, place: str, table: str, columns: Sequence[ColumnFacts]
+) -> list[Row]:
+    names = words.SQL(", ").join(words.Identifier(column.name) for column in columns)
+    source = words.Identifier(place, table)
+    return connection.execute(words.SQL("SELECT {} FROM {} LIMIT 200").format(names, source)).fetchall()
+
+
+def _insert(
+    connection: psycopg.Connection, table: str, columns: Sequence[ColumnFacts], rows: Sequence[Row]
+) -> None:
+    """Insert rows; one that a constraint or a type refuses is left out."""
+    names = words.SQL(", ").join(words.Identifier(column.name) for column in columns)
+    marks = words.SQL(", ").join(words.Placeholder() * len(columns))
+    statement = words.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) ON CONFLICT DO NOTHING")
+    with connection.cursor() as cursor:
+        for row in rows:
+            try:
+                with connection.transaction():
+                    cursor.execute(statement.format(words.Identifier(table), names, marks), row)
+            except (psycopg.errors.IntegrityError, psycopg.errors.DataError):
+                continue
+
+
+def connected(url: str) -> psycopg.Connection:
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.Error as error:

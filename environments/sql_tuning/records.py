@@ -18,6 +18,7 @@ class Limits(BaseModel):
     """Limits of a statement, and how often a query is timed."""
 
     seconds: float = Field(5.0, gt=0, description="Time for each statement.")
+    baseline_seconds: float = Field(30.0, gt=0, description="Time for the original query.")
     rows: int = Field(100_000, gt=0, description="Rows of a result.")
     characters: int = Field(20_000_000, gt=0, description="Characters of a result.")
     statements: int = Field(8, gt=0, description="Preparatory statements of a solution.")
@@ -39,6 +40,8 @@ class Measured(BaseModel):
     index_bytes: int = 0
     table_bytes: int = 0
     rows: int = Field(0, description="Rows of the original's result.")
+    stopped: bool = Field(False, description="Whether the original was stopped: it takes longer yet.")
+    proven_on: int = Field(0, description="Rows of the original's result on rows made to tell them apart.")
     clock: Literal["cpu", "wall"] = "cpu"
     refused: str = Field("", description="Why a statement was not let through.")
     error: str = Field("", description="What the database said of a statement, or how the results differ.")

@@ -27,25 +27,28 @@ Rewriting = Literal["sargable", "suffix", "alternatives", "correlated"]
 def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) -> str:
     """Rewrite a query; give it back as it was where there is nothing to rewrite."""
     tree = qualified(query, catalogue, dialect)
-    changed = _suffix(tree, dialect) if how == "suffix" else _REWRITINGS[how](tree, catalogue)
+    changed = _REWRITINGS[how](tree, catalogue, dialect)
     return written(tree, dialect) if changed else query
 
 
-def _sargable(tree: exp.Query, catalogue: Catalogue) -> bool:
+def _sargable(tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> bool:
     changed = False
     for select in list(tree.find_all(exp.Select)):
         for predicate in list(conjuncts(select)):
-            bare = _bared(predicate, catalogue)
+            bare = _bared(predicate, catalogue, dialect)
             if bare is not None:
                 predicate.replace(bare)
                 changed = True
     return changed
 
 
-def _bared(predicate: exp.Expr, catalogue: Catalogue) -> exp.Expr | None:
-    """Say a predicate of its bare column, where that is known how."""
+def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.Expr | None:
+    """Say a predicate of its bare column, where that is known how.
+
+    SQLite's LIKE takes no account of case, so that no range means what its prefix pattern means.
+    """
     if isinstance(predicate, exp.Like):
-        return _bared_prefix(predicate)
+        return _bared_prefix(predicate) if dialect == "postgres" else None
     found = compared(predicate)
     if found is None or not isinstance(found[2], (exp.Literal, exp.Neg)):
         return None
@@ -173,7 +176,7 @@ def _starts_with(column: exp.Expr, prefix: str) -> exp.Expr:
     )
 
 
-def _suffix(tree: exp.Query, dialect: Dialect) -> bool:
+def _suffix(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
     changed = False
     for pattern in list(tree.find_all(exp.Like)):
         end = pattern.expression.name.removeprefix("%")
@@ -188,7 +191,7 @@ def _suffix(tree: exp.Query, dialect: Dialect) -> bool:
     return changed
 
 
-def _alternatives(tree: exp.Query, catalogue: Catalogue) -> bool:
+def _alternatives(tree: exp.Query, catalogue: Catalogue, _: Dialect) -> bool:
     changed = False
     for select in list(tree.find_all(exp.Select)):
         for predicate in list(conjuncts(select)):
@@ -210,7 +213,7 @@ def _union_of_keys(predicate: exp.Or, column: exp.Column, catalogue: Catalogue) 
     return key.isin(query=exp.union(*branches))
 
 
-def _correlated(tree: exp.Query, _: Catalogue) -> bool:
+def _correlated(tree: exp.Query, _: Catalogue, __: Dialect) -> bool:
     changed = False
     for number, subquery in enumerate(list(tree.find_all(exp.Subquery)), start=1):
         changed = _joined(subquery, f"each_{number}") or changed
@@ -268,8 +271,9 @@ def _grouped(inner: exp.Select, keys: list[exp.Expr], rest: list[exp.Expr]) -> e
     return grouped.where(*(each.copy() for each in rest), copy=False) if rest else grouped
 
 
-_REWRITINGS: Mapping[str, Callable[[exp.Query, Catalogue], bool]] = {
+_REWRITINGS: Mapping[str, Callable[[exp.Query, Catalogue, Dialect], bool]] = {
     "sargable": _sargable,
+    "suffix": _suffix,
     "alternatives": _alternatives,
     "correlated": _correlated,
 }

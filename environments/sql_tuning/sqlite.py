@@ -11,13 +11,15 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
-from mneme.environments.sql_tuning.failures import Failed, Refused, Stopped
+from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, rows_for
+from mneme.environments.sql_tuning.analysis import Catalogue
+from mneme.environments.sql_tuning.failures import Failed, Late, Refused, Stopped
 from mneme.environments.sql_tuning.generating import Row, draw
 from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.schemas import Schema
@@ -25,6 +27,7 @@ from mneme.environments.sql_tuning.schemas import Schema
 KEPT = 24  # databases that are kept; beyond that the oldest is created again when needed
 STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 CHUNK = 200
+REAL_ROWS = 200  # of which those that tell rewritings apart take cells
 
 ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 PREPARING = ASKING | {
@@ -54,21 +57,23 @@ class SqliteWorld:
     clock: Literal["cpu"] = "cpu"
 
     def __init__(self, schema: Schema, seed: int, rows: int) -> None:
-        self.catalogue = schema.tables()
+        self.catalogue: Catalogue = schema.tables()
         self.key = f"sqlite {schema.name} {seed} {rows}"
         self._made_of = (schema, seed, rows)
         _open(*self._made_of).close()
 
-    @contextmanager
-    def copy(self, limits: Limits) -> Iterator["SqliteCopy"]:
+    def copy(self, limits: Limits) -> AbstractContextManager["SqliteCopy"]:
         """Yield a copy in memory, which is deleted at the end."""
-        copy = sqlite3.connect(":memory:", isolation_level=None)
-        try:
-            with closing(_open(*self._made_of)) as original:
-                original.backup(copy)
-            yield SqliteCopy(copy, list(self.catalogue), limits)
-        finally:
-            copy.close()
+        return copied(partial(_open, *self._made_of), self.catalogue, limits)
+
+    def twin(self, query: str, limits: Limits) -> AbstractContextManager["SqliteCopy"]:
+        """Yield the same tables in memory, with rows that tell rewritings apart."""
+        return twin_of(partial(_open, *self._made_of), self.catalogue, query, limits)
+
+    def smaller(self, by: int) -> "SqliteWorld":
+        """Return the same schema with so many times fewer rows."""
+        schema, seed, rows = self._made_of
+        return SqliteWorld(schema, seed, max(100, rows // by))
 
     def close(self) -> None:
         """Do nothing: the made database serves others of this process."""
@@ -83,7 +88,7 @@ class SqliteCopy:
         self._limits = limits
         self._mode: Mode = "own"
         self._denied = ""
-        self._deadline = 0.0
+        self._deadline = self._seconds = 0.0
         copy.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
         copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
@@ -95,9 +100,9 @@ class SqliteCopy:
         with self._as("preparing"):
             self._copy.execute(sql)
 
-    def ask(self, sql: str) -> tuple[list[Row], float]:
-        """Run a query; give its rows and the seconds it took."""
-        with self._as("asking"):
+    def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
+        """Run a query, for so many seconds at most; give its rows and the seconds it took."""
+        with self._as("asking", seconds):
             before = time.thread_time()
             rows = self._rows(sql)
             return rows, time.thread_time() - before
@@ -135,9 +140,10 @@ class SqliteCopy:
         return rows
 
     @contextmanager
-    def _as(self, mode: Mode) -> Iterator[None]:
+    def _as(self, mode: Mode, seconds: float | None = None) -> Iterator[None]:
         self._mode, self._denied = mode, ""
-        self._deadline = time.monotonic() + self._limits.seconds
+        self._seconds = seconds or self._limits.seconds
+        self._deadline = time.thread_time() + self._seconds
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
@@ -149,11 +155,11 @@ class SqliteCopy:
         if self._denied:
             return Refused(self._denied)
         if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
-            return Stopped(f"The statement ran longer than {self._limits.seconds:g} s and was stopped.")
+            return Late(f"The statement ran longer than {self._seconds:.3g} s and was stopped.")
         return Failed(f"SQLite says: {error}")
 
     def _is_late(self) -> int:
-        return int(self._mode != "own" and time.monotonic() > self._deadline)
+        return int(self._mode != "own" and time.thread_time() > self._deadline)
 
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
@@ -185,6 +191,90 @@ class SqliteCopy:
         return f"The table {table!r} may not be read."
 
 
+@contextmanager
+def copied(
+    opened: Callable[[], sqlite3.Connection], catalogue: Catalogue, limits: Limits
+) -> Iterator[SqliteCopy]:
+    """Yield a copy in memory of a database, which is deleted at the end."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        with closing(opened()) as original:
+            original.backup(copy)
+        yield SqliteCopy(copy, list(catalogue), limits)
+
+
+@contextmanager
+def twin_of(
+    opened: Callable[[], sqlite3.Connection], catalogue: Catalogue, query: str, limits: Limits
+) -> Iterator[SqliteCopy]:
+    """Yield the tables of a database in memory, with the rows of `adversarial` instead of its own."""
+    with (
+        closing(sqlite3.connect(":memory:", isolation_level=None)) as twin,
+        closing(opened()) as original,
+    ):
+        for statement in statements_of(original):
+            twin.execute(statement)
+        facts = {table: columns_of(original, table) for table in catalogue if is_table(original, table)}
+        real = {table: _some_rows(original, table, facts[table]) for table in facts}
+        for table, rows in rows_for(query, catalogue, "sqlite", facts, real).items():
+            insert(twin, table, facts[table], rows)
+        yield SqliteCopy(twin, list(catalogue), limits)
+
+
+def statements_of(database: sqlite3.Connection) -> list[str]:
+    """Return the statements that make a database's tables, views and indexes."""
+    found = database.execute(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+        "AND type IN ('table', 'view', 'index') AND sql NOT LIKE 'CREATE VIRTUAL%' "
+        "ORDER BY type = 'index', type = 'view'"
+    )
+    return [str(sql) for (sql,) in found]
+
+
+def is_table(database: sqlite3.Connection, name: str) -> bool:
+    """Say whether a name is a table's, not a view's."""
+    found = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+    return found.fetchone() is not None
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
+    """Return the columns that rows are inserted with: none that SQLite computes."""
+    found = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    return [
+        ColumnFacts(name=name, kind=kind_of(declared), nullable=not not_null and not key, key=key == 1)
+        for _, name, declared, not_null, _, key, hidden in found
+        if not hidden
+    ]
+
+
+def kind_of(declared: str) -> Kind:
+    """Return what a column holds, by SQLite's rules of affinity."""
+    said = declared.upper()
+    if "INT" in said:
+        return "whole"
+    if any(word in said for word in ("CHAR", "CLOB", "TEXT")) or any(w in said for w in ("DATE", "TIME")):
+        return "text"
+    return "other" if not said or "BLOB" in said else "real"
+
+
+def insert(
+    database: sqlite3.Connection, table: str, columns: Sequence[ColumnFacts], rows: Sequence[Row]
+) -> None:
+    """Insert rows; one that a constraint of the table refuses is left out."""
+    names = ", ".join(quoted(column.name) for column in columns)
+    marks = ", ".join("?" * len(columns))
+    database.executemany(f"INSERT OR IGNORE INTO {quoted(table)} ({names}) VALUES ({marks})", rows)
+
+
+def quoted(name: str) -> str:
+    """Write a name as SQLite reads any name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _some_rows(database: sqlite3.Connection, table: str, columns: Sequence[ColumnFacts]) -> list[Row]:
+    names = ", ".join(quoted(column.name) for column in columns)
+    return database.execute(f"SELECT {names} FROM {quoted(table)} LIMIT {REAL_ROWS}").fetchall()
+
+
 def _indented(steps: Sequence[Row]) -> str:
     depth: dict[object, int] = {0: -1}
     lines = []
@@ -199,7 +289,7 @@ _made: OrderedDict[tuple[str, int, int], Path] = OrderedDict()
 
 
 @cache
-def _folder() -> Path:
+def folder() -> Path:
     """Make the folder of this process's databases, which goes with it."""
     folder = Path(tempfile.mkdtemp(prefix="mneme-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -211,7 +301,7 @@ def _open(schema: Schema, seed: int, rows: int) -> sqlite3.Connection:
     key = (schema.name, seed, rows)
     with _making:
         if key not in _made:
-            _made[key] = _make(_folder() / f"{schema.name}-{seed}-{rows}.db", schema, seed, rows)
+            _made[key] = _make(folder() / f"{schema.name}-{seed}-{rows}.db", schema, seed, rows)
         _made.move_to_end(key)
         if len(_made) > KEPT:
             _made.popitem(last=False)[1].unlink()

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.analysis import Column
 from mneme.environments.sql_tuning.generating import NUMBERS, code_of
 from mneme.environments.sql_tuning.records import Judgement, Measured
 from mneme.environments.sql_tuning.schemas import (
@@ -23,6 +24,7 @@ from mneme.environments.sql_tuning.schemas import (
     SCHEMAS,
     SEGMENTS,
     Schema,
+    find_schema,
 )
 
 ROWS = 150_000
@@ -33,6 +35,13 @@ Family = Literal[
     "time_range", "multi_filter", "high_cardinality", "join", "top_k", "sargability", "correlated", "decoy"
 ]
 FAMILIES: tuple[Family, ...] = get_args(Family)
+
+
+class Layout(BaseModel):
+    """The tables of a task's database, with their columns and types, and the time of its facts, if known."""
+
+    tables: dict[str, dict[str, str]]
+    time: Column | None = None
 
 
 class TuningTask(BaseModel):
@@ -51,6 +60,18 @@ class TuningTask(BaseModel):
     index_budget: float = Field(
         BUDGET, description="Largest size of all new indexes, as a share of the tables'."
     )
+    database: str = Field("", description="An own database: a SQLite file, or PostgreSQL's URL.")
+    ddl: str = Field("", description="Or the statements that make one.")
+    catalogue: dict[str, dict[str, str]] = Field({}, description="An own database's tables.")
+
+    @property
+    def layout(self) -> Layout:
+        """Return the tables: the own database's, else the schema's."""
+        if self.catalogue:
+            return Layout(tables=self.catalogue)
+        schema = find_schema(self.schema_name)
+        time = Column(table=schema.fact, column=schema.columns["time"])
+        return Layout(tables={name: dict(columns) for name, columns in schema.tables().items()}, time=time)
 
 
 class _Shape(BaseModel):
@@ -104,13 +125,15 @@ def judge(task: TuningTask, measured: Measured) -> Judgement:
     """Return whether a measurement solves a task: correct, fast enough, and within the index budget."""
     if measured.refused or measured.error or not measured.correct:
         return Judgement(solved=False, why=measured.refused or measured.error or "The result is wrong.")
+    at_least = "more than " if measured.stopped else ""
     if measured.speed_up < task.wanted_speed_up:
-        why = f"{measured.speed_up:.2f} times as fast; {task.wanted_speed_up:g} times is required."
-        return Judgement(solved=False, why=why)
+        said = f"{at_least}{measured.speed_up:.2f} times as fast"
+        return Judgement(solved=False, why=f"{said}; {task.wanted_speed_up:g} times is required.")
     if measured.index_share > task.index_budget:
         why = f"The indexes take {measured.index_share:.0%} of the tables; {task.index_budget:.0%} is free."
         return Judgement(solved=False, why=why)
-    return Judgement(solved=True, why=f"{measured.speed_up:.1f} times as fast.")
+    slower = f" (the original was stopped after {measured.baseline_seconds:g} s)" if measured.stopped else ""
+    return Judgement(solved=True, why=f"{at_least}{measured.speed_up:.1f} times as fast{slower}.")
 
 
 def _refuse_unknown(given: Sequence[str], known: Sequence[str]) -> None:

@@ -1,16 +1,17 @@
 """Query tuning: run a solution on a real database and measure it."""
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Literal, Protocol, Self, cast
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Literal, NamedTuple, Protocol, Self
 
 from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
+from mneme.environments.sql_tuning.adversarial import without_limit
 from mneme.environments.sql_tuning.analysis import analyse
-from mneme.environments.sql_tuning.failures import Failed, Refused, Stopped
+from mneme.environments.sql_tuning.comparing import differences, order_of
+from mneme.environments.sql_tuning.failures import Failed, Late, Refused, Stopped
 from mneme.environments.sql_tuning.generating import Row
 from mneme.environments.sql_tuning.guard import (
     Dialect,
@@ -20,8 +21,9 @@ from mneme.environments.sql_tuning.guard import (
     parse,
     without_explain,
 )
+from mneme.environments.sql_tuning.own import open_own
 from mneme.environments.sql_tuning.records import ColumnInfo, Limits, Measured, Solution, TableInfo
-from mneme.environments.sql_tuning.schemas import Type, find_schema
+from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteWorld
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
 
@@ -34,7 +36,7 @@ class DatabaseCopy(Protocol):
     """A temporary copy of a database."""
 
     def prepare(self, sql: str) -> None: ...
-    def ask(self, sql: str) -> tuple[list[Row], float]: ...
+    def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]: ...
     def plan(self, sql: str) -> str: ...
     def size(self) -> int: ...
     def indexes(self, table: str) -> list[str]: ...
@@ -44,14 +46,36 @@ class World(Protocol):
     """A database that was created once and does not change."""
 
     key: str
-    catalogue: dict[str, dict[str, Type]]
 
+    @property
+    def catalogue(self) -> Mapping[str, Mapping[str, str]]: ...
     @property
     def dialect(self) -> Dialect: ...
     @property
     def clock(self) -> Literal["cpu", "wall"]: ...
     def copy(self, limits: Limits) -> AbstractContextManager[DatabaseCopy]: ...
+    def twin(self, query: str, limits: Limits) -> AbstractContextManager[DatabaseCopy]:
+        """Yield the same tables with the rows of `adversarial` in them."""
+        ...
+
+    def smaller(self, by: int) -> "World":
+        """Return the same database with so many times fewer rows."""
+        ...
+
     def close(self) -> None: ...
+
+
+class Baseline(NamedTuple):
+    """The original query: its result where it came to an end, and its seconds."""
+
+    rows: list[Row] | None
+    seconds: float
+
+
+SLOW = 1.0
+"""Seconds from which on an original is measured once and for all; a faster one beside each solution."""
+SMALLER = (10, 100, 1000)
+_baselines: dict[tuple[str, str], Baseline] = {}
 
 
 class SqlTuning:
@@ -85,6 +109,8 @@ class SqlTuning:
     @classmethod
     def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, with the task's slow query."""
+        if task.catalogue:
+            return cls(open_own(task, rows), task.query, limits)
         return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
 
     @property
@@ -159,16 +185,84 @@ class SqlTuning:
         statements = self._checked_statements(solution.statements)
         measured.table_bytes = copy.size()
         measured.plan_before = copy.plan(original)
-        expected, measured.baseline_seconds = self._timed(copy, original)
-        measured.rows = len(expected)
+        baseline = self._baseline(copy, original)
+        measured.baseline_seconds, measured.stopped = baseline.seconds, baseline.rows is None
         for statement in statements:
             measured.index_bytes += self._prepared(copy, statement)
         measured.plan_after = copy.plan(rewritten)
-        found, measured.solution_seconds = self._timed(copy, rewritten)
-        measured.error = differences(expected, found, order_of(original, self.dialect))
+        found, measured.solution_seconds = self._timed(
+            copy, rewritten, max(self.limits.seconds, baseline.seconds)
+        )
+        measured.error = self._compared(baseline, found, (original, rewritten), statements, measured)
         measured.correct = not measured.error
         if measured.correct:
             measured.speed_up = measured.baseline_seconds / max(measured.solution_seconds, 1e-9)
+
+    def _baseline(self, copy: DatabaseCopy, original: str) -> Baseline:
+        """Time the original, a slow one once in this process; it may end in "slower than N s"."""
+        key = (self._world.key, original)
+        if key in _baselines:
+            return _baselines[key]
+        try:
+            found = Baseline(*self._timed(copy, original, self.limits.baseline_seconds))
+        except Late:
+            found = Baseline(None, self.limits.baseline_seconds)
+        if found.seconds > SLOW:
+            _baselines[key] = found
+        return found
+
+    def _compared(
+        self,
+        baseline: Baseline,
+        found: list[Row],
+        queries: tuple[str, str],
+        statements: list[str],
+        measured: Measured,
+    ) -> str:
+        """Say how the results differ: on the data, where the original ends there, and on adversarial rows."""
+        original, rewritten = queries
+        order = order_of(original, self.dialect)
+        if baseline.rows is None:
+            measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
+        else:
+            measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order)
+            whole = without_limit(original, self.dialect)
+            if wrong and whole != original:  # of rows that tie at the end of a LIMIT, any may be taken
+                with self._world.copy(self.limits) as copy:
+                    every, _ = copy.ask(whole, self.limits.baseline_seconds)
+                wrong = differences(baseline.rows, found, order, every)
+        if wrong:
+            return wrong
+        with self._world.twin(original, self.limits) as twin:
+            if _can_run(twin, original):
+                measured.proven_on, wrong = self._same_on(twin, original, rewritten, statements)
+        if wrong:
+            return f"On rows made to tell them apart (case, NULL, duplicates, ties): {wrong}"
+        if not measured.rows and not measured.proven_on:
+            return "The original gives no row, on these data or on made ones: an empty result proves nothing."
+        return ""
+
+    def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
+        """Compare on a smaller database, on which the original comes to an end."""
+        for by in SMALLER:
+            with closing(self._world.smaller(by)) as fewer, fewer.copy(self.limits) as copy:
+                try:
+                    return self._same_on(copy, original, rewritten, statements)
+                except Late:
+                    continue
+        return 0, ""
+
+    def _same_on(
+        self, copy: DatabaseCopy, original: str, rewritten: str, statements: list[str]
+    ) -> tuple[int, str]:
+        """Run both on a database; return the rows of the original, and how the solution's differ."""
+        expected, _ = copy.ask(original)
+        whole = without_limit(original, self.dialect)
+        every = None if whole == original else copy.ask(whole)[0]
+        for statement in statements:
+            copy.prepare(statement)
+        found, _ = copy.ask(rewritten)
+        return len(expected), differences(expected, found, order_of(original, self.dialect), every)
 
     def _prepared(self, copy: DatabaseCopy, statement: str) -> int:
         """Run a preparatory statement; give the size of the index that it makes."""
@@ -177,14 +271,14 @@ class SqlTuning:
         is_index = isinstance(parse(statement, self.dialect), exp.Create)
         return max(0, copy.size() - before) if is_index else 0
 
-    def _timed(self, copy: DatabaseCopy, query: str) -> tuple[list[Row], float]:
-        """Run a query several times; give its rows and its least seconds, as others only slow it."""
-        rows, first = copy.ask(query)
+    def _timed(self, copy: DatabaseCopy, query: str, most: float) -> tuple[list[Row], float]:
+        """Run a query several times; give its rows and its least seconds: other programs only add some."""
+        rows, first = copy.ask(query, most)
         seconds = [first]
         while len(seconds) < self.limits.runs and sum(seconds) < self.limits.enough * (
             1 + (len(seconds) < 3)
         ):
-            seconds.append(copy.ask(query)[1])
+            seconds.append(copy.ask(query, most)[1])
         return rows, min(seconds)
 
     def _checked_query(self, sql: str) -> str:
@@ -204,20 +298,34 @@ class SqlTuning:
         return [statement for statement in statements if not is_explain(statement)]
 
     def _table(self, copy: DatabaseCopy, table: str) -> TableInfo:
-        names = list(self._world.catalogue[table])
-        counted = ", ".join(f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names)
-        (found,), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {table}")
-        columns = [
+        columns = self._world.catalogue[table]
+        counted = ", ".join(
+            f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in map(self._quoted, columns)
+        )
+        (found,), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {self._quoted(table)}")
+        described = [
             ColumnInfo(
                 name=name,
-                type="INTEGER" if isinstance(found[3 * n + 2], int) else "TEXT",
+                type=kind,
                 distinct=int(str(found[3 * n + 1])),
                 lowest=str(found[3 * n + 2]),
                 highest=str(found[3 * n + 3]),
             )
-            for n, name in enumerate(names)
+            for n, (name, kind) in enumerate(columns.items())
         ]
-        return TableInfo(name=table, rows=int(str(found[0])), columns=columns, indexes=copy.indexes(table))
+        return TableInfo(name=table, rows=int(str(found[0])), columns=described, indexes=copy.indexes(table))
+
+    def _quoted(self, name: str) -> str:
+        return exp.to_identifier(name, quoted=True).sql(self.dialect)
+
+
+def _can_run(copy: DatabaseCopy, original: str) -> bool:
+    """Say whether the original runs on made rows: in PostgreSQL, a text that is no number stops a cast."""
+    try:
+        copy.ask(original)
+    except (Failed, Stopped):
+        return False
+    return True
 
 
 def _world(schema: str, seed: int, rows: int, url: str) -> World:
@@ -227,38 +335,3 @@ def _world(schema: str, seed: int, rows: int, url: str) -> World:
     with needs("PostgreSQL", "postgres"):
         from mneme.environments.sql_tuning.postgres import PostgresWorld  # noqa: PLC0415  (an extra)
     return PostgresWorld(found, seed, rows, url)
-
-
-def order_of(query: str, dialect: Dialect) -> Callable[[Row], object] | None:
-    """Give what a query sorts its rows by; the whole row where it sorts by what its rows do not show."""
-    tree = parse(query, dialect)
-    order = tree.args.get("order")
-    if order is None:
-        return None
-    places = [_shown(key.this, tree) for key in order.expressions]
-    return lambda row: tuple(row if place is None else row[place] for place in places)
-
-
-def _shown(key: exp.Expr, tree: exp.Expr) -> int | None:
-    """Find the output column that a sort key is, by number, by name or by its expression."""
-    if isinstance(key, exp.Literal) and key.is_int:
-        return int(key.this) - 1
-    for place, output in enumerate(cast(exp.Query, tree).selects):
-        if key.sql() in (output.alias, output.unalias().sql(), output.output_name):
-            return place
-    return None
-
-
-def differences(expected: list[Row], found: list[Row], order: Callable[[Row], object] | None) -> str:
-    """Tell how two results differ, in one line; nothing where they do not.
-
-    Rows that tie in the sort keys may change places; everything else is compared exactly.
-    """
-    if len(expected) != len(found):
-        return f"The solution gives {len(found)} rows, the original {len(expected)}."
-    missing = Counter(expected) - Counter(found)
-    if missing:
-        return f"{missing.total()} of {len(expected)} rows differ, as {next(iter(missing))!r}."
-    if order is not None and [order(row) for row in expected] != [order(row) for row in found]:
-        return "The rows are the same, but in another order than the original's."
-    return ""

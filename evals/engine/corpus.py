@@ -79,13 +79,19 @@ class Corpus:
         return found
 
 
-async def make(size: int, embedder: Embedder, folder: Path, seed: int = 0) -> Path:
-    """Write a corpus of this size into the folder, unless it is there; return its file."""
-    path = folder / f"corpus-{size}-{seed}-{embedder.name.replace(':', '-')}.npz"
+async def make(
+    size: int, embedder: Embedder, folder: Path, seed: int = 0, embedded: int | None = None
+) -> Path:
+    """Write a corpus of this size into the folder, unless it is there; return its file.
+
+    So many of its sentences are `embedded` (REAL unless given); the vectors of the others are moved ones.
+    """
+    few = "" if embedded is None else f"{embedded}-"
+    path = folder / f"corpus-{size}-{few}{seed}-{embedder.name.replace(':', '-')}.npz"
     if path.exists():
         return path
     chance = random.Random(seed)  # noqa: S311 (a corpus, not a secret)
-    known, real = await _embedded(min(size, REAL), embedder, folder, seed)
+    known, real = await _embedded(min(size, embedded or REAL), embedder, folder, seed)
     texts, vectors = _stretch(known, real, size, seed)
     asked = [
         f"Who {chance.choice(DOES)} {chance.choice(WHAT)} {chance.choice(WHERE)}?" for _ in range(QUERIES)

@@ -74,12 +74,12 @@ class OurLedger:
 
     persistent, by_cosine = True, True
 
-    def __init__(self, corpus: Corpus, folder: Path, mode: Mode = "dense") -> None:
-        self._corpus, self._folder, self._mode = corpus, folder, mode
+    def __init__(self, corpus: Corpus, folder: Path | str, mode: Mode = "dense") -> None:
+        self._corpus, self._location, self._mode = corpus, str(folder), mode
         self._ledger: Ledger
 
     async def open(self) -> None:
-        self._ledger = await open_ledger(str(self._folder), LookUpEmbedder(self._corpus))
+        self._ledger = await open_ledger(self._location, LookUpEmbedder(self._corpus))
 
     async def insert(self) -> None:
         for start in range(0, len(self._corpus.texts), BATCH):

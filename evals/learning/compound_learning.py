@@ -152,8 +152,8 @@ class Team:
             "calls": packet["metrics"]["model_calls"],
             "tokens": packet["metrics"]["tokens"],
             "speed_up": record.speed_up,
-            "baseline_seconds": packet["metrics"]["baseline_seconds"],
-            "solution_seconds": packet["metrics"]["solution_seconds"],
+            "baseline_seconds": _seconds(packet, "baseline"),
+            "solution_seconds": _seconds(packet, "value"),
             "confidence": packet["confidence"],
             "answer": packet["answer"],
             "retrieved": record.retrieved,
@@ -274,6 +274,12 @@ def _orders(rows: Sequence[Row], arm: Arm, options: Options) -> list[list[Row]]:
         sorted((r for r in rows if r["arm"] == arm and r["seed"] == seed), key=lambda row: row["number"])
         for seed in options.seeds
     ]
+
+
+def _seconds(packet: Row, side: str) -> float | None:
+    """Return the measured seconds of the baseline or of the solution's `value`."""
+    found = [each[side] for each in packet["metrics"]["measured"] if each["name"] == "seconds"]
+    return found[0] if found else None
 
 
 def _saved(row: Row) -> float:

@@ -27,7 +27,7 @@ class Criterion(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1, max_length=80)
+    name: str = Field(min_length=1, max_length=80, description="Name of the criterion; no two have one.")
     points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
     looks_at: str = Field(min_length=1, max_length=1000, description="What earns the points.")
 
@@ -37,9 +37,11 @@ class Rubric(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
-    title: str = Field(min_length=1, max_length=120)
-    criteria: tuple[Criterion, ...] = Field(min_length=1, max_length=40)
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The domain that it scores.")
+    title: str = Field(min_length=1, max_length=120, description="Name for people.")
+    criteria: tuple[Criterion, ...] = Field(
+        min_length=1, max_length=40, description="What is scored; the points must sum to 100."
+    )
 
     @field_validator("criteria")
     @classmethod

@@ -31,8 +31,8 @@ class Strict(BaseModel):
 class Role(Strict):
     """R_n: who an agent is, and the template of its memory."""
 
-    name: str = Field(pattern=NAME)
-    title: str = Field(min_length=1, max_length=80)
+    name: str = Field(pattern=NAME, description="Short name, by which other fields mean it.")
+    title: str = Field(min_length=1, max_length=80, description="Name for people.")
     description: str = Field(min_length=1, max_length=4000, description="Expertise and objectives.")
     model: str = Field("", description="Who answers for it; empty: as for the whole team.")
     memory: Any = Field(description="MT_n: slots, nested; each says what it is for.")
@@ -46,24 +46,24 @@ class Role(Strict):
 class RoundRobin(Strict):
     """σ that goes round: each speaks in turn, until all have accepted."""
 
-    kind: Literal["round_robin"]
-    order: list[str] = Field(min_length=1)
+    kind: Literal["round_robin"] = Field(description="Each speaks in turn.")
+    order: list[str] = Field(min_length=1, description="The roles that speak, in this order.")
 
 
 class Delegated(Strict):
     """σ of algorithm 2: the delegate gives the floor to each worker; then integration and evaluation."""
 
-    kind: Literal["delegated"]
-    workers: list[str] = Field(min_length=1)
-    delegate: str
-    integrator: str
-    evaluator: str
+    kind: Literal["delegated"] = Field(description="One role gives the floor to the others.")
+    workers: list[str] = Field(min_length=1, description="The roles that contribute, and must accept.")
+    delegate: str = Field(description="The role that gives the floor to each worker.")
+    integrator: str = Field(description="The role that puts together what a round has brought.")
+    evaluator: str = Field(description="The role that judges what was put together.")
 
 
 class Document(Strict):
     """What the team is to produce: a JSON file of some fields, numbered items and ratings; and prose."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,60}\.json$")
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,60}\.json$", description="The name of its file.")
     by: str = Field(description="The role that writes it.")
     fields: dict[str, str] = Field({}, description="Single fields, each with what it is for.")
     item: str = Field(min_length=1, max_length=40, description="What an item is called, e.g. Component.")
@@ -76,15 +76,17 @@ class Document(Strict):
 class Team(Strict):
     """N agents, who speaks when, and the bounds of their discussion."""
 
-    name: str = Field(pattern=NAME)
-    purpose: str = ""
+    name: str = Field(pattern=NAME, description="Short name of the team.")
+    purpose: str = Field("", description="What the team is for; for people.")
     reviewed: bool = Field(
         True, description="Whether a person has reviewed the templates; needed before use."
     )
-    roles: list[Role] = Field(min_length=1)
-    speakers: Annotated[RoundRobin | Delegated, Field(discriminator="kind")]
-    document: Document
-    max_turns: int = Field(60, ge=1, le=10_000)
+    roles: list[Role] = Field(min_length=1, description="The agents; each must speak.")
+    speakers: Annotated[RoundRobin | Delegated, Field(discriminator="kind")] = Field(
+        description="Who speaks when (σ)."
+    )
+    document: Document = Field(description="What the team is to write.")
+    max_turns: int = Field(60, ge=1, le=10_000, description="The most turns that a discussion may take.")
     context_tokens: int = Field(4096, ge=256, description="Tokens of task, memory and turns (algorithm 1).")
     memory_tokens: int = Field(900, ge=100, description="The most that one agent's memory may take of them.")
 

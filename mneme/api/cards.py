@@ -8,6 +8,7 @@ from pydantic import Field
 
 from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
+from mneme.core.settings import settings
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
@@ -17,6 +18,7 @@ from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.records import check_name
 
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
@@ -40,6 +42,15 @@ class Cards(Operations):
     async def whose(self) -> str:
         """Return the team's name; on a server with users it contains the caller's name."""
         return self._owner
+
+    @reads("teams")
+    async def teams(self) -> Sequence[str]:
+        """Return the teams of which anything is kept; with keys, those of the key's user."""
+        keyed = settings().auth is not None
+        mine = f"{self._owner.partition('/')[0]}/" if keyed else ""
+        found = await self._ledger.namespaces(("teams",), include_retired=True)
+        names = {unescaped(each[1]) for each in found}
+        return sorted(name.removeprefix(mine) for name in names if name.startswith(mine))
 
     @reads("cards")
     async def list(

@@ -17,6 +17,7 @@ from mneme.core.settings import settings
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, complete
@@ -40,7 +41,15 @@ Remembering = Callable[[str, str, float], Awaitable[None]]
 
 
 class Erased(Forgotten):
-    """What was erased, of the ledger and of the user's threads, and what may still hold it."""
+    """What was erased, of the ledger and of the user's threads, and what may still hold it.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     wrong = memory.memories.add("Ann has a parrot.")
+    ...     erased = memory.forget(wrong.key, reason="she asked for it")
+    >>> erased.records, erased.reason
+    (1, 'she asked for it')
+    """
 
     records: int = 1
     turns: int = 0
@@ -53,7 +62,14 @@ class Erased(Forgotten):
 
 
 class Remembered(BaseModel):
-    """What has become of a message so far."""
+    """What has become of a message so far.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     [told, idle] = memory.remember(["I have a cat.", "Hm."], memory_agent="rules")
+    >>> told.status, idle.status
+    ('stored', 'discarded')
+    """
 
     message_id: str
     status: Literal["stored", "discarded", "waiting", "failed"] = Field(
@@ -85,6 +101,14 @@ class Memories(Operations):
     async def whoami(self) -> str:
         """Return the user's name; a server with users answers with the name that the key belongs to."""
         return self._owner
+
+    @reads("users")
+    async def users(self) -> Sequence[str]:
+        """Return the users of whom anything is kept; with keys, the key's user alone."""
+        if settings().auth is not None:
+            return [self._owner]
+        found = await self._ledger.namespaces(("users",), include_retired=True)
+        return sorted({unescaped(each[1]) for each in found})
 
     @changes("memories/remember")
     async def remember(

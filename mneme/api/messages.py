@@ -17,7 +17,18 @@ LONGEST = 32_000
 
 
 class ChatMessage(BaseModel):
-    """One turn of a conversation. The user's are remembered; the others say what they refer to."""
+    """One turn of a conversation. The user's are remembered; the others say what they refer to.
+
+    >>> import mneme
+    >>> talk = [
+    ...     mneme.ChatMessage(role="assistant", content="Where do you live?"),
+    ...     mneme.ChatMessage(role="user", content="I live in Oslo.", id="m1"),
+    ... ]
+    >>> with mneme.open("ann") as memory:
+    ...     [told] = memory.remember(talk, memory_agent="rules")
+    >>> told.message_id, told.status
+    ('m1', 'stored')
+    """
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 

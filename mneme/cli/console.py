@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 import urllib.request
 import webbrowser
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +29,10 @@ async def open_console(port: int, *, browser: bool, as_json: bool) -> int:
     if running:
         await _show(running, browser, as_json)
         return 0
+    _refuse_taken(port)
     server = await _started(port)
+    with suppress(NotImplementedError):  # Windows has no such signal
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.terminate)
     try:
         await _until_ready(server, address)
         await _show(address, browser, as_json)
@@ -62,6 +67,17 @@ def _has_page(server: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+def _refuse_taken(port: int) -> None:
+    """Raise MnemeError where another program listens: the server would take another port, and not say so."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError as error:
+            hint = f"Choose another: mneme console --port {port % 65535 + 1}"
+            raise MnemeError(f"Port {port} cannot be used: {error.strerror}.", hint) from error
 
 
 async def _started(port: int) -> asyncio.subprocess.Process:

@@ -15,11 +15,13 @@ from mneme.client.home import open_operations, open_or_find_server
 from mneme.client.measured import Measured, measured_models
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
+from mneme.models.asking.responders import check
 from mneme.models.embedding.absent import MISSING, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
 from mneme.nodes.background import MORE_WORKERS
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.engine import Layout
 
 ENOUGH_DISK = 1024**3
 SIGNS = {"ok": "ok", "warning": "!", "failure": "FAILED"}
@@ -61,7 +63,7 @@ async def examine() -> AsyncIterator[Finding]:
     except MnemeError as error:
         yield Finding(what="settings", state="failure", detail=str(error), fix=error.hint)
         return
-    async for finding in _ollama():
+    async for finding in _ollama() if not settings().auto else _named():
         yield finding
     for finding in _measured():
         yield finding
@@ -90,6 +92,16 @@ async def _ollama() -> AsyncIterator[Finding]:
     for model in server.models:
         yield _model(model, loaded.get(model.name))
     yield _default_model(server)
+
+
+async def _named() -> AsyncIterator[Finding]:
+    """See whether the responder that MNEME_AUTO names can answer; it is asked no question."""
+    try:
+        await check("auto")
+    except MnemeError as error:
+        yield Finding(what="auto", state="failure", detail=f"MNEME_AUTO: {error}", fix=error.hint)
+    else:
+        yield Finding(what="auto", state="ok", detail=f"{settings().auto} answers (MNEME_AUTO)")
 
 
 def _model(model: Facts, loaded: Loaded | None) -> Finding:
@@ -176,6 +188,31 @@ async def _ledger() -> AsyncIterator[Finding]:
     await ledger.close()
     detail = f"{info.kind} at {info.location}: {records} records, {info.embedder} ({info.dimension})"
     yield Finding(what="ledger", state="ok", detail=detail)
+    if info.layout:
+        yield _layout(info.layout)
+
+
+def _layout(layout: Layout) -> Finding:
+    """Say how the ledger lies on the server, what is out of use, and what the settings say otherwise."""
+    detail = f"{layout.shards} shards × {layout.replicas} replicas, a write counts with {layout.writes}"
+    if layout.not_in_use:
+        gone = f"{detail}; not in use: {', '.join(layout.not_in_use)}"
+        fix = "Start the node again: it catches up by itself. One that is lost: docs/scaling.md."
+        return Finding(what="Qdrant", state="warning", detail=gone, fix=fix)
+    given = settings()
+    asked = {
+        "MNEME_QDRANT_SHARDS": (given.qdrant_shards, layout.shards),
+        "MNEME_QDRANT_REPLICAS": (given.qdrant_replicas, layout.replicas),
+        "MNEME_QDRANT_WRITES": (given.qdrant_writes, layout.writes),
+    }
+    other = [f"{name}={wish}" for name, (wish, is_so) in asked.items() if wish not in (None, is_so)]
+    if other:
+        detail = f"{detail}; {', '.join(other)} has no effect: the ledger was made before"
+        fix = (
+            "Stop the writers and run `mneme memories reembed`: it makes the ledger anew as the settings say."
+        )
+        return Finding(what="Qdrant", state="warning", detail=detail, fix=fix)
+    return Finding(what="Qdrant", state="ok", detail=detail)
 
 
 async def _workers(url: str) -> Finding:

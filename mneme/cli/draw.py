@@ -1,6 +1,7 @@
 """Draw a graph: as Mermaid text, and as a picture where Graphviz is installed."""
 
 import json
+import re
 from pathlib import Path
 
 from langchain_core.runnables.graph import Graph
@@ -12,10 +13,16 @@ from mneme.graphs import load
 async def draw(name: str, png: Path | None, as_json: bool) -> None:
     """Print a graph as Mermaid; with `png`, draw it into that file."""
     drawing = load(name).graph.get_graph(xray=True)
-    mermaid = drawing.draw_mermaid()
+    mermaid = as_mermaid(drawing)
     print(json.dumps({"graph": name, "mermaid": mermaid}) if as_json else mermaid)
     if png is not None:
         _draw_png(drawing, png)
+
+
+def as_mermaid(drawing: Graph) -> str:
+    """Return a drawing as Mermaid, where `end` is a word of the language and no name of a node."""
+    lines = drawing.draw_mermaid().split("\n")
+    return "\n".join(line if line.strip() == "end" else re.sub(r"\bend\b", "End", line) for line in lines)
 
 
 def _draw_png(drawing: Graph, png: Path) -> None:

@@ -15,6 +15,7 @@ from mneme.cli.chat import commands as chat
 from mneme.cli.discussion.commands import discuss
 from mneme.cli.evaluations import commands as evaluations
 from mneme.cli.household import commands as household
+from mneme.cli.importing import commands as importing
 from mneme.cli.learning import commands as learning
 from mneme.cli.pddl.commands import pddl
 from mneme.cli.prompts.commands import prompts
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.add_typer(chat.app)
 app.add_typer(threads, name="threads")
+app.add_typer(importing.app, name="import")
 app.add_typer(learning.app)
 app.add_typer(household.app, name="household")
 app.add_typer(pddl, name="pddl")

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
+from rich.text import Text
 
 from mneme.cli.tables import Table
 from mneme.core.errors import MnemeError, NotFound
@@ -25,6 +26,8 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
 
 
+NARROWEST = 20
+"""Columns for a text beside its label, however narrow the window is."""
 PIPED, HEIGHT = 80, 25
 """The columns and lines of what is no terminal."""
 
@@ -125,6 +128,16 @@ def _print_operation(operation: Mapping[str, Any]) -> None:
     before = f"[strike dim]{escape(operation['before'])}[/] → " if operation["before"] else ""
     console.print(f"  {sign} {before}{escape(operation['content'])}")
     console.print(f"    [dim]why: {escape(operation['reason'])}[/]")
+
+
+def print_beside(label: str, text: str) -> None:
+    """Print a label and, to the right of it, a text that is wrapped within the window; both are markup."""
+    head = Text.from_markup(label)
+    lines = Text.from_markup(text).wrap(console, max(console.width - head.cell_len, NARROWEST)) or [Text()]
+    for line in lines:
+        line.rstrip()
+        console.print(Text.assemble(head, line), soft_wrap=True)
+        head = Text(" " * head.cell_len)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:

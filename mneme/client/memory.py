@@ -22,11 +22,21 @@ from mneme.api.messages import Spoken, chat_messages
 from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
 from mneme.api.threads import Threads
-from mneme.client.blocking import Blocking, Loop
+from mneme.client.blocking import (
+    Blocking,
+    BlockingCards,
+    BlockingMemories,
+    BlockingMessages,
+    BlockingPools,
+    BlockingTeamDiscussions,
+    BlockingThreads,
+    Loop,
+    Waits,
+)
 from mneme.client.home import open_or_find_server, open_own_ledger
 from mneme.client.remote import Remote, client_of
 from mneme.client.waiting import alone
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, ServerGone
 from mneme.core.settings import settings
 from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore
@@ -45,6 +55,15 @@ class Memory:
 
     `memories`, `inbox` and `threads` are the user's; `cards`, `pools` and `discussions` are the team's. What
     is called most stands here, too.
+
+    >>> import asyncio, mneme
+    >>> async def corrected():
+    ...     async with mneme.open("ann") as memory:
+    ...         added = await memory.memories.add("Ann lives in Olso.")
+    ...         await memory.memories.edit(added.key, "Ann lives in Oslo.", "a slip")
+    ...         return [each.change.reason for each in await memory.history(added.key)]
+    >>> asyncio.run(corrected())
+    ['added by hand', 'a slip']
     """
 
     def __init__(self, door: "Door", user: str, team: str, caller: str) -> None:
@@ -79,6 +98,29 @@ class Memory:
         return await self.memories.remember(chat_messages(messages), thread, memory_agent, seconds)
 
 
+class BlockingMemory(Blocking):
+    """A `Memory` whose calls block: what `with mneme.open()` gives."""
+
+    remember = Waits(Memory.remember)
+    recall = Waits(Memories.recall)
+    list = Waits(Memories.list)
+    history = Waits(Memories.history)
+    rollback = Waits(Memories.rollback)
+    undo = Waits(Memories.undo)
+    forget = Waits(Memories.forget)
+    export = Waits(Memories.export)
+
+    def __init__(self, of: Memory, loop: Loop) -> None:
+        super().__init__(of, loop)
+        self.user, self.team = of.user, of.team
+        self.memories = BlockingMemories(of.memories, loop)
+        self.inbox = BlockingMessages(of.inbox, loop)
+        self.threads = BlockingThreads(of.threads, loop)
+        self.cards = BlockingCards(of.cards, loop)
+        self.pools = BlockingPools(of.pools, loop)
+        self.discussions = BlockingTeamDiscussions(of.discussions, loop)
+
+
 class Door:
     """The way to the ledger, or to the server that has it open, shared by all operations of a `Memory`."""
 
@@ -96,7 +138,7 @@ class Door:
         """Do something with operations on an owner's data."""
         try:
             return await self._do(owned, work)
-        except httpx.ConnectError:  # the server has ended, so the ledger is open to everybody
+        except ServerGone:  # so the ledger is open to everybody
             return await self._do(owned, work)
 
     async def _do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]]) -> T:
@@ -104,7 +146,7 @@ class Door:
             if not isinstance(place, Ledger):
                 try:
                     return await work(Remote(place, *owned))
-                except httpx.ConnectError:
+                except ServerGone:
                     self._place = None
                     raise
             more: dict[str, Any] = {"remembering": self._remember} if owned.kind is Memories else {}
@@ -223,12 +265,12 @@ class Opening:
         await asyncio.gather(self._watch, return_exceptions=True)
         await self._door.leave()
 
-    def __enter__(self) -> Any:
-        """Return a `Memory` whose calls block, with no type of its own. Raises BadInput in a coroutine."""
+    def __enter__(self) -> BlockingMemory:
+        """Return a `Memory` whose calls block. Raises BadInput in a coroutine."""
         if _is_in_a_loop():
             raise BadInput("`with mneme.open()` would stop this program's event loop.", "Say `async with`.")
         self._loop = Loop()
-        return Blocking(self._loop.run(self.__aenter__()), self._loop)
+        return BlockingMemory(self._loop.run(self.__aenter__()), self._loop)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -244,7 +286,13 @@ async def open_store() -> AsyncIterator[LedgerStore]:
 
     It stays open until the end, so other processes wait. Raises LedgerInUse.
 
-    `async with mneme.open_store() as store: parent = builder.compile(store=store)`
+    >>> import asyncio, mneme
+    >>> async def kept():
+    ...     async with mneme.open_store() as store:  # builder.compile(store=store)
+    ...         await store.aput(("notes",), "tea", {"text": "green"})
+    ...         return (await store.aget(("notes",), "tea")).value
+    >>> asyncio.run(kept())
+    {'text': 'green'}
     """
     ledger = await alone(open_own_ledger)
     try:
@@ -266,7 +314,8 @@ def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Openi
 
     With keys, user and team are those of the key in `MNEME_KEY`.
 
-    >>> with open("ann") as memory:
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
     ...     [told] = memory.remember("I live in Oslo.", memory_agent="rules")
     ...     [found] = memory.recall("Where does she live?", limit=1)
     >>> told.status, found.memory.content

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from pydantic import TypeAdapter
 
 from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Kind, Operation, Operations
 from mneme.core import errors
-from mneme.core.errors import BadInput, Forbidden, MnemeError, StillRunning
+from mneme.core.errors import BadInput, Forbidden, MnemeError, ServerGone, StillRunning
 from mneme.core.settings import settings
 
 PATIENCE, CONNECTING = 60.0, 5.0
@@ -89,7 +90,9 @@ class Remote:
         try:
             answer = await self._client.send(request)
         except BROKEN:
-            answer = await self._client.send(request)
+            answer = await self._answer(request)
+        except httpx.TransportError as error:
+            raise gone(error) from error
         while True:
             try:
                 _raise_for(answer)
@@ -99,7 +102,13 @@ class Remote:
             else:
                 return answer
             await asyncio.sleep(PAUSE)
-            answer = await self._client.send(request)
+            answer = await self._answer(request)
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return await self._client.send(request)
+        except httpx.TransportError as error:
+            raise gone(error) from error
 
     def _request(self, operation: Operation, arguments: dict[str, Any]) -> httpx.Request:
         """Return the request of a call."""
@@ -120,6 +129,16 @@ class Remote:
         )
 
 
+def gone(error: httpx.TransportError) -> MnemeError:
+    """Return what to say of a server that cannot be reached, or is too slow."""
+    if isinstance(error, httpx.ReadTimeout | httpx.PoolTimeout):
+        return MnemeError("The server does not answer in time.", "Read its log; it may have too much to do.")
+    return ServerGone(
+        "The server has ended, or cannot be reached.",
+        "Run the command again: it goes on without a server. Or start the server again first.",
+    )
+
+
 def _segment(value: str, name: str) -> str:
     """Return a parameter as a part of a path. Raises BadInput."""
     if not value:
@@ -131,10 +150,9 @@ def _raise_for(answer: httpx.Response) -> None:
     """Raise the server's error as the same class here."""
     if answer.is_success:
         return
-    if answer.status_code in {401, 403}:
-        raise Forbidden(
-            "The server refused your key.", "Set MNEME_KEY to the key that `mneme users add` printed for you."
-        )
+    if answer.status_code == HTTPStatus.UNAUTHORIZED:
+        said = "The server refused your key." if api_key() else "The server has users, and no key is set."
+        raise Forbidden(said, "Set MNEME_KEY to the key that `mneme users add` printed for you.")
     try:
         body = answer.json()
         kind, message, hint = str(body["type"]).rpartition(":")[2], body["detail"], body["hint"]

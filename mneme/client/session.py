@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
-from mneme.client.workflows import Values, Workflows, open_workflows
+from mneme.client.workflows import Values, Workflows, open_workflows, server_errors
 from mneme.core.settings import settings
 from mneme.nodes.background import LONG
 from mneme.nodes.chat.waking import MEMORY_THREAD
@@ -45,7 +45,8 @@ class Session:
         if self.flows.server is None:
             return False
         background = await self.background()
-        thread = await self.flows.server.threads.get(background["configurable"]["thread_id"])
+        with server_errors():
+            thread = await self.flows.server.threads.get(background["configurable"]["thread_id"])
         return thread["status"] == "error"
 
 

@@ -24,7 +24,7 @@ from mneme.api.operation import Kind
 from mneme.api.threads import Threads
 from mneme.client.announcement import running_server
 from mneme.client.home import open_or_find_server, operations_at
-from mneme.client.remote import api_key
+from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import settings
@@ -66,7 +66,8 @@ class Workflows:
         else:
             async with self.operations(Threads, owner or LOCAL) as threads:
                 thread = await threads.named(name)
-            await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
+            with server_errors():
+                await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
         metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
@@ -85,7 +86,8 @@ class Workflows:
         killed before the next checkpoint, so it can be empty although the run is not at its end.
         """
         if self.server is not None:  # RemoteGraph cannot read a thread that has not run yet
-            on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
+            with server_errors():
+                on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
             return tuple(task["name"] for task in on_server["tasks"]), cast(Values, on_server["values"] or {})
         state = await self.graphs[graph].aget_state(config)
         return tuple(task.name for task in state.tasks), state.values
@@ -134,7 +136,9 @@ def server_errors() -> Iterator[None]:
         raise kind(str(body.get("message", error)), "Read the server's log.") from error
     except RateLimitError as error:
         raise TooMany(str(error), "Wait, and see `mneme inbox list`.") from error
-    except (APIError, httpx.TransportError) as error:
+    except httpx.TransportError as error:
+        raise gone(error) from error
+    except APIError as error:
         raise MnemeError(
             f"The server gave an unexpected answer: {error}", "Read the server's log."
         ) from error

@@ -13,6 +13,14 @@ class MnemeError(RuntimeError):
     """An error with one line for the user and a hint that says how to fix it.
 
     It is a `RuntimeError`, since the LangGraph server hides the messages of other classes.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     try:
+    ...         memory.history("none")
+    ...     except mneme.MnemeError as error:
+    ...         print(error, error.hint)
+    ann has no memory none. See `mneme memories list`.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -58,6 +66,10 @@ class StillRunning(Conflict):
 
 class KeyReused(BadInput):
     """The idempotency key of a request was another request's."""
+
+
+class ServerGone(MnemeError):
+    """The server that had the ledger open has ended, or cannot be reached."""
 
 
 class LedgerInUse(MnemeError):

@@ -4,7 +4,7 @@ import asyncio
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from platformdirs import user_cache_path, user_data_path
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
@@ -43,20 +43,42 @@ class Settings(BaseSettings):
         default_factory=lambda: user_cache_path("mneme"),
         description="Folder of files that can be made again: the bundled embedder as an ONNX file.",
     )
-    ledger: str = Field("", description="Ledger: a folder, or a Qdrant URL. Default: HOME/ledger.")
+    ledger: str = Field(
+        "",
+        description="Ledger: a folder, or a Qdrant URL (of a cluster: several, with commas). "
+        "Default: HOME/ledger.",
+    )
     ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")
+    qdrant_shards: int | None = Field(
+        None, ge=1, description="Shards of a new ledger on a Qdrant cluster; not set: one for each node."
+    )
+    qdrant_replicas: int | None = Field(
+        None, ge=1, description="Nodes that have each shard of a new ledger; not set: one."
+    )
+    qdrant_writes: int | None = Field(
+        None,
+        ge=1,
+        description="Replicas that must take a write before it counts; not set: more than half of them.",
+    )
     checkpoints: str = Field(
         "", description="Checkpoints: an SQLite file, or a Postgres URL. Default: HOME/checkpoints.sqlite."
     )
     checkpoint_turns: int = Field(
         20, ge=0, description="Turns of a thread whose checkpoints are kept, to go back to; 0 keeps all."
     )
-    embedder: str = Field("bundled", description="`bundled`, or `ollama:<model>`.")
+    embedder: str = Field(
+        "bundled", description="`bundled`, `ollama:<model>`, or `NAME:…` of an entry point `mneme.embedders`."
+    )
     prompts: Path | None = Field(
         None, description="Folder of wordings of your own; see `mneme prompts export`."
     )
     ollama_url: Address = Field("http://127.0.0.1:11434", description="Ollama's address.")
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
+    auto: str = Field(
+        "",
+        description="Who answers for `auto`: rules, or <provider>:<model>. "
+        "Not set: the model in Ollama, else rules.",
+    )
     num_ctx: int = Field(16384, ge=512, description="Context window of every Ollama model, in tokens.")
     parallel: int = Field(
         1, ge=1, description="Requests that a model server handles at once (OLLAMA_NUM_PARALLEL)."
@@ -90,7 +112,18 @@ class Settings(BaseSettings):
 
     @property
     def ledger_location(self) -> str:
-        return self.ledger or str(self.home / "ledger")
+        """The ledger's folder, or its address with the layout of a new one; its own options come last."""
+        place = self.ledger or str(self.home / "ledger")
+        layout = {
+            "shards": self.qdrant_shards,
+            "replicas": self.qdrant_replicas,
+            "writes": self.qdrant_writes,
+        }
+        chosen = {name: count for name, count in layout.items() if count}
+        if not chosen or not place.startswith(("http://", "https://")):
+            return place
+        address, _, options = place.partition("?")
+        return f"{address}?{'&'.join(filter(None, (urlencode(chosen), options)))}"
 
     @property
     def checkpoints_location(self) -> str:

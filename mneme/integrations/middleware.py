@@ -53,6 +53,16 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
     after `seconds`. What the user said is safe when the agent ends; the memory agent reads it in the
     background, for which the end of the agent waits `wait` seconds at most. A thread's message is remembered
     once, by its id; without a checkpointer, a conversation that is sent again is remembered once.
+
+    >>> import mneme
+    >>> from langchain.agents import create_agent
+    >>> from langchain_core.language_models import FakeListChatModel  # a model of yours
+    >>> remembers = mneme.MemoryMiddleware("ann", memory_agent="rules", wait=30)
+    >>> agent = create_agent(FakeListChatModel(responses=["Nice."]), middleware=[remembers])
+    >>> said = agent.invoke({"messages": [{"role": "user", "content": "I live in Oslo."}]})
+    >>> with mneme.open("ann") as memory:
+    ...     [memory.memory.content for memory in memory.list()]
+    ['The user lives in Oslo.']
     """
 
     state_schema = MemoryState

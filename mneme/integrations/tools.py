@@ -30,7 +30,8 @@ def tools(
     operation's typed result. An error is a text that says what to do. `names` chooses some of the tools; a
     tool that is not given cannot be called. Raises BadInput for a name that no tool has.
 
-    >>> by_name = {tool.name: tool for tool in tools("ann", memory_agent="rules")}
+    >>> import mneme
+    >>> by_name = {tool.name: tool for tool in mneme.tools("ann", memory_agent="rules")}
     >>> told = by_name["remember"].invoke({"text": "I live in Oslo."})
     >>> print(by_name["search_memories"].invoke({"query": "Where does the user live?"}))  # doctest: +ELLIPSIS
     [...] The user lives in Oslo. (since ...)

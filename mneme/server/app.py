@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute
 from mneme.api.cards import Cards
 from mneme.api.copies import note_server
 from mneme.api.discussions import TeamDiscussions
+from mneme.api.household import Household
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.api.operation import Operations
@@ -32,7 +33,7 @@ from mneme.client.announcement import announced
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import agenda, remember_later
-from mneme.nodes.context import own_team
+from mneme.nodes.context import own_team, own_user
 from mneme.server.entrance import Entrance
 from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
@@ -54,7 +55,7 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
         identity = None if settings().auth is None else str(request.user.identity)
         ledger = (await store()).ledger
         if kind.OWNER == "user":
-            return kind(ledger, owner if identity is None else identity, caller, **more)
+            return kind(ledger, own_user(identity, owner), caller, **more)
         return kind(ledger, own_team(identity, owner), caller, **more)
 
     return opened
@@ -72,6 +73,7 @@ OFFERED: Mapping[type[Operations], dict[str, Any]] = {
     Cards: {},
     TeamDiscussions: {},
     Pools: {},
+    Household: {},
 }
 """The operations that the server offers, and what they need of the server."""
 

@@ -18,7 +18,7 @@ Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""
 
 OWNERS: dict[Owner, str] = {
-    "user": "Whose data; with keys, always those of the key's user.",
+    "user": "Whose data; with keys, the key's user's: name nobody else.",
     "team": "Which team's data; with keys, one of the key's user.",
 }
 NAME: dict[str, Any] = {"min_length": 1, "max_length": LONGEST_PART}

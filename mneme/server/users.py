@@ -75,6 +75,8 @@ def authenticate(path: Path, key: str) -> str:
 
     The file is read again when it has changed, so that a removed user is refused at once.
     """
+    if not key:
+        raise Forbidden("No key was sent.", "Send it as x-api-key, or as Authorization: Bearer.")
     parts = KEY.fullmatch(key)
     user = _by_number(path, _stamp(path)).get(parts[1]) if parts else None
     if parts is None or user is None or not hmac.compare_digest(user.digest, _digest(user.salt, parts[2])):

@@ -94,10 +94,12 @@ def model_of(responder: str) -> Model:
 
 async def resolve(who: str) -> str:
     """Return who really answers: `auto` becomes a model or `rules`; an unknown form is refused."""
-    await read_settings()
+    chosen = (await read_settings()).auto.strip()
     who = who.strip()
     if who == "auto":
-        return await _auto()
+        if not chosen:
+            return await _auto()
+        who = chosen
     kind, _, name = who.partition(":")
     if who == "rules" or (kind and name and kind != "rules"):
         return who
@@ -119,14 +121,16 @@ def in_ollama(who: str) -> str:
 
 
 async def check(who: str) -> None:
-    """See, before any work, whether a responder can answer; `auto` can. Asks no question.
+    """See, before any work, whether a responder can answer; `auto` can, unless MNEME_AUTO names one.
+
+    Asks no question.
 
     Raises BadInput for a name that means nobody, ModelUnavailable where the model is not there, MnemeError
     where a package is missing.
     """
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
-    if responder == "rules" or who.strip() == "auto":
+    if responder == "rules" or (who.strip() == "auto" and not settings().auto):
         return
     if provider == "ollama":
         known = await catalogue.names(settings().ollama_url)

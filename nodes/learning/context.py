@@ -1,6 +1,6 @@
 """Which team learns, in which environment, and which models its agents are."""
 
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import Field
@@ -15,9 +15,10 @@ class TeamContext(OwnedByTeam):
     """In which environment a team learns, and who challenges its solutions."""
 
     devils_advocate: str = responder("The devil's advocate's model.")
-    environment: Literal["", "sql_tuning"] = Field(
+    environment: str = Field(
         "",
-        description="Where solutions are run and measured; empty: nowhere, the leader judges.",
+        description="The world where solutions are tried: sql_tuning, workspace, python_functions, "
+        "shell_pipelines, a YAML file or a plugged one; empty: nowhere, the leader judges.",
         examples=["sql_tuning"],
     )
     schema_name: str = Field(

@@ -5,6 +5,8 @@ Where nothing can be tried, or two rounds do not decide, the dispute is escalate
 and in the checkpoint, however long, for a person's decision.
 """
 
+import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from zlib import crc32
 
@@ -12,12 +14,12 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning import TuningTask, tasks
+from mneme.environments.worlds import Solution, Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.answers import Listed
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
-from mneme.nodes.learning.query_tuning import TaskDatabase, applies
+from mneme.nodes.learning.worlds import SET, advice_of, attempt, refuse_outside
 from mneme.prompts.learning.dispute_resolution import (
     Contest,
     Guideline,
@@ -26,7 +28,7 @@ from mneme.prompts.learning.dispute_resolution import (
     guideline,
     resolve_dispute,
 )
-from mneme.prompts.learning.tuning import Measurement
+from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards import disputes
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import DeprecateOld, Dispute, Escalate, KeepOld, Merge, Resolution, Round
@@ -34,8 +36,6 @@ from mneme.stores.ledger.records import Change
 
 ROUNDS = 2
 SIMILAR = 5
-DRAWN = 160
-"""Tasks that are drawn to find similar ones among."""
 AS_FAST = 1.1
 """An approach is better where it is at least a tenth faster; a closer race is nobody's."""
 Decision = Literal["deprecate_old", "keep_old", "merge"]
@@ -107,7 +107,9 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
     """Draw 3 to 5 similar tasks that no earlier round tried."""
     dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
     rounds = len(dispute.rounds)
-    found = _similar(dispute, rounds, runtime.context) if rounds < ROUNDS else []
+    found: Sequence[Task] = []
+    if rounds < ROUNDS:
+        found = await asyncio.to_thread(_similar, dispute, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
     return {
         "dispute": _plain(dispute),
@@ -121,30 +123,37 @@ def _plain(dispute: Dispute) -> dict[str, Any]:
     return dispute.model_dump(mode="json")
 
 
-def _similar(dispute: Dispute, rounds: int, context: TeamContext) -> list[TuningTask]:
-    """Return the tasks of this round; none where there is no environment or an approach cannot be run."""
+def _similar(dispute: Dispute, rounds: int, context: TeamContext) -> list[Task]:
+    """Return the tasks of this round; none where there is no world or an approach cannot be run.
+
+    Two rounds of a world that has a few tasks alone try different ones of them.
+    """
     sides = _sides(dispute)
     if not context.environment or sides is None:
         return []
+    kind = _kind(context)
     seed = crc32(f"{dispute.id} {rounds}".encode())
-    drawn = tasks(seed, DRAWN, database_seed=context.database_seed)
-    fitting = [task for task in drawn if all(_fits(side, task, context) for side in sides)]
-    first_of_schema = {task.schema_name: task for task in reversed(fitting)}.values()
-    others = [task for task in fitting if task not in first_of_schema]
-    return [*first_of_schema, *others][:SIMILAR]
+    own = Task(id=dispute.new.task or dispute.id, given={each: getattr(context, each) for each in SET})
+    tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
+    drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
+    fitting = [task for task in drawn if _fits(sides, kind.open(task))]
+    first_of_group = {task.group: task for task in reversed(fitting)}.values()
+    others = [task for task in fitting if task not in first_of_group]
+    return [*first_of_group, *others][:SIMILAR]
+
+
+def _kind(context: TeamContext) -> WorldKind:
+    refuse_outside(context.environment, {})
+    return find_world(context.environment)
+
+
+def _fits(sides: Sequence[Guideline], world: World) -> bool:
+    return world.language is not None and all(world.applies(side.condition) is True for side in sides)
 
 
 def _sides(dispute: Dispute) -> tuple[Guideline, Guideline] | None:
     old, new = guideline(dispute.old.solution), guideline(dispute.new.solution)
     return (old, new) if old and new else None
-
-
-def _fits(side: Guideline, task: TuningTask, context: TeamContext) -> bool:
-    return applies(side.condition, _database(task, context).features) is True
-
-
-def _database(task: TuningTask, context: TeamContext) -> TaskDatabase:
-    return TaskDatabase(task, context.rows)
 
 
 def can_test(state: State) -> Literal["test", "recommend"]:
@@ -158,29 +167,27 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     assert sides is not None
     matches, trials = list(state["matches"]), []
     for given in state["similar"]:
-        task = TuningTask.model_validate(given)
-        database = _database(task, runtime.context)
-        old, new = [await _attempt(database, side) for side in sides]
-        match = _match(database, old, new)
-        runtime.stream_writer({"step": "test", "task": task.description, "match": str(match)})
+        task = Task.model_validate(given)
+        world = await asyncio.to_thread(_kind(runtime.context).open, task)
+        old, new = [await _attempt(world, side) for side in sides]
+        match = _match(world, old, new)
+        runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
         matches.append(match.model_dump())
         trials.append(_trial(task, old, new, match).model_dump(mode="json"))
     return {"matches": matches, "trials": trials}
 
 
-async def _attempt(database: TaskDatabase, side: Guideline) -> Measurement:
-    advice = database.advice(side.condition, side.pattern)
+async def _attempt(world: World, side: Guideline) -> Measurement:
+    advice = advice_of(world, side.condition, side.pattern)
     if advice.feasible:
-        return await database.attempt(advice.statements, advice.query)
-    wanted = database.task.wanted_speed_up
-    return Measurement(
-        correct=False, speed_up=0.0, wanted=wanted, summary=advice.why_not, problem=advice.why_not
-    )
+        made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
+        return await attempt(world, made)
+    return Measurement(correct=False, gain=0.0, wanted=0.0, summary=advice.why_not, problem=advice.why_not)
 
 
-def _match(database: TaskDatabase, old: Measurement, new: Measurement) -> Match:
+def _match(world: World, old: Measurement, new: Measurement) -> Match:
     return Match(
-        features="; ".join(database.features),
+        features="; ".join(world.features),
         old=old.summary,
         new=new.summary,
         edge_cases=edge_cases([("old", old), ("new", new)]),
@@ -194,21 +201,26 @@ def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neithe
         return "old" if old.solved else "new"
     if not old.solved:
         return "neither"
-    if new.speed_up > AS_FAST * old.speed_up:
+    if new.gain > AS_FAST * old.gain:
         return "new"
-    return "old" if old.speed_up > AS_FAST * new.speed_up else "neither"
+    return "old" if old.gain > AS_FAST * new.gain else "neither"
 
 
-def _trial(task: TuningTask, old: Measurement, new: Measurement, match: Match) -> disputes.PairedTrial:
+def _trial(task: Task, old: Measurement, new: Measurement, match: Match) -> disputes.PairedTrial:
     return disputes.PairedTrial(
         task=task.id,
         old_correct=old.correct,
         new_correct=new.correct,
-        old_seconds=old.seconds if old.correct else None,
-        new_seconds=new.seconds if new.correct else None,
+        old_seconds=_seconds(old),
+        new_seconds=_seconds(new),
         edge_cases=match.edge_cases,
         winner=match.winner,
     )
+
+
+def _seconds(trial: Measurement) -> float | None:
+    found = [each.value for each in trial.metrics if each.name.endswith("seconds")]
+    return found[0] if found and trial.correct else None
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:

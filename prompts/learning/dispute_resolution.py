@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.learning import tuning
+from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning import DATA, LONGEST_CLAIM, MOST, Condition, Pattern
 from mneme.prompts.prompt import Prompt, Reason, Schemas
 
@@ -49,6 +49,7 @@ class Contest(BaseModel):
     new: Guideline
     conflict_type: Literal["contradiction", "refinement"]
     matches: list[Match]
+    noun: str = Field("tasks", description="What the world calls its tasks, such as queries.")
     old_tasks: int = Field(0, description="Tasks that the old card served well.")
 
 
@@ -116,10 +117,10 @@ def guideline(text: str) -> Guideline | None:
     return Guideline(condition=condition, pattern=pattern) if arrow and pattern.strip() else None
 
 
-def edge_cases(sides: Sequence[tuple[str, tuning.Measurement]]) -> list[str]:
+def edge_cases(sides: Sequence[tuple[str, trials.Measurement]]) -> list[str]:
     """Say what went wrong beside the time: results, refusals, room."""
     return [
         f"{side}: {trial.problem or trial.summary}"
         for side, trial in sides
-        if trial.problem or trial.index_share > trial.budget
+        if trial.problem or trial.over_limit
     ]

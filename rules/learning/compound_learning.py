@@ -11,8 +11,10 @@ from mneme.prompts.learning.compound_learning import (
     Assignment,
     Case,
     Complaint,
+    DeadEnd,
     Draft,
     Experience,
+    File,
     Finding,
     Findings,
     Objection,
@@ -22,9 +24,12 @@ from mneme.prompts.learning.compound_learning import (
     Review,
     Severity,
 )
-from mneme.prompts.learning.tuning import Advice, best
+from mneme.prompts.learning.trials import Advice, best
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
+
+LONGEST_CONDITION = 500
+WORTHLESS = "It was wrong, or gained nothing."
 
 
 @rule(questions.draft_solution)
@@ -46,6 +51,7 @@ def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
         pattern=advice.pattern,
         statements=advice.statements,
         query=advice.query,
+        files=[File(path=path, text=text) for path, text in advice.files.items()],
         used=used,
         assumptions=["the data keep the shape that they have now"],
     )
@@ -139,15 +145,15 @@ def resolve_task(given: Case) -> Resolution:
         solved=solved,
         confidence=_confidence(given, solved),
         uncertainties=[*given.unresolved, *given.draft.assumptions],
-        fallbacks=["Leave the query as it is and drop the new indexes."] if trial else [],
-        faster_or_novel=trial is not None and trial.speed_up >= trial.wanted,
+        fallbacks=["Leave everything as it was."] if trial else [],
+        faster_or_novel=trial is not None and trial.gain >= trial.wanted,
         reusable=bool(given.elsewhere) or bool(given.draft.pattern),
         promote=given.elsewhere if solved and not given.open_blocking else [],
     )
 
 
 def _final(draft: Draft) -> str:
-    return "\n".join(line for line in (*draft.statements, draft.query, draft.answer) if line) or draft.pattern
+    return "" if draft.solution else draft.pattern
 
 
 def _confidence(case: Case, solved: bool) -> float:
@@ -156,7 +162,7 @@ def _confidence(case: Case, solved: bool) -> float:
         return 0.4 if case.cards else 0.1
     if not solved:
         return 0.2
-    clear = 0.2 * (1 - case.trial.wanted / max(case.trial.speed_up, case.trial.wanted))
+    clear = 0.2 * (1 - case.trial.wanted / max(case.trial.gain, case.trial.wanted))
     unopposed = 0.1 if not case.open_blocking else 0.0
     proven = 0.1 if case.elsewhere else 0.0
     return round(0.55 + clear + unopposed + proven + (0.05 if case.iterations == 1 else 0.0), 2)
@@ -167,11 +173,17 @@ def compile_lessons(given: Experience) -> Findings:
     """Count a success or failure for each used card, and extract what a patch taught."""
     if not given.ended_with:
         return Findings()
-    held = given.solved and given.started_with == given.ended_with
+    if not given.solved:
+        failures = [
+            Finding(rationale=given.measured, success=False, card=number, event="reinforce")
+            for number in range(len(given.used))
+        ]
+        return Findings(findings=[*failures, *([_dead_end(given)] if given.in_vain else [])])
+    held = given.started_with == given.ended_with
     if given.used:
         return Findings(findings=list(_on_used(given, held)))
-    if held or not given.solved:
-        return Findings()  # the textbook sufficed, or nothing helped: nothing to teach
+    if held:
+        return Findings()  # the textbook sufficed: nothing to teach
     return Findings(findings=[_lesson(given, given.general, "create")])
 
 
@@ -182,16 +194,28 @@ def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
     for number, card in enumerate(given.used):
         if held:
             found.append(Finding(rationale=given.measured, success=True, card=number, event="reinforce"))
-        elif given.solved and card.status == "verified":
+        elif card.status == "verified":
             found.append(_lesson(given, given.features, "dispute", number))
             refined = True
-        elif given.solved and card.status == "disputed":
+        elif card.status == "disputed":
             refined = True  # its dispute is open, and will be tested
         else:
             found.append(Finding(rationale=given.measured, success=False, card=number, event="reinforce"))
-    if given.solved and not held and not refined:
+    if not held and not refined:
         found.append(_lesson(given, given.features, "create"))
     return found
+
+
+def _dead_end(given: Experience) -> Finding:
+    """Keep what was wrong or gained nothing."""
+    condition = given.features or given.task[:LONGEST_CONDITION]
+    return Finding(
+        rationale=given.measured,
+        claim=tuning.dead_end(given.features, given.in_vain, given.noun),
+        condition=condition,
+        deprecated_approaches=[DeadEnd(approach=each, reason=WORTHLESS) for each in given.in_vain],
+        event="dead_end",
+    )
 
 
 def _lesson(
@@ -199,8 +223,8 @@ def _lesson(
 ) -> Finding:
     return Finding(
         rationale="; ".join(given.resolved) or given.measured,
-        claim=tuning.claim(condition, given.ended_with),
-        condition=condition,
+        claim=tuning.claim(condition, given.ended_with, given.noun),
+        condition=condition or given.task[:LONGEST_CONDITION],
         pattern=given.ended_with,
         card=card,
         event=event,

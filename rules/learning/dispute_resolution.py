@@ -4,7 +4,7 @@ from collections import Counter
 
 from mneme.prompts.learning import dispute_resolution as questions
 from mneme.prompts.learning.dispute_resolution import ConditionalRule, Contest, Guideline, Recommendation
-from mneme.prompts.learning.tuning import about
+from mneme.prompts.learning.trials import about
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
@@ -33,13 +33,13 @@ def _for_new(given: Contest, said: str) -> Recommendation:
     if given.conflict_type == "contradiction" or given.old_tasks == 0:
         return Recommendation(
             rationale=f"The new approach is better wherever the old one applies ({said}).",
-            claim=tuning.claim(given.new.condition, given.new.pattern),
+            claim=tuning.claim(given.new.condition, given.new.pattern, given.noun),
             rules=[_rule(given.new)],
             recommendation="deprecate_old",
         )
     return Recommendation(
         rationale=f"The new approach is better under its narrower condition ({said}).",
-        claim=f"{about(given.old.condition)}, choose the remedy by what else the query does",
+        claim=f"{about(given.old.condition, given.noun)}, choose the remedy by what else the query does",
         rules=[_rule(each) for each in (given.old, given.new, *_exceptions(given))],
         recommendation="merge",
     )

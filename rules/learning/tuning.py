@@ -1,10 +1,10 @@
-"""How rules answer the questions of `prompts/learning/tuning.py`."""
+"""What the rules know: how a query's plan is read, and which remedy to think of next."""
 
 from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 
-from mneme.prompts.learning.tuning import Measurement, about
+from mneme.prompts.learning.trials import Measurement, about
 
 CLEARLY = 10.0
 """A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
@@ -17,13 +17,18 @@ class Symptom(BaseModel):
     assumed: bool = False
 
 
-def claim(condition: str, pattern: str) -> str:
+def claim(condition: str, pattern: str, noun: str) -> str:
     """Say a lesson in one sentence, the same for the same lesson."""
-    return f"{about(condition)}, {_verb(pattern)} {pattern}"
+    return f"{about(condition, noun)}, {_verb(pattern)} {pattern}"
+
+
+def dead_end(condition: str, patterns: Sequence[str], noun: str) -> str:
+    """Say in one sentence what did not help."""
+    return f"{about(condition, noun)}, these did not do: {', '.join(patterns)}"
 
 
 def _verb(pattern: str) -> str:
-    return "the remedy is" if pattern.startswith(("REWRITE", "KEEP", "ANALYZE")) else "build"
+    return "build" if "INDEX" in pattern.partition("(")[0] else "the remedy is"
 
 
 def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at)
@@ -39,24 +44,26 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
     A weakness in the plan of a draft that solves its task does not block what a card has proven before.
     """
     open_ = [each for each in _ladder(features, trial) if each in remedies and each not in (*tried, pattern)]
+    if not open_ and not trial.solved:
+        open_ = [each for each in remedies if each not in (*tried, pattern)]
     remedy = open_[0] if open_ else ""
     if trial.problem:
-        yield Symptom(evidence=f"The database says: {trial.problem}", blocking=True, remedy=remedy)
+        yield Symptom(evidence=f"The trial says: {trial.problem}", blocking=True, remedy=remedy)
         return
     weakness = _weakness(features, trial)
     if trial.solved:
-        passes = proven or trial.speed_up >= CLEARLY or not remedy
+        passes = proven or trial.gain >= CLEARLY or not remedy
         if weakness:
             yield Symptom(evidence=weakness, blocking=not passes, remedy=remedy, assumed=True)
         return
     yield Symptom(
-        evidence=f"{trial.summary} {weakness or _plainly(trial.plan)}", blocking=True, remedy=remedy
+        evidence=f"{trial.summary} {weakness or _plainly(trial.evidence)}", blocking=True, remedy=remedy
     )
 
 
 def _weakness(features: str, trial: Measurement) -> str:
     """Return what a plan leaves undone; nothing where it does all that an index can."""
-    lines = [line.strip() for line in trial.plan.splitlines()]
+    lines = [line.strip() for line in trial.evidence.splitlines()]
     scans = [line for line in lines if line.startswith("SCAN") and "COVERING" not in line]
     look_ups = [line for line in lines if line.startswith("SEARCH") and "USING INDEX" in line]
     if scans:
@@ -72,15 +79,18 @@ def _weakness(features: str, trial: Measurement) -> str:
 
 
 def _plainly(plan: str) -> str:
-    return f"The plan: {'; '.join(line.strip() for line in plan.splitlines())}."
+    return f"The trial shows: {'; '.join(line.strip() for line in plan.splitlines()[-5:])}."
 
 
 def _ladder(features: str, trial: Measurement) -> Iterator[str]:
-    """Yield the remedies to think of for these features, simplest first."""
-    if trial.index_share > trial.budget:
+    """Yield the remedies to think of for a query with these features, simplest first."""
+    if trial.over_limit:
+        yield "INDEX (join)"  # the narrowest, where there is a join
         yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
     if "leading wildcard" in features:
         yield from ("COVERING INDEX (hidden)", "INDEX (filter, group)")
+    elif "hidden by pattern" in features:
+        yield "INDEX (expression)"
     elif "column hidden" in features:
         yield from ("REWRITE sargable; INDEX (filters, group)", "INDEX (expression)")
     if "OR across columns" in features:

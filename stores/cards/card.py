@@ -139,7 +139,15 @@ class Lesson(Part):
 
 
 class Card(Lesson):
-    """A lesson with its standing."""
+    """A lesson with its standing.
+
+    >>> import mneme
+    >>> with mneme.open() as memory:
+    ...     proposed = memory.cards.propose("Build an index before a large join.", tags=["sql"])
+    ...     card = memory.cards.get(proposed.card.id)
+    >>> card.status, card.tags, card.evidence.count
+    ('provisional', ['sql'], 0)
+    """
 
     id: str = Field(min_length=1)
     version: int = Field(1, ge=1, description="Counts the card's changes; it travels with the card.")

@@ -47,6 +47,11 @@ class Approval(BaseModel):
     rubric: PromotionRubric
     open_blocking: int = Field(0, ge=0, description="Blocking objections that are still open.")
     reason: str = ""
+    at_creation: bool = Field(False, description="Of a card whose one task was measured (§3, step 5).")
+
+
+SURE = 0.8
+"""The confidence above which a card may be verified as it is created."""
 
 
 def with_outcomes(card: Card, outcomes: Sequence[TaskOutcome]) -> Card:
@@ -108,6 +113,8 @@ def against_promotion(card: Card, approval: Approval, settings: CardSettings) ->
     The task must be solved whatever else the rubric says (§5, promotion rule 1).
     """
     rubric, needed = approval.rubric, settings.successes_to_verify
+    if approval.at_creation and card.confidence > SURE:
+        needed = 1
     tests = [
         (card.status == "provisional", f"it is {card.status}, not provisional"),
         (not card.flags, "it is flagged as instructing agents"),

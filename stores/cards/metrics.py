@@ -186,8 +186,13 @@ def _duplicates(tasks: Sequence[TaskRecord]) -> float | None:
     return repeated / made if made else None
 
 
+def _is_dead_end(card: Card) -> bool:
+    """Say whether a card was kept as what not to try: it never was in service."""
+    return card.status == "deprecated" and card.evidence.success_count == 0
+
+
 def _deprecated_rate(cards: Mapping[str, Card], month_ago: Mapping[str, Card]) -> float | None:
     was_out = {card_id for card_id, card in month_ago.items() if card.status in OUT_OF_SERVICE}
-    in_service = cards.keys() - was_out
+    in_service = {card_id for card_id in cards.keys() - was_out if not _is_dead_end(cards[card_id])}
     gone = sum(cards[card_id].status == "deprecated" for card_id in in_service)
     return gone / len(in_service) if in_service else None

@@ -13,7 +13,7 @@ thousand. For many millions of records in one scope, use a server.
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from mneme.core.errors import LedgerMismatch
 from mneme.stores.ledger.edge_queries import legs_of
 from mneme.stores.ledger.edge_reader import ShardReader
 from mneme.stores.ledger.engine import (
+    CHANGED,
     DENSE,
     FORMAT,
     REEMBED,
@@ -36,7 +37,6 @@ from mneme.stores.ledger.engine import (
     Payload,
     Point,
     Query,
-    Ranking,
     Scored,
     Sides,
     Step,
@@ -123,7 +123,7 @@ class EdgeEngine:
 
     async def search(self, query: Query) -> list[Scored]:
         if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
-            await self._run(self._writer, self._index, query.ranking)
+            await self._run(self._writer, self._index, query.ranking.paths.values())
         return await self._run(self._readers, self._asked.search, self._narrowed(query))
 
     async def pool(self, query: Query) -> dict[str, dict[str, float]]:
@@ -151,6 +151,11 @@ class EdgeEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         return await self._run(self._readers, self._asked.scan, where, limit, offset, newest_first)
+
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        if CHANGED not in self._indexed:
+            await self._run(self._writer, self._index, [CHANGED])
+        return await self._run(self._readers, self._asked.latest, where, limit)
 
     async def count(self, where: Where) -> int:
         return await self._run(self._readers, self._asked.count, where)
@@ -246,9 +251,9 @@ class EdgeEngine:
     def _upsert(self, points: list[Point]) -> None:
         self._asked.shard.update(edge.UpdateOperation.upsert_points([to_point(each) for each in points]))
 
-    def _index(self, ranking: Ranking) -> None:
-        """Index the fields that a ranking reads, once: else every candidate's whole payload would be read."""
-        for path in ranking.paths.values():
+    def _index(self, paths: Iterable[str]) -> None:
+        """Index the fields that a ranking or an order reads: else every candidate's payload would be read."""
+        for path in paths:
             self._asked.shard.update(edge.UpdateOperation.create_field_index(path, edge.FloatIndexParams()))
             self._indexed.add(path)
 

@@ -6,7 +6,18 @@ from typing import Any
 import qdrant_edge as edge
 
 from mneme.stores.ledger.edge_queries import EXACT, filter_of, legs_of, request_of, scored_of
-from mneme.stores.ledger.engine import DENSE, FACETS, SPARSE, Payload, Query, Scored, Sides, Weighed, Where
+from mneme.stores.ledger.engine import (
+    CHANGED,
+    DENSE,
+    FACETS,
+    SPARSE,
+    Payload,
+    Query,
+    Scored,
+    Sides,
+    Weighed,
+    Where,
+)
 from mneme.stores.ledger.shards import COPIED_AT_ONCE
 
 WORDS_ALONE = edge.Filter(must=[edge.HasVectorCondition(SPARSE)], must_not=[edge.HasVectorCondition(DENSE)])
@@ -77,10 +88,16 @@ class ShardReader:
 
     def scan(self, where: Where, limit: int, offset: int, newest_first: bool) -> list[Payload]:
         direction = edge.Direction.Desc if newest_first else edge.Direction.Asc
+        return self._ordered(edge.OrderBy("created", direction), where, limit, offset)
+
+    def latest(self, where: Where, limit: int) -> list[Payload]:
+        return self._ordered(edge.OrderBy(CHANGED, edge.Direction.Desc), where, limit)
+
+    def _ordered(self, by: edge.OrderBy, where: Where, limit: int, offset: int = 0) -> list[Payload]:
         request = edge.QueryRequest(
             limit,
             offset=offset,
-            query=edge.OrderBy("created", direction),
+            query=by,
             filter=filter_of(where),
             with_payload=True,
         )

@@ -29,6 +29,8 @@ HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
 FACETS = ["event", "scope", "created", "value.entities", "value.time", "value.kind", "value.thread"]
 """What the mode `blend` reads of a record beside its scores."""
+CHANGED = "updated"
+"""The field that says when a record was last changed, in days; indexed when it is first ordered by."""
 FORMAT = 2  # of ledgers; `upgrade` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
@@ -195,6 +197,17 @@ Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the heads before and after a head, the nearest first."""
 
 
+class Layout(BaseModel):
+    """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shards: int
+    replicas: int
+    writes: int
+    not_in_use: list[str] = []
+
+
 class EngineInfo(BaseModel):
     """What an engine says of itself."""
 
@@ -206,6 +219,7 @@ class EngineInfo(BaseModel):
     embedder: str
     dimension: int
     format: int
+    layout: Layout | None = None
 
 
 class Engine(Protocol):
@@ -241,6 +255,10 @@ class Engine(Protocol):
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         """Return payloads in the order of their records' creation, or in the opposite one."""
+        ...
+
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        """Return payloads in the order of their records' last change, the latest first."""
         ...
 
     async def count(self, where: Where) -> int: ...
@@ -322,7 +340,7 @@ def head_point(
             "+" if version.live else "-", version.namespace, version.shelf, "" if version.shelf else None
         ),
         "created": microseconds(version.created),
-        "updated": version.at.timestamp() / 86_400,
+        CHANGED: version.at.timestamp() / 86_400,
         "n": version.version,
         "value": filterable(version.value),
         "event": event,

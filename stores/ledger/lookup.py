@@ -116,6 +116,11 @@ class Lookup:
         found = await self._engine.scan(where, limit, offset, newest_first=newest_first)
         return [_version(payload) for payload in found]
 
+    async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
+        """Return records, retired ones too, in the order of their last change, the latest first."""
+        where = where_below(check_namespace(namespace_prefix, prefix=True), retired=True)
+        return [_version(payload) for payload in await self._engine.latest(where, limit)] if limit > 0 else []
+
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
         namespace_prefix: Namespace,

@@ -35,9 +35,8 @@ def storage_errors(what: str) -> Iterator[None]:
     except OSError as refusal:
         reason = refusal.strerror or str(refusal)
         kind = NotWritable if refusal.errno in NO_WRITING else StorageFailure
-        raise kind(
-            f"Cannot {what}: {reason}.", "Check the disk's free space and who may write to the folder."
-        ) from refusal
+        hint = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
+        raise kind(f"Cannot {what}: {reason}.", hint) from refusal
 
 
 def read_manifest(path: Path) -> Manifest | None:

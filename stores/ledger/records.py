@@ -178,7 +178,7 @@ def check_namespace(namespace: Iterable[str], *, prefix: bool = False) -> Namesp
 def check_name(name: object, what: str) -> str:
     """Return a key or a namespace part, or say what is wrong with it."""
     if not isinstance(name, str) or not name.strip():
-        raise BadInput(f"A {what} must be text that is not empty, not {name!r}.")
+        raise BadInput(f"A {what} must be text that is not empty, not {name!r}.", "Give a name.")
     if len(name) > LONGEST_PART:
         raise BadInput(f"A {what} has at most {LONGEST_PART} characters, not {len(name)}.")
     if name == "*":

@@ -15,17 +15,24 @@ Whoever finds a claim that is not settled (its writer was killed) settles it: th
 record, a reader of the record by its key, and the next process that opens the ledger. Settling twice
 changes nothing.
 
-The address may carry `collection`, `shards` and `replicas`: `https://host:6333?replicas=2`. `https`
-means TLS. `:memory:` is the client's own in-memory engine, for tests and experiments.
+On a cluster a write is acknowledged when every replica that is in use has it, and a replica that missed one
+is in use no longer: so one replica is enough to read from, and a returned node is used once it is ready. To
+read from more would be worse: Qdrant leaves out each point in which they differ for a moment, and with
+`majority` needs all of them. Writes of a shard go through a leader that can change (`medium`): `strong` has
+one for ever, and stops with its node.
+
+`https` means TLS. `:memory:` is the client's own in-memory engine, for tests and experiments.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import methodcaller
 
 from qdrant_client import models
 
 from mneme.core.errors import LedgerMismatch, MnemeError, NotFound
+from mneme.stores.ledger.addresses import Address, address_of
 from mneme.stores.ledger.engine import (
+    CHANGED,
     DENSE,
     FACETS,
     FORMAT,
@@ -38,7 +45,6 @@ from mneme.stores.ledger.engine import (
     Erasure,
     Payload,
     Query,
-    Ranking,
     Scored,
     Sides,
     Step,
@@ -48,8 +54,7 @@ from mneme.stores.ledger.engine import (
 from mneme.stores.ledger.manifest import Manifest, check_format
 from mneme.stores.ledger.records import Version, version_id
 from mneme.stores.ledger.server_claims import Claims
-from mneme.stores.ledger.server_collection import MANIFEST_ID, READ_AT_ONCE, STRONG, Collection
-from mneme.stores.ledger.server_connection import Address, Connection, address_of
+from mneme.stores.ledger.server_collection import MANIFEST_ID, ORDERED, READ_AT_ONCE, Collection
 from mneme.stores.ledger.server_points import (
     dense_of,
     embedding_operation,
@@ -69,7 +74,7 @@ class ServerEngine:
     """A server's ledger; make one with `open`."""
 
     def __init__(self, address: Address, api_key: str) -> None:
-        self._collection = Collection(Connection(address, api_key))
+        self._collection = Collection(address, api_key)
         self._claims = Claims(self._collection)
         self._manifest = Manifest(format=FORMAT, embedder="", dimension=0, generation=0)
         self._indexed: set[str] = set()
@@ -81,6 +86,7 @@ class ServerEngine:
         Raises LedgerMismatch or StorageFailure.
         """
         engine = cls(address_of(location), api_key)
+        await engine._collection.nodes.choose()
         await engine._collection.check_version()
         wanted = Manifest(format=FORMAT, embedder=embedder, dimension=dimension, generation=1)
         if await engine._collection.resolve() is None:
@@ -127,7 +133,7 @@ class ServerEngine:
         if not legs:  # a query of stop words only
             return []
         if query.ranking is not None:
-            await self._index(query.ranking)
+            await self._index(query.ranking.paths.values())
         found = await self._ask([request_of(query, legs)])
         ids = [str(point.id) for point in found[0]]
         several = query.mode == "hybrid" or query.ranking is not None
@@ -178,7 +184,15 @@ class ServerEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         direction = models.Direction.DESC if newest_first else models.Direction.ASC
-        order = models.OrderByQuery(order_by=models.OrderBy(key="created", direction=direction))
+        return await self._ordered(models.OrderBy(key="created", direction=direction), where, limit, offset)
+
+    async def latest(self, where: Where, limit: int) -> list[Payload]:
+        await self._index([CHANGED])
+        by_change = models.OrderBy(key=CHANGED, direction=models.Direction.DESC)
+        return await self._ordered(by_change, where, limit)
+
+    async def _ordered(self, by: models.OrderBy, where: Where, limit: int, offset: int = 0) -> list[Payload]:
+        order = models.OrderByQuery(order_by=by)
         request = models.QueryRequest(
             query=order, filter=filter_of(where), limit=limit, offset=offset, with_payload=True
         )
@@ -229,7 +243,7 @@ class ServerEngine:
     async def embed(self, heads: Sequence[Embedded]) -> None:
         operations = [embedding_operation(head) for head in heads]
         await self._collection.call(
-            methodcaller("batch_update_points", self._collection.name, operations, **STRONG)
+            methodcaller("batch_update_points", self._collection.name, operations, **ORDERED)
         )
 
     async def place(self, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
@@ -237,7 +251,7 @@ class ServerEngine:
         for scope, ids in groups.items():
             still = models.Filter(must=[on_shelf, models.HasIdCondition(has_id=list(ids))])
             await self._collection.call(
-                methodcaller("set_payload", self._collection.name, {"scope": scope}, still, **STRONG)
+                methodcaller("set_payload", self._collection.name, {"scope": scope}, still, **ORDERED)
             )
 
     async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
@@ -251,7 +265,7 @@ class ServerEngine:
             doomed = models.PointIdsList(points=list(erasure.erased))
             steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
             wanted = steps if left.points else steps[:1]
-            await self._collection.call(methodcaller("batch_update_points", name, wanted, **STRONG))
+            await self._collection.call(methodcaller("batch_update_points", name, wanted, **ORDERED))
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 
@@ -259,23 +273,24 @@ class ServerEngine:
         name = self._collection.name
         return EngineInfo(
             kind="server",
-            location=self._collection.connection.address.url,
+            location=", ".join(self._collection.address.urls),
             points=(await self._collection.call(lambda client: client.count(name))).count,
             embedder=self._manifest.embedder,
             dimension=self._manifest.dimension,
             format=self._manifest.format,
+            layout=await self._collection.layout(),
         )
 
     async def mark_current(self) -> None:
         self._manifest = self._manifest.model_copy(update={"format": FORMAT})
         payload = {"manifest": self._manifest.model_dump_json()}
         await self._collection.call(
-            methodcaller("set_payload", self._collection.name, payload, [MANIFEST_ID], **STRONG)
+            methodcaller("set_payload", self._collection.name, payload, [MANIFEST_ID], **ORDERED)
         )
 
     async def close(self) -> None:
         """Close this loop's connections; those of other loops end with them."""
-        await self._collection.connection.close()
+        await self._collection.nodes.close()
 
     async def _drive(self, erasing: Erasing) -> Erasure:
         try:
@@ -308,11 +323,11 @@ class ServerEngine:
         answers = await self._collection.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
 
-    async def _index(self, ranking: Ranking) -> None:
-        """Index the fields that a ranking reads, once: a strict server scores by indexed fields only."""
-        if self._collection.connection.is_memory:
+    async def _index(self, paths: Iterable[str]) -> None:
+        """Index the fields that a ranking or an order reads, once: a strict server takes no others."""
+        if self._collection.nodes.in_memory:
             return
-        for path in set(ranking.paths.values()) - self._indexed:
+        for path in {*paths} - self._indexed:
             index = methodcaller("create_payload_index", self._collection.name, path, field_schema=FLOAT)
             await self._collection.call(index)
             self._indexed.add(path)

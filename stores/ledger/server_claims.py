@@ -8,9 +8,9 @@ from qdrant_client import models
 
 from mneme.core.errors import MnemeError, NotFound
 from mneme.stores.ledger.engine import Entry, Payload
+from mneme.stores.ledger.nodes import Gone
 from mneme.stores.ledger.records import Version, version_id
-from mneme.stores.ledger.server_collection import STRONG, Collection
-from mneme.stores.ledger.server_connection import Gone
+from mneme.stores.ledger.server_collection import ORDERED, Collection
 from mneme.stores.ledger.settling import claim_struct, concluding, heads_of, lone_heads, settled, writing
 
 SETTLED_AT_ONCE = 256
@@ -31,7 +31,7 @@ class Claims:
         if not claims:
             return []
         name, mode = self._collection.name, models.UpdateMode.INSERT_ONLY
-        await self._collection.call(lambda client: client.upsert(name, claims, update_mode=mode, **STRONG))
+        await self._collection.call(lambda client: client.upsert(name, claims, update_mode=mode, **ORDERED))
         seen = await self._collection.read([str(claim.id) for claim in claims])
         void = await self.settle(seen)
         ours: list[int] = []
@@ -83,7 +83,7 @@ class Claims:
     async def _batch(self, operations: Sequence[Any]) -> None:
         if operations:
             await self._collection.call(
-                methodcaller("batch_update_points", self._collection.name, operations, **STRONG)
+                methodcaller("batch_update_points", self._collection.name, operations, **ORDERED)
             )
 
 

@@ -1,18 +1,19 @@
 """A ledger's collection on a Qdrant server: made, found behind its alias, its points read by their ids."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from operator import methodcaller
 from typing import Any, TypeVar
 from uuid import uuid5
 
 from pydantic import ValidationError
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import models
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
-from mneme.stores.ledger.engine import DENSE, SPARSE, Payload
+from mneme.stores.ledger.addresses import Address
+from mneme.stores.ledger.engine import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.manifest import Manifest
+from mneme.stores.ledger.nodes import Nodes, Request
 from mneme.stores.ledger.records import LEDGER
-from mneme.stores.ledger.server_connection import Connection
 
 T = TypeVar("T")
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
@@ -23,31 +24,30 @@ INDEXES: dict[str, Any] = {
     "pending": models.PayloadSchemaType.BOOL,
 }
 MANIFEST_ID = str(uuid5(LEDGER, "manifest"))
-STRONG: Any = {"ordering": models.WriteOrdering.STRONG}
-LATEST: Any = {"consistency": models.ReadConsistencyType.MAJORITY}
+ORDERED: Any = {"ordering": models.WriteOrdering.MEDIUM}
 
 
 class Collection:
     """The collection that an alias on a server stands for, whatever its generation."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, address: Address, api_key: str) -> None:
+        self.address, self.nodes = address, Nodes(address, api_key)
 
     @property
     def name(self) -> str:
         """The alias under which the ledger's collection is found."""
-        return self.connection.address.collection
+        return self.address.collection
 
-    async def call(self, operation: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
-        """Do an operation of the client. Raises StorageFailure."""
-        return await self.connection.call(operation)
+    async def call(self, request: Request[T]) -> T:
+        """Return the answer to a request. Raises StorageFailure."""
+        return await self.nodes.call(request)
 
     async def read(self, ids: Sequence[str]) -> dict[str, Payload]:
         """Return the payloads of the points that are there, by their ids."""
         name, found = self.name, dict[str, Payload]()
         distinct = list(dict.fromkeys(ids))
         for start in range(0, len(distinct), READ_AT_ONCE):
-            retrieve = methodcaller("retrieve", name, distinct[start : start + READ_AT_ONCE], **LATEST)
+            retrieve = methodcaller("retrieve", name, distinct[start : start + READ_AT_ONCE])
             records: list[models.Record] = await self.call(retrieve)
             found |= {str(record.id): record.payload or {} for record in records}
         return found
@@ -66,6 +66,26 @@ class Collection:
             raise LedgerMismatch(
                 f"The collection {self.name} holds no ledger.", "Name another one."
             ) from broken
+
+    async def layout(self) -> Layout | None:
+        """Return how the collection lies on the cluster, and what is not in use; None in memory."""
+        if self.nodes.in_memory:
+            return None
+        name = self.name
+        params = (await self.call(lambda client: client.get_collection(name))).config.params
+        state = await self.call(lambda client: client.collection_cluster_info(name))
+        here = [(each.shard_id, state.peer_id, each.state) for each in state.local_shards]
+        there = [(each.shard_id, each.peer_id, each.state) for each in state.remote_shards]
+        return Layout(
+            shards=params.shard_number or 1,
+            replicas=params.replication_factor or 1,
+            writes=params.write_consistency_factor or 1,
+            not_in_use=[
+                f"shard {shard} on node {peer}: {found.value}"
+                for shard, peer, found in here + there
+                if found is not models.ReplicaState.ACTIVE
+            ],
+        )
 
     async def check_version(self) -> None:
         """Refuse a server that would ignore the conditions of our writes, and so lose updates."""
@@ -96,20 +116,19 @@ class Collection:
         """Make a collection with its indexes and its manifest, or finish what another process began."""
         if not await self._exists(collection):
             await self._create(collection, manifest.dimension)
-        if not self.connection.is_memory:  # the client's own engine has no indexes, and warns
+        if not self.nodes.in_memory:  # the client's own engine has no indexes, and warns
             for field, index in INDEXES.items():
                 await self.call(methodcaller("create_payload_index", collection, field, field_schema=index))
         point = models.PointStruct(
             id=MANIFEST_ID, vector={}, payload={"manifest": manifest.model_dump_json()}
         )
         mode = models.UpdateMode.INSERT_ONLY
-        await self.call(lambda client: client.upsert(collection, [point], update_mode=mode, **STRONG))
+        await self.call(lambda client: client.upsert(collection, [point], update_mode=mode, **ORDERED))
 
     async def _exists(self, collection: str) -> bool:
         return await self.call(lambda client: client.collection_exists(collection))
 
     async def _create(self, collection: str, dimension: int) -> None:
-        replicas = self.connection.address.replicas
         dense = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
         sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
         try:
@@ -118,9 +137,9 @@ class Collection:
                     collection,
                     vectors_config={DENSE: dense},
                     sparse_vectors_config={SPARSE: sparse},
-                    shard_number=self.connection.address.shards,
-                    replication_factor=replicas,
-                    write_consistency_factor=replicas and replicas // 2 + 1,
+                    shard_number=self.address.shards,
+                    replication_factor=self.address.replicas,
+                    write_consistency_factor=self.address.majority,
                     hnsw_config=models.HnswConfigDiff(payload_m=16),  # a graph for each namespace
                 )
             )

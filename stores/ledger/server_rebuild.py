@@ -7,11 +7,11 @@ from typing import Any
 from qdrant_client import models
 
 from mneme.core.errors import LedgerMismatch
+from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.engine import Payload, Point
 from mneme.stores.ledger.manifest import Manifest
 from mneme.stores.ledger.server_claims import Claims
-from mneme.stores.ledger.server_collection import MANIFEST_ID, READ_AT_ONCE, STRONG, Collection
-from mneme.stores.ledger.server_connection import Connection, address_of
+from mneme.stores.ledger.server_collection import MANIFEST_ID, ORDERED, READ_AT_ONCE, Collection
 from mneme.stores.ledger.settling import struct
 
 
@@ -27,7 +27,7 @@ class ServerRebuild:
         cls, location: str, embedder: str, dimension: int, *, api_key: str = ""
     ) -> "ServerRebuild":
         """Find the ledger, whatever its embedder. Raises LedgerMismatch, StorageFailure."""
-        collection = Collection(Connection(address_of(location), api_key))
+        collection = Collection(address_of(location), api_key)
         old = await collection.resolve()
         if old is None:
             raise LedgerMismatch(f"There is no ledger at {location}.")
@@ -53,7 +53,7 @@ class ServerRebuild:
     async def add(self, points: Sequence[Point]) -> None:
         if points:
             new = [struct(point) for point in points]
-            await self._collection.call(methodcaller("upsert", self._new, new, **STRONG))
+            await self._collection.call(methodcaller("upsert", self._new, new, **ORDERED))
 
     async def switch(self) -> None:
         name = self._collection.name
@@ -67,4 +67,4 @@ class ServerRebuild:
         await self._collection.call(methodcaller("delete_collection", self._old))
 
     async def close(self) -> None:
-        await self._collection.connection.close()
+        await self._collection.nodes.close()

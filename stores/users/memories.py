@@ -57,7 +57,15 @@ class Memory(BaseModel):
 
 
 class MemoryRecord(BaseModel):
-    """A memory in the ledger: under which key, at which version, and how similar to what was asked."""
+    """A memory in the ledger: under which key, at which version, and how similar to what was asked.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     added = memory.memories.add("Ann has a dog.", entities=["Ann"])
+    ...     edited = memory.memories.edit(added.key, "Ann has two dogs.")
+    >>> edited.version, edited.memory.content, edited.memory.entities
+    (2, 'Ann has two dogs.', ['Ann'])
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -214,7 +222,7 @@ class UserMemories:
 
     async def latest_changes(self, limit: int) -> Sequence[Version]:
         """Return the latest versions of all memories, the newest first."""
-        heads = sorted(await self._heads(), key=lambda head: head.at, reverse=True)[:limit]
+        heads = await self._ledger.latest(self.namespace, limit)
         versions = [each for head in heads for each in await self._changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 

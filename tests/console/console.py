@@ -1,5 +1,6 @@
 """What tests do with the console, as somebody in front of it does."""
 
+import os
 import re
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from mneme.api.operation import CONSOLE_PATH
 from tests.doubles.langgraph_server import Server
 
 CHECKS = Path(__file__).with_name("checks.js").read_text(encoding="utf-8").partition("\n")[2]
+AXE = os.environ.get("MNEME_TEST_AXE", "")
+"""The file `axe.min.js` of axe-core, whose rules are looked at, too, where it is named."""
+VIOLATIONS = "axe.run(document).then((found) => found.violations.map(({ id, nodes }) => [id, nodes[0].html]))"
 WIDTH = 390
 """A phone's, in CSS pixels."""
 
@@ -42,3 +46,6 @@ def check(page: Page, server: Server, *paths: str) -> None:
         for dark in (False, True):
             page.emulate_media(color_scheme="dark" if dark else "light")
             assert page.evaluate(CHECKS) == {"lacking": [], "faint": []}, (path, dark)
+            if AXE:
+                page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+                assert page.evaluate(VIOLATIONS) == [], (path, dark)

@@ -1,13 +1,18 @@
 """Somebody looks at what a team learned, discussed and shared, and decides."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from mneme.api.operation import API_PATH
+from mneme.evals.commands import quiet
 from tests.console.console import check, notice, opened, turned
 from tests.console.filled import with_a_team
+from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
 
 pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
@@ -18,6 +23,7 @@ def team_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> I
     """Give a server with what a team made."""
     home = tmp_path_factory.mktemp("team") / "home"
     with_a_team(home, "local")
+    run_mneme(("household", "run", "--model", "rules", "--agents", "2", "--name", "tea"), quiet(home))
     with serving(home) as running:
         yield running
 
@@ -95,6 +101,80 @@ def test_a_retriever_is_rolled_back(page: Page, team_server: Server) -> None:
     notice(page, "In use: the untrained embedder.")
     page.get_by_role("button", name="Use version 1").click()
     notice(page, "In use: version 1.")
+
+
+def test_a_run_that_asked_a_person_goes_on_with_the_answer(page: Page, team_server: Server) -> None:
+    opened(page, team_server, "ann", "reviews")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    for _ in range(2):
+        ask_about_a_rubric(team_server)
+    turned(page, team_server, "household")
+    turned(page, team_server, "reviews")
+    waiting = page.get_by_role("list", name="What waits").get_by_role("listitem")
+    expect(waiting).to_have_count(2)
+    waiting.first.get_by_role("link", name="The rubric of Literary Creation, drafted by rules").click()
+    check(page, team_server, page.url.partition("#/")[2])
+    page.get_by_label("Change it").check()
+    criteria = page.get_by_label("Criteria")
+    criteria.fill(criteria.input_value().replace('"points": 30', '"points": 90'))
+    page.get_by_role("button", name="Answer").click()
+    expect(page.get_by_role("alert")).to_contain_text("100")
+    page.get_by_label("Change it").check()
+    page.get_by_label("Criteria").fill(SHORT_RUBRIC)
+    page.get_by_label("Why").fill("Wit is all.")
+    page.get_by_role("button", name="Answer").click()
+    notice(page, "Answered.")
+    expect(waiting).to_have_count(1)
+    frozen = httpx.get(f"{team_server.url}{API_PATH}/rubrics/literary_creation").json()
+    assert [each["name"] for each in frozen["rubric"]["criteria"]] == ["Wit"]
+    waiting.get_by_role("link").click()
+    page.get_by_label("Reject it").check()
+    page.get_by_role("button", name="Answer").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+
+
+SHORT_RUBRIC = '[{"name": "Wit", "points": 100, "looks_at": "It is funny."}]'
+
+
+def ask_about_a_rubric(server: Server) -> None:
+    """Let a run draft a rubric, up to the question whether it is good."""
+    thread = httpx.post(f"{server.url}/threads", json={}).json()["thread_id"]
+    given = {
+        "assistant_id": "rubric_design",
+        "input": {"domain": "literary_creation"},
+        "context": {"designer": "rules", "team": "local"},
+    }
+    httpx.post(f"{server.url}/threads/{thread}/runs/wait", json=given, timeout=60).raise_for_status()
+
+
+def test_a_household_run_is_played_again_step_by_step(
+    page: Page, team_server: Server, pictures: Path
+) -> None:
+    opened(page, team_server, "ann", "household")
+    page.get_by_role("link", name="tea").click()
+    alice = page.get_by_role("row", name="Alice")
+    expect(alice).to_contain_text("nothing")
+    rooms = page.get_by_role("list", name="Rooms")
+    expect(rooms.get_by_text("Alice")).to_be_visible()
+    step = page.get_by_role("slider", name="Step")
+    step.focus()
+    page.keyboard.press("ArrowRight")
+    expect(step).to_have_attribute("aria-valuetext", re.compile("Step 1 of"))
+    page.keyboard.press("End")
+    expect(page.get_by_text(re.compile(r"^(\d) of \1$")).first).to_be_visible()
+    page.screenshot(path=pictures / "console-household.png")
+    page.get_by_role("button", name="Play").click()
+    expect(step).to_have_attribute("aria-valuetext", re.compile("Step 1 of"))
+    page.get_by_role("button", name="Pause").click()
+    check(page, team_server, "household", "household/tea")
+
+
+def test_users_and_teams_that_are_there_are_offered(page: Page, team_server: Server) -> None:
+    added = {"content": "Zoe has a cat."}
+    httpx.post(f"{team_server.url}{API_PATH}/memories", params={"user": "zoe"}, json=added).raise_for_status()
+    opened(page, team_server, "ann")
+    expect(page.locator("datalist#users option[value=zoe]")).to_have_count(1)
+    expect(page.locator("datalist#teams option[value=local]")).to_have_count(1)
 
 
 def test_every_page_fits_a_phone(page: Page, team_server: Server) -> None:

@@ -25,7 +25,7 @@ from mneme.evals.doubles.ollama import Model, by_rules
 from mneme.graphs.intrinsic_memory import builder
 from mneme.library.teams.document import schema
 from mneme.library.teams.selection import Floor, sigma
-from mneme.library.teams.team import Team, load_team, read_team, shipped
+from mneme.library.teams.team import Team, empty, load_team, read_team, shipped
 from mneme.models.asking.asking import ask, script
 from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
@@ -44,7 +44,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     update_memory,
     update_memory_by,
 )
-from mneme.prompts.discussion.memory_template import Slots, departure, empty, entries, size
+from mneme.prompts.discussion.memory_template import Slots, departure, entries, size
 from mneme.rules.discussion import memory_rules
 from mneme.rules.discussion.design_knowledge import kinds_for, parts_of, sources_of
 from mneme.rules.discussion.discussion_rules import View, contribution

@@ -97,6 +97,19 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
             name, vectors_config=wanted.vectors, sparse_vectors_config=wanted.sparse_vectors
         )
 
+    async def described(self, body: Any, name: str) -> Reply:
+        return _plain(await self._engine.get_collection(name))
+
+    async def cluster(self, body: Any, name: str) -> Reply:
+        shard = {"shard_id": 0, "points_count": 0, "state": "Active"}
+        return {
+            "peer_id": 1,
+            "shard_count": 1,
+            "local_shards": [shard],
+            "remote_shards": [],
+            "shard_transfers": [],
+        }
+
     async def drop(self, body: Any, name: str) -> Reply:
         return await self._engine.delete_collection(name)
 
@@ -159,6 +172,8 @@ ROUTES: dict[str, Callable[..., Any]] = {
     "POST /collections/aliases": QdrantDouble.change_aliases,
     "GET /collections/([^/]+)/exists": QdrantDouble.exists,
     "PUT /collections/([^/]+)": QdrantDouble.create,
+    "GET /collections/([^/]+)": QdrantDouble.described,
+    "GET /collections/([^/]+)/cluster": QdrantDouble.cluster,
     "DELETE /collections/([^/]+)": QdrantDouble.drop,
     "PUT /collections/([^/]+)/index": QdrantDouble.index,
     "PUT /collections/([^/]+)/points": QdrantDouble.upsert,

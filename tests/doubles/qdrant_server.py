@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,7 +13,7 @@ import httpx
 import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
-from mneme.stores.ledger.server_connection import address_of
+from mneme.stores.ledger.addresses import address_of
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.waiting import wait_until
 
@@ -44,7 +44,7 @@ def double_location() -> Iterator[str]:
 async def at(location: str) -> AsyncIterator[tuple[AsyncQdrantClient, str]]:
     """Give a client of the server that a ledger is on, and the name of the ledger's collection."""
     address = address_of(location)
-    client = AsyncQdrantClient(url=address.url, check_compatibility=False)
+    client = AsyncQdrantClient(url=address.urls[0], check_compatibility=False)
     yield client, address.collection
     await client.close()
 
@@ -65,20 +65,28 @@ def drop(location: str) -> None:
 
 
 class QdrantServer:
-    """A server whose key is KEY, with its files in `folder`; a test kills it and starts it again."""
+    """A server whose key is KEY, with its files in `folder`; a test kills it and starts it again.
 
-    def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-            http, grpc = one.getsockname()[1], other.getsockname()[1]
+    In a cluster it is the first node, or joins the node at `first`.
+    """
+
+    def __init__(self, folder: Path, *, clustered: bool = False, first: str = "") -> None:
+        with ExitStack() as free:
+            ports = [free.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+            http, grpc, peers = (each.getsockname()[1] for each in ports)
         self.url, self.folder = f"http://127.0.0.1:{http}", folder
+        self.uri = f"http://127.0.0.1:{peers}"
+        self._more = ["--uri", self.uri, *(("--bootstrap", first) if first else ())] if clustered else []
         service = {"host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "api_key": KEY}
         storage = {"storage_path": str(folder / "storage"), "snapshots_path": str(folder / "snapshots")}
-        folder.mkdir()
-        (folder / "config.yaml").write_text(json.dumps({"service": service, "storage": storage}))
+        cluster = {"enabled": clustered, "p2p": {"port": peers}}
+        folder.mkdir(parents=True)
+        config = {"service": service, "storage": storage, "cluster": cluster}
+        (folder / "config.yaml").write_text(json.dumps(config))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [BINARY, "--disable-telemetry", "--config-path", "config.yaml"]
+        command = [BINARY, "--disable-telemetry", "--config-path", "config.yaml", *self._more]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
         wait_until(self._answers)
@@ -105,3 +113,21 @@ def own_qdrant(tmp_path: Path) -> Iterator[QdrantServer]:
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[list[QdrantServer]]:
+    """Start three nodes of one cluster; skip, saying why, where there is no program."""
+    if not BINARY:
+        pytest.skip("MNEME_TEST_QDRANT_BINARY names no Qdrant server's program")
+    nodes: list[QdrantServer] = []
+    try:
+        for number in range(3):
+            first = nodes[0].uri if nodes else ""
+            node = QdrantServer(tmp_path / f"qdrant{number}", clustered=True, first=first)
+            node.start()
+            nodes.append(node)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.kill()

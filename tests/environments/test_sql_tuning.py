@@ -1,6 +1,7 @@
 """The query-tuning world: what it refuses, what it measures, and that its tasks can be solved."""
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -445,9 +446,6 @@ class TestAnalysis:
             "SUBSTR(event_time, 1, 7) = '2024-05'",
             "SUBSTR(event_time, 1, 7) >= '2024-05'",
             "SUBSTR(event_time, 1, 7) < '2024-05'",
-            "CAST(build AS INTEGER) = 77",
-            "LOWER(request_token) >= 'm'",
-            "request_token LIKE 'peb-00%'",
         ]
         task = story()[0]
         for predicate in predicates:
@@ -457,6 +455,57 @@ class TestAnalysis:
                 measured = env.run(instantiate("REWRITE sargable", changed))
             assert measured.correct, (predicate, measured)
             assert measured.rows > 0, predicate
+
+    @pytest.mark.parametrize("predicate", ["CAST(build AS INTEGER) = 77", "LOWER(request_token) >= 'm'"])
+    def test_a_rewriting_that_only_fits_these_data_falls(self, predicate: str) -> None:
+        query = f"SELECT event_id, duration_ms FROM user_events WHERE {predicate}"
+        changed = story()[0].model_copy(update={"query": query})
+        with SqlTuning.of(changed, rows=FEW) as env:
+            measured = env.run(instantiate("REWRITE sargable", changed))
+            assert "made to tell them apart" in measured.error
+            assert env.run(instantiate("INDEX (expression)", changed)).correct
+
+    def test_what_like_means_is_kept_by_an_index_without_case(self) -> None:
+        query = "SELECT event_id FROM user_events WHERE request_token LIKE 'peb-00%'"
+        changed = story()[0].model_copy(update={"query": query})
+        with pytest.raises(DoesNotApply):
+            instantiate("REWRITE sargable", changed)
+        with SqlTuning.of(changed, rows=20_000) as env:
+            measured = env.run(instantiate("INDEX (expression)", changed))
+            ranged = query.replace("LIKE 'peb-00%'", ">= 'peb-00' AND request_token < 'peb-01'")
+            unsound = env.run(Solution(query=ranged))
+        assert measured.correct and measured.speed_up > 3 and "SEARCH" in measured.plan_after
+        assert not unsound.correct and "made to tell them apart" in unsound.error
+
+    def test_an_empty_result_proves_nothing(self) -> None:
+        query = "SELECT event_id FROM user_events WHERE duration_ms < 5 AND duration_ms > 7"
+        with SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=FEW) as env:
+            measured = env.run(Solution(statements=["CREATE INDEX i ON user_events (duration_ms)"]))
+        assert not measured.correct and "proves nothing" in measured.error
+
+    def test_a_slow_original_is_stopped_once_and_can_be_solved(self) -> None:
+        query = (
+            "SELECT COUNT(*) AS n FROM user_events a WHERE EXISTS "
+            "(SELECT 1 FROM user_events b WHERE b.request_token = a.request_token "
+            "AND b.event_id > a.event_id)"
+        )
+        limits = Limits(baseline_seconds=0.3, runs=1)
+        with SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=6_000, limits=limits) as env:
+            index = Solution(statements=["CREATE INDEX i ON user_events (request_token, event_id)"])
+            before = time.thread_time()
+            measured = env.run(index)
+            again = env.run(index)
+            spent = time.thread_time() - before
+        assert measured.stopped and measured.baseline_seconds == 0.3
+        assert measured.correct and measured.speed_up > 2, measured
+        assert again.stopped and spent < 6
+
+    def test_a_query_without_a_table(self) -> None:
+        task = story()[0].model_copy(update={"query": "select 1", "tables": []})
+        with pytest.raises(DoesNotApply):
+            instantiate("INDEX (filter)", task)
+        with SqlTuning.of(task, rows=FEW) as env:
+            assert env.run(instantiate("KEEP", task)).correct
 
     def test_what_cannot_be_rewritten_stays(self) -> None:
         task = story()[0]

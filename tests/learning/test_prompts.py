@@ -21,17 +21,17 @@ from mneme.prompts.learning.compound_learning import (
     resolve_task,
 )
 from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Match, resolve_dispute
-from mneme.prompts.learning.tuning import Measurement
+from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 CARD = Known(claim="Index the filter first.", status="verified", confidence=0.8)
 DRAFT = Draft(rationale="The card fits.", pattern="INDEX (filter)", used=[0])
-TRIAL = Measurement(correct=True, speed_up=4.0, wanted=2.0, solved=True)
+TRIAL = Measurement(correct=True, gain=4.0, wanted=2.0, solved=True)
 OLD, NEW = (Guideline(condition="grouping", pattern=each) for each in ("INDEX (group)", "INDEX (filter)"))
 MATCH = Match(features="grouping", old="2 times as fast", new="4 times as fast", winner="new")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
-    (draft_solution, Assignment(task="Faster.", query="SELECT 1", cards=[CARD, CARD])),
+    (draft_solution, Assignment(task="Faster.", parts=["statements", "query"], cards=[CARD, CARD])),
     (challenge_draft, Review(task="Faster.", draft=str(DRAFT), cards=[CARD], pitfalls=[CARD, CARD])),
     (patch_draft, Complaint(task="Faster.", draft=DRAFT, objections=["It scans."], advice=[])),
     (resolve_task, Case(task="Faster.", draft=DRAFT, iterations=1, trial=TRIAL, cards=[CARD])),
@@ -82,14 +82,17 @@ def test_only_what_is_offered_can_be_named() -> None:
     assert field(challenged, "objections", "pitfall")["enum"] == [-1, 0, 1]
     assert field(unopposed, "objections", "kind")["enum"] == ["missing_edge_case", "unstated_assumption"]
     assert field(schema_of(*ASKED[3]), "solved")["enum"] == [True], "what was measured decides"
-    assert field(schema_of(*BARE[4]), "findings", "event")["enum"] == ["create"]
+    assert field(schema_of(*BARE[4]), "findings", "event")["enum"] == ["create", "dead_end"]
     assert field(schema_of(*BARE[5]), "recommendation")["enum"] == ["escalate"]
 
 
 def test_a_long_query_has_room_to_be_written_anew() -> None:
-    short, long = (Assignment(task="Faster.", query=f"SELECT {'a, ' * n}b FROM c") for n in (10, 1_000))
+    short, long = (
+        Assignment(task="Faster.", parts=["query"], material=f"SELECT {'a, ' * n}b FROM c")
+        for n in (10, 1_000)
+    )
     rooms = [field(schema_of(draft_solution, each), "query")["maxLength"] for each in (short, long)]
-    assert rooms[0] == LONGEST_TEXT and rooms[1] > len(long.query)
+    assert rooms[0] == LONGEST_TEXT and rooms[1] > len(long.material)
 
 
 def test_a_patch_rests_on_no_card_that_its_draft_did_not_rest_on() -> None:

@@ -1,7 +1,6 @@
 """What an agent gets: `mneme.tools`, and `MemoryMiddleware` in agents of `create_agent`."""
 
 import asyncio
-import doctest
 import logging
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 import mneme
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
-from mneme.integrations import tools as tools_module
 from mneme.integrations.brief import LONGEST
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.pools.memory_pool import Pair
@@ -56,11 +54,6 @@ def asked_for(tool: BaseTool, **arguments: Any) -> ToolMessage:
     message = tool.invoke(call)
     assert isinstance(message, ToolMessage)
     return message
-
-
-def test_the_example_in_the_docstring_is_true() -> None:
-    failed, tried = doctest.testmod(tools_module)
-    assert tried and not failed
 
 
 def test_a_memory_is_remembered_found_explained_taken_back_and_erased() -> None:

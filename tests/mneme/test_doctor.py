@@ -92,3 +92,41 @@ async def test_passwords_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await findings()
     assert found["checkpoints"].state == "failure"
     assert "secret" not in found["checkpoints"].detail + found["checkpoints"].fix
+
+
+async def test_the_layout_on_a_qdrant_server_is_shown_and_settings_without_effect(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_LEDGER", location)
+    settings.cache_clear()
+    found = (await findings()).get("Qdrant")
+    if not location.startswith("http"):
+        assert found is None, "there is nothing to lay out in a folder"
+        return
+    assert found and found.state == "ok" and "a write counts with 1" in found.detail
+    monkeypatch.setenv("MNEME_QDRANT_REPLICAS", "3")
+    settings.cache_clear()
+    found = (await findings())["Qdrant"]
+    assert found.state == "warning" and "MNEME_QDRANT_REPLICAS=3 has no effect" in found.detail
+    assert "reembed" in found.fix
+
+
+async def test_a_layout_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_LEDGER", "http://127.0.0.1:9")
+    for name, count, why in (
+        ("MNEME_QDRANT_WRITES", "2", "2 replicas cannot take a write where there are 1"),
+        ("MNEME_QDRANT_REPLICAS", "0", "MNEME_QDRANT_REPLICAS=0"),
+    ):
+        monkeypatch.setenv(name, count)
+        settings.cache_clear()
+        failures = [each.detail for each in (await findings()).values() if each.state == "failure"]
+        assert any(why in each for each in failures)
+        monkeypatch.delenv(name)
+
+
+async def test_who_answers_for_auto_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, state in (("rules", "ok"), ("nobody:there", "failure")):
+        monkeypatch.setenv("MNEME_AUTO", name)
+        settings.cache_clear()
+        found = (await findings())["auto"]
+        assert found.state == state and name.partition(":")[0] in found.detail

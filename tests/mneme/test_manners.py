@@ -3,20 +3,25 @@
 import asyncio
 import os
 import pty
+import socket
 import subprocess
 import sys
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from mneme.core.errors import DISTRIBUTION, ModelUnavailable
 from mneme.evals.commands import quiet
+from mneme.evals.doubles.ollama import OllamaDouble, Reply, by_rules
 from mneme.models.ollama import catalogue
-from tests.doubles.command_line import Done, Run, failed, run_mneme
-from tests.doubles.langgraph_server import Server
+from mneme.prompts.chat.chatbot import reply
+from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
+from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.waiting import eventually
 
 
 @pytest.fixture
@@ -167,6 +172,14 @@ def test_what_goes_into_a_pipe_does_not_depend_on_the_window(mneme: Run, tmp_pat
     assert max(map(len, printed.stdout.splitlines())) <= 80
 
 
+def test_a_port_that_is_taken_is_named(mneme: Run) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        failed(mneme("console", "--no-browser", "--port", str(port)), f"Port {port} cannot be used", "--port")
+
+
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
 def test_an_unknown_key_beside_a_server_is_an_error_and_ends_no_chat(server: Server) -> None:
@@ -178,3 +191,29 @@ def test_an_unknown_key_beside_a_server_is_an_error_and_ends_no_chat(server: Ser
         more = ["1"] if command == ["rollback"] else []
         told = server.mneme("memories", command[0], "zzzz", *more, *command[1:], "--user", "kay")
         failed(told, "kay has no memory zzzz", "mneme memories list")
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
+async def test_a_server_that_dies_in_a_chat_loses_no_turn(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    words = ("chat", "--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules")
+    with (
+        OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double,
+        serving(home, MNEME_OLLAMA_URL=double.url) as server,
+        Running(words, server.environment, "I live in Ulm.\nWhere do I live?\n") as chatting,
+    ):
+        await eventually(lambda: something(double.chats))
+        double.brain = by_rules(reply)
+        server.kill()
+        done = await asyncio.to_thread(chatting.end)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("The server has ended. Your message is kept") == 1
+    assert "Unexpected" not in done.stderr
+    listed = run_mneme(("memories", "list", "--json"), quiet(home), "").stdout
+    assert listed.count("Ulm") >= 1
+    assert len([each for each in double.chats if "Where do I live?" in str(each.body["messages"][-1])]) == 1
+
+
+async def something(found: list[Any]) -> bool:
+    return bool(found)

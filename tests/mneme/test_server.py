@@ -26,6 +26,7 @@ from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
 from mneme.server.users import add_user
 from mneme.stores.cards.disputes import Approach
+from tests.doubles.command_line import failed
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.waiting import eventually
 
@@ -243,11 +244,14 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
             with pytest.raises(APIStatusError) as refusal:
                 await strangers.threads.search()
             assert refusal.value.status_code in {401, 403}
-        assert await listed_for_ann(server, key=bob) == (200, [])
+        refused, about = await listed_for_ann(server, key=bob)
+        assert refused == 403 and "bob's, not ann's" in about["detail"]
         assert (await listed_for_ann(server, key=""))[0] in {401, 403}
         server.environment["MNEME_KEY"] = ann
-        as_bob = server.mneme("chat", "--user", "bob", stdin="I work as a hatter.\n")
-        assert as_bob.returncode == 0, as_bob.stderr
+        for command in (("chat",), ("memories", "list")):
+            failed(server.mneme(*command, "--user", "bob"), "The key is ann's, not bob's")
+        as_herself = server.mneme("chat", "--user", "ann", stdin="I work as a hatter.\n")
+        assert as_herself.returncode == 0, as_herself.stderr
         assert "hat" in server.mneme("memories", "list").stdout, "the key says who it is"
         server.environment["MNEME_KEY"] = bob
         as_himself = server.mneme("chat", stdin="I own a harp.\n")

@@ -105,6 +105,17 @@ async def test_auto_is_rules_where_the_model_is_missing(
     assert "has no qwen3:4b: answering by rules. Get a model: ollama pull qwen3:4b" in auto_notice()
 
 
+async def test_auto_is_whom_the_settings_name(double: OllamaDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_AUTO", "openai:some-model")
+    point_at(monkeypatch, double.url)
+    assert await resolve("auto") == "openai:some-model"
+    assert await resolve("rules") == "rules"
+    monkeypatch.setenv("MNEME_AUTO", "some-model")
+    point_at(monkeypatch, double.url)
+    with pytest.raises(BadInput):
+        await resolve("auto")
+
+
 async def test_auto_becomes_a_model_that_is_pulled_meanwhile(
     double: OllamaDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:

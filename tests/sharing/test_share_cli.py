@@ -50,6 +50,9 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
     assert "Sing of a cat on a ship." in shown.stdout and "limerick / rules" in shown.stdout
     listed = rows(share("pool", "list", "--json"))
     assert [(each["pool"], each["memories"]) for each in listed] == [("literary_creation", 25)]
+    found = rows(share("pool", "search", "Sing of a cat on a ship.", *POEMS, "--limit", "2", "--json"))
+    assert len(found) == 2 and found[0]["key"] == result["key"]
+    assert "nope holds no pairs" in share("pool", "search", "a cat", "--pool", "nope").stderr
     exported = tmp_path / "pool.jsonl"
     assert share("pool", "export", str(exported), *POEMS).returncode == 0
     assert len(exported.read_text(encoding="utf-8").splitlines()) == 25

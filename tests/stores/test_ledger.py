@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.engine import Mode, Ranking
@@ -389,7 +390,8 @@ class TestSearch:
             await ledger.records(ALICE, filter=wanted)
 
     async def test_a_list_that_cannot_be_ranked_is_named(self, edge_ledger: Ledger) -> None:
-        for key, weight in (("word", "high"), ("none", None), ("number", 1.0), ("list", [1, 2])):
+        weights: dict[str, JsonValue] = {"word": "high", "none": None, "number": 1.0, "list": [1, 2]}
+        for key, weight in weights.items():
             await edge_ledger.insert(ALICE, {"weight": weight}, text="tea", change=SAID, key=key)
         ranking = Ranking(fields={"weight": 1.0})
         with pytest.raises(BadInput, match="list in users/alice/memories cannot be ranked: its weight"):

@@ -10,10 +10,10 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
+from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.reembedding import reembed
-from mneme.stores.ledger.server_connection import address_of
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import at
@@ -173,15 +173,27 @@ class TestRefusals:
 class TestAddresses:
     def test_an_address_says_how_the_collection_is_laid_out(self) -> None:
         assert address_of("https://host:6333/qdrant?collection=team&shards=4&replicas=2") == (
-            "https://host:6333",
+            ("https://host:6333",),
             "qdrant",
             "team",
             4,
             2,
+            None,
         )
-        assert address_of("http://host") == ("http://host", None, "mneme", None, None)
+        assert address_of("http://host") == (("http://host",), None, "mneme", None, None, None)
 
-    @pytest.mark.parametrize("options", ["shard=2", "shards=two", "shards=0", "replicas=-1"])
+    def test_the_nodes_of_a_cluster_stand_side_by_side(self) -> None:
+        found = address_of("http://a:6333,http://b:6333?replicas=3")
+        assert (found.urls, found.majority) == (("http://a:6333", "http://b:6333"), 2)
+
+    @pytest.mark.parametrize("nodes", ["http://a:1,b:2", "http://a/x,http://b", "http://a,"])
+    def test_nodes_that_cannot_be_read_are_refused(self, nodes: str) -> None:
+        with pytest.raises(BadInput, match="cannot be read"):
+            address_of(nodes)
+
+    @pytest.mark.parametrize(
+        "options", ["shard=2", "shards=two", "shards=0", "replicas=-1", "writes=2", "replicas=2&writes=3"]
+    )
     def test_options_that_mean_nothing_are_refused(self, options: str) -> None:
         with pytest.raises(BadInput):
             address_of(f"http://host:6333?{options}")

@@ -94,6 +94,38 @@ async def everything_is_there(ledger: Ledger, writers: list[Writer]) -> None:
             assert [hit.version for hit in hits] == [versions[-1]]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["replicas=3", "replicas=2&writes=1"])
+async def test_a_cluster_goes_on_without_any_one_of_its_nodes(
+    layout: str, own_cluster: list[QdrantServer], embedder: WordEmbedder
+) -> None:
+    location = f"{','.join(node.url for node in own_cluster)}?shards=3&{layout}"
+    writers = [Writer(await open_ledger(location, embedder, api_key=KEY), name) for name in range(8)]
+    for key in KEYS:
+        await writers[0].ledger.insert(ALICE, {}, text="start", change=SAID, key=key)
+    async with asyncio.TaskGroup() as running:
+        tasks = [running.create_task(writer.go_on()) for writer in writers]
+        for node in own_cluster:
+            await all_wrote(writers)
+            await asyncio.to_thread(node.kill)
+            await all_wrote(writers)
+            await asyncio.to_thread(node.start)
+            await all_are_in_use(writers[0].ledger)
+        await all_wrote(writers)
+        for task in tasks:
+            task.cancel()
+    again = await open_ledger(location, embedder, api_key=KEY)
+    await everything_is_there(again, writers)
+    for ledger in (again, *(writer.ledger for writer in writers)):
+        await ledger.close()
+
+
+async def all_are_in_use(ledger: Ledger) -> None:
+    """Wait until every replica has caught up with what was written without it."""
+    while (layout := (await ledger.info()).layout) and layout.not_in_use:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
 async def test_a_wrong_key_is_said(own_qdrant: QdrantServer, embedder: WordEmbedder) -> None:
     for key in ("", "wrong"):
         with pytest.raises(StorageFailure, match=r"40[13]") as refused:

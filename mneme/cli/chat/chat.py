@@ -12,9 +12,9 @@ from rich.markup import escape
 
 from mneme.cli.chat.memories import print_erased, print_history, print_memories
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
-from mneme.cli.show import console, print_error, print_json, print_outcome
+from mneme.cli.show import console, errors, print_error, print_json, print_outcome
 from mneme.client.session import PoliteSession
-from mneme.core.errors import BadInput, MnemeError, TooMany
+from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
 from mneme.models.asking.counting import in_words
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
@@ -109,6 +109,9 @@ class Terminal:
         try:
             self.talk.session = await self.polite.open()
             await (self._obey(words) if words.startswith("/") else self._answer(words))
+        except ServerGone as error:
+            await self.polite.close()  # what comes next finds who has the memories then
+            self._complain(error)
         except MnemeError as error:
             self._complain(error)
         return True
@@ -145,11 +148,23 @@ class Terminal:
         except TooMany:  # it was not taken in, so nothing will become of it
             self.open.remove(message_id)
             raise
+        except ServerGone:
+            await self._answer_without(words, message_id)
         if self.as_json:
             print_json({"message_id": message_id, "message": words, "reply": self.talk.reply})
         else:
             console.print()
         await self._report(wait=False)
+
+    async def _answer_without(self, words: str, message_id: str) -> None:
+        """Answer a message in whose turn the server ended: in this process, or on a server that took over."""
+        if not self.as_json:
+            console.print()
+        errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
+        await self.polite.close()
+        self.talk.session = await self.polite.open()
+        async for piece in self.talk.again(words, message_id):
+            self._say(piece)
 
     def _say(self, piece: str) -> None:
         if not self.as_json:

@@ -45,7 +45,8 @@ def read_conversation(file: Path) -> Conversation:
         BadInput: the file does not exist, is not text, or has no message.
     """
     text = _text(file)
-    conversation = _json_lines(_lines(text)) if _is_json(text) else _plain_text(text)
+    named_so = file.suffix in {".json", ".jsonl"}
+    conversation = _json_lines(_lines(text)) if named_so or _is_json(text) else _plain_text(text)
     if not conversation.turns and not conversation.broken:
         raise BadInput(f"{file} has no message.", "Write lines like `user: …`, or JSON Lines.")
     return conversation

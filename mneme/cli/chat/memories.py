@@ -11,7 +11,7 @@ from rich.progress import Progress, TextColumn
 from mneme.api.memories import Erased, Memories
 from mneme.cli.confirming import confirmed
 from mneme.cli.files import is_written, read_file
-from mneme.cli.show import console, errors, print_json, print_table, versions_listed_by
+from mneme.cli.show import console, errors, print_error, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden
@@ -20,6 +20,7 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.reembedding import reembed as rebuild
+from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.memories import MemoryRecord
 
 SHORT = 8
@@ -165,8 +166,14 @@ async def import_(user: str, file: Path, as_json: bool) -> int:
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Memories, user) as memories:
         report = await memories.import_(text.split("\n"))
-    _print_fields(report.model_dump(), as_json)
+    for each in () if as_json else report.refused:
+        print_error(BadInput(f"{file}, line {each.line}: {each.reason}.", "The other lines are imported."))
+    _print_fields(report.model_dump() if as_json else _counted(report), as_json)
     return 1 if report.refused else 0
+
+
+def _counted(report: ImportReport) -> dict[str, object]:
+    return {name: len(value) if isinstance(value, list) else value for name, value in dict(report).items()}
 
 
 def print_memories(found: Sequence[MemoryRecord], as_json: bool) -> None:

@@ -53,6 +53,23 @@ class Talk:
         finally:
             self.remember()
 
+    async def again(self, text: str, message_id: str) -> AsyncIterator[str]:
+        """Yield the reply to a message in whose turn the server ended, on what the session is now.
+
+        The turn goes on where the server left it; if the message had not reached it, it is sent again.
+        """
+        config = await self.session.conversation(self._thread)
+        steps, values = await self.session.flows.left_at("chatbot", config)
+        spoken = convert_to_messages(values.get("messages", []))
+        ids = [message.id for message in spoken]
+        if message_id in ids and not steps:  # only the end of the reply was lost on the way
+            self.reply = spoken[-1].text
+            yield self.reply
+            return
+        async for piece in self.resume() if message_id in ids else self.say(text, message_id):
+            yield piece
+        self.remember()
+
     async def left_unanswered(self) -> str:
         """Return the message whose turn a killed process or an error left unfinished, or ""."""
         conversation = await self.session.conversation(self._thread)

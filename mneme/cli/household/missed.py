@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import Runtime
 
-from mneme.cli.household.runs import Run
+from mneme.api.household_runs import Run
 from mneme.client.workflows import server_errors
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Frame

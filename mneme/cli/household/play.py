@@ -11,9 +11,9 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
+from mneme.api.household_runs import Line, Request, Run, brief, checked, to_play, unallocated
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.household.missed import rebuild
-from mneme.cli.household.runs import Line, Request, Run, brief, checked, to_play, unallocated
 from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, print_json
 from mneme.client.workflows import Workflows, open_workflows, server_errors

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from mneme.api.household import played
+from mneme.api.household_runs import Run, run_named, runs
 from mneme.cli.household.play import print_decision
-from mneme.cli.household.runs import Run, run_named, runs, unallocated
 from mneme.cli.show import console, errors, print_json, print_table
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
@@ -102,44 +103,14 @@ def _print_scene(run: Run, scene: Scene) -> None:
 
 def list_runs(as_json: bool) -> None:
     """List the runs with their task, team, steps and outcome."""
-    described = [_described(run) for run in runs()]
+    found = [played(run) for run in runs()]
     if as_json:
-        for each in described:
+        for each in found:
             print_json(each)
         return
-    if not described:
+    if not found:
         console.print("No runs yet. Start one: mneme household run")
         return
     columns = ("run", "task", "agents", "steps", "lower bound", "outcome", "answered by")
-    rows = (["" if value is None else str(value) for value in each.values()] for each in described)
+    rows = (["" if value is None else str(value) for value in each.model_dump().values()] for each in found)
     print_table("Runs", columns, rows)
-
-
-def _described(run: Run) -> dict[str, str | int | None]:
-    """Return a run's row: task, steps and outcome."""
-    try:
-        return _standing(run)
-    except BadInput:
-        return _row(run, "unreadable" if run.began() else "never began")
-
-
-def _standing(run: Run) -> dict[str, str | int | None]:
-    if run.began() is None:
-        return _row(run, "never began")
-    end, episode = run.first("end"), run.episode()
-    outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
-    if end and (lost := unallocated(end["counters"])):
-        outcome += f", {lost}"
-    return _row(run, outcome) | {
-        "task": episode.category,
-        "agents": len(episode.starts),
-        "steps": end["steps"] if end else len(run.frames()),
-        "at_least": end["bound"] if end else None,
-        "answered_by": "; ".join(end["answered_by"]) if end else None,
-    }
-
-
-def _row(run: Run, outcome: str) -> dict[str, str | int | None]:
-    """Return the row of a run that cannot be read."""
-    nothing = dict.fromkeys(("task", "agents", "steps", "at_least"))
-    return {"run": run.name, **nothing, "outcome": outcome, "answered_by": None}

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mneme.cli.household.runs import Line, brief
+from mneme.api.household_runs import Line, brief
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES, Scene, scenes

@@ -1,8 +1,8 @@
 """`mneme cards …`: list, search and change a team's knowledge cards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from rich.markup import escape
 
@@ -11,7 +11,7 @@ from mneme.cli.files import is_written, read_file
 from mneme.cli.show import console, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, CardVersion, Retrieved, Status
+from mneme.stores.cards.card import Card, CardVersion, Retrieved, Rule, Status
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.yaml_form import dump
@@ -41,6 +41,28 @@ async def search(team: str, task: str, limit: int, as_json: bool) -> None:
             print_json(each)
         return
     _print_found(found)
+
+
+async def propose(
+    team: str, lesson: Mapping[str, Any], rules: Sequence[str], reason: str, as_json: bool
+) -> None:
+    """Store a lesson as a provisional card, and print the card."""
+    read = [_rule(each) for each in rules]
+    async with open_operations(Cards, team) as cards:
+        learned = await cards.propose(**lesson, rules=read, reason=reason)
+    if as_json:
+        print_json(learned)
+        return
+    if learned.event == "unchanged":
+        console.print("[dim]It is there already, unchanged:[/]")
+    _print_card(learned.card, as_json)
+
+
+def _rule(text: str) -> Rule:
+    condition, _, pattern = (part.strip() for part in text.partition(":"))
+    if not condition or not pattern:
+        raise BadInput(f"--rule {text!r} is none.", 'Write "CONDITION: WHAT TO DO".')
+    return Rule(condition=condition, pattern=pattern)
 
 
 def _print_found(found: Sequence[Retrieved]) -> None:

@@ -30,12 +30,40 @@ def learn(
     file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
     suite: Annotated[
         str,
-        typer.Option("--suite", help="Tasks that come with Mneme: story (three) or sql_tuning (generated)."),
+        typer.Option(
+            "--suite",
+            help="Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines.",
+        ),
     ] = "",
     count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
     query: Annotated[str, typer.Option("--query", help="The slow query, which is run and measured.")] = "",
-    schema: Annotated[str, typer.Option("--schema", help="The schema of the query's database.")] = "",
+    schema: Annotated[
+        str,
+        typer.Option("--schema", help="The schema: one that comes with Mneme, or a file FILE.sql."),
+    ] = "",
+    database: Annotated[
+        str,
+        typer.Option("--database", help="Your own: a SQLite file or postgresql://…; it is only read."),
+    ] = "",
+    world: Annotated[
+        str, typer.Option("--world", help="The world: a name, or a YAML file that describes one.")
+    ] = "",
+    case: Annotated[str, typer.Option("--case", help="A task of the world's own, by its id.")] = "",
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", help="The folder of the files, which is copied.")
+    ] = None,
+    check: Annotated[
+        str, typer.Option("--check", help="The command that a solution must pass, like `pytest -q`.")
+    ] = "",
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="What is to become better, like cpu_seconds:lower:2; repeatable."),
+    ] = None,
+    may_change: Annotated[
+        list[str] | None,
+        typer.Option("--may-change", help="Files that may change, like 'src/*.py'; repeatable."),
+    ] = None,
     task_id: Annotated[
         str, typer.Option("--id", help="The task's id; the id of a killed run continues it.")
     ] = "",
@@ -63,7 +91,18 @@ def learn(
         "recall": recall,
         "rows": rows,
     }
-    given = {"query": query, "schema": schema, "id": task_id}
+    given = {
+        "query": query,
+        "schema": schema,
+        "database": database,
+        "id": task_id,
+        "world": world,
+        "case": case,
+        "workspace": str(workspace or ""),
+        "check": check,
+        "metrics": metric,
+        "may_change": may_change,
+    }
     where = {name: value for name, value in given.items() if value}
     run_command(run.learn(task, file, suite, run.size_of(count, seed), where, context, as_json))
 
@@ -95,6 +134,28 @@ def search_cards(
     from mneme.cli.learning import cards as run
 
     run_command(run.search(team, task, limit, as_json))
+
+
+@cards.command("propose")
+def propose_card(
+    claim: Annotated[str, typer.Argument(help="The lesson in one or two sentences.")],
+    rationale: Annotated[str, typer.Option("--rationale", help="Why it holds, and what was seen.")] = "",
+    scope: Annotated[str, typer.Option("--scope", help="The domain that it holds in.")] = "",
+    rule: Annotated[
+        list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="A word to find it by; may be repeated.")
+    ] = None,
+    reason: Reason = "",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Store a lesson that no task has tested, as a provisional card for a person to review."""
+    from mneme.cli.learning import cards as run
+
+    lesson = {"claim": claim, "rationale": rationale, "scope": scope, "tags": tag or []}
+    run_command(run.propose(team, lesson, rule or [], reason, as_json))
 
 
 @cards.command("show")
@@ -226,10 +287,13 @@ def resolve_dispute(
     team: Team = "local",
     agents: Agents = "auto",
     rows: Rows = 60_000,
+    world: Annotated[
+        str, typer.Option("--world", help="The world of the similar tasks; default: the card's.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Test both approaches on similar tasks, or decide the dispute yourself."""
     from mneme.cli.learning import disputes as run
 
-    context = {"team": team, "devils_advocate": agents, "environment": "sql_tuning", "rows": rows}
+    context = {"team": team, "devils_advocate": agents, "environment": world, "rows": rows}
     run_command(run.resolve(dispute, decision, reason, context, as_json))

@@ -7,10 +7,12 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_beside, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
+from mneme.environments.worlds import world_names
+from mneme.environments.worlds.registry import WORKSPACE
 from mneme.nodes.learning.dispute_resolution import Decision, Verdict, plainly
 from mneme.stores.cards.disputes import Dispute, DisputeStatus
 
@@ -83,7 +85,11 @@ async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -
     """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
     config = await session.dispute(dispute_id)
     left, _ = await session.flows.left_at("dispute_resolution", config)
-    if "ask_person" not in left and (await session.cards.get_dispute(dispute_id)).unresolved:
+    dispute = await session.cards.get_dispute(dispute_id)
+    if context.get("environment") in {"", WORKSPACE}:  # similar tasks are those of the card's own world
+        scope = (await session.cards.get(dispute.card_id)).scope
+        context = context | {"environment": scope if scope in world_names() else ""}
+    if "ask_person" not in left and dispute.unresolved:
         given: Any = None if left else {"dispute_id": dispute_id}
         await session.flows.invoke("dispute_resolution", given, config, _team_part(context))
     return await session.cards.get_dispute(dispute_id)
@@ -106,17 +112,16 @@ def print_dispute(dispute: Dispute, as_json: bool) -> None:
         f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
     )
     for side, approach in (("old", dispute.old), ("new", dispute.new)):
-        console.print(f"    {side}: {escape(approach.solution or approach.claim)}", soft_wrap=True)
+        print_beside(f"    {side}: ", escape(approach.solution or approach.claim))
     for number, tested in enumerate(dispute.rounds, start=1):
         won = [trial.winner for trial in tested.trials]
-        console.print(
-            f"    round {number}: {', '.join(won)} -> {tested.recommendation}: {escape(tested.rationale)}"
-        )
+        told = f"{', '.join(won)} -> {tested.recommendation}: {escape(tested.rationale)}"
+        print_beside(f"    round {number}: ", told)
         for trial in tested.trials:
             for edge in trial.edge_cases:
-                console.print(f"      [dim]{trial.task}: {escape(edge)}[/]", soft_wrap=True)
+                print_beside("      ", f"[dim]{trial.task}: {escape(edge)}[/]")
     if dispute.status == "resolved":
-        console.print(f"    {escape(_ended(dispute))}", soft_wrap=True)
+        print_beside("    ", escape(_ended(dispute)))
     elif dispute.status == "escalated":
         decisions = "|".join(get_args(Decision))
         console.print(f"    waits for a person: mneme disputes resolve {dispute.id} --decision {decisions}")

@@ -11,14 +11,16 @@ from rich.markup import escape
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import print_dispute, run_dispute
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, print_beside, print_json
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
+from mneme.environments.worlds import find_world
+from mneme.environments.worlds.registry import SHIPPED
 from mneme.library import EXAMPLES
 from mneme.models.asking.counting import in_words
 
-SUITES = ("story", "sql_tuning")
+SUITES = ("story", "sql_tuning", *SHIPPED)
 SIGNS = {
     "created": "[green]+ card[/]",
     "reinforced": "[green]+ success[/]",
@@ -26,24 +28,50 @@ SIGNS = {
     "failure": "[red]- failure[/]",
     "promoted": "[green]^ verified[/]",
     "dispute": "[yellow]? dispute[/]",
+    "dead end": "[red]x dead end[/]",
 }
 ROLES = ("researcher", "devils_advocate", "leader", "monitor")
+DDL = ".sql"
+"""How a file of statements is told from the name of a schema that comes with Mneme."""
 Context = dict[str, Any]
 PAGE = 1000
 """Finished tasks that are asked for at once."""
 
 
 class Given(BaseModel):
-    """One task: its text and, for query tuning, the slow query and the schema."""
+    """One task: its text, its world, and what the world reads of it."""
 
     model_config = ConfigDict(extra="forbid")
 
-    task: str
-    id: str = Field(default_factory=lambda: uuid4().hex)
-    query: str = ""
-    schema_name: str = Field("", alias="schema")
-    wanted_speed_up: float | None = None
-    index_budget: float | None = None
+    task: str = Field(description="The task in words.")
+    id: str = Field(
+        default_factory=lambda: uuid4().hex,
+        description="Its name; a task that is done is not run again. Default: the file's name and a number.",
+    )
+    world: str = Field("", description="The world that tries solutions: a name, or a YAML file.")
+    query: str = Field("", description="The slow query, which is run and measured.")
+    schema_name: str = Field("", alias="schema", description="The schema of the query's database.")
+    database: str = Field("", description="A SQLite file or a postgresql:// address; it is only read.")
+    wanted_speed_up: float | None = Field(None, description="How many times as fast is enough; 2 if unset.")
+    index_budget: float | None = Field(
+        None, description="Largest size of new indexes, as a share of the tables'; 0.3 if unset."
+    )
+    case: str = Field("", description="The name of one of the world's own tasks.")
+    workspace: str = Field("", description="The folder whose files a solution may change, on a copy.")
+    check: str = Field("", description="The command that must end with 0, run in the folder.")
+    metrics: list[str] = Field([], description="What is to become better: NAME:lower|higher:TIMES.")
+    may_change: list[str] = Field([], description="Patterns of the files that may change.")
+
+    @property
+    def environment(self) -> str:
+        """Return the world that the task names, or that what it gives belongs to."""
+        if self.world.endswith((".yaml", ".yml")):
+            return str(Path(self.world).resolve())
+        if self.world:
+            return self.world
+        if self.query or self.database:
+            return "sql_tuning"
+        return "workspace" if self.workspace or self.check else ""
 
 
 async def learn(
@@ -80,6 +108,8 @@ async def _done(session: TeamSession) -> set[str]:
 
 def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Given]:
     """Return the tasks that the options name. Raises BadInput."""
+    if where.get("case") and not words:
+        words = _text_of(where.get("world", ""), where["case"])
     if sum([bool(words), file is not None, bool(suite)]) != 1:
         raise BadInput("The task is missing.", 'Give one of: "TASK", --file FILE, --suite NAME.')
     if suite:
@@ -92,11 +122,24 @@ def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], w
     return [Given.model_validate({"task": words, **given})]
 
 
+def _text_of(world: str, case: str) -> str:
+    """Return the words of a world's own task. Raises BadInput for one that there is not."""
+    if not world:
+        raise BadInput(f"The task {case} is of no world.", "Name its world with --world.")
+    cases = {each.id: each.text for each in find_world(world).cases()}
+    if case not in cases:
+        raise BadInput(f"The world {world} has no task {case!r}.", f"It has: {', '.join(cases) or 'none'}.")
+    return cases[case]
+
+
 def _of_suite(suite: str, count: int, seed: int) -> list[Given]:
     if suite not in SUITES:
         raise BadInput(f"There is no suite {suite!r}.", f"There are: {', '.join(SUITES)}.")
     if suite == "story":
         return _of_file(EXAMPLES / "story.yaml", {})
+    if suite in SHIPPED:
+        cases = find_world(suite).cases()
+        return [Given(task=each.text, id=each.id, world=suite, case=each.id) for each in cases]
     return [
         Given(
             task=task.description,
@@ -132,19 +175,21 @@ def _of_file(file: Path, where: Context) -> list[Given]:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise BadInput(
-            f"{file}: {field}: {first['msg']}.", "A task has the fields task, query, schema, id."
+            f"{file}: {field}: {first['msg']}.",
+            "A task has the fields task, id, world, query, schema, …; see `mneme learn --help`.",
         ) from error
 
 
 async def _solve(session: TeamSession, given: Given, context: Context, as_json: bool) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.task(given.id)
-    own = context | _environment(given)
+    own, problem = context | _environment(given), _problem(given)
     left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
-        console.print(f"\n[bold]task[/] {escape(given.task)}", soft_wrap=True)
-    problem = None if left else _problem(given)
-    async for event in session.flows.stream("compound_learning", problem, config, own, "custom"):
+        console.print()
+        print_beside("[bold]task[/] ", escape(given.task))
+    posed = None if left else problem
+    async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
         if not as_json:
             _print_step(cast(dict[str, Any], event))
     _, values = await session.flows.left_at("compound_learning", config)
@@ -164,15 +209,24 @@ async def _solve(session: TeamSession, given: Given, context: Context, as_json: 
 
 
 def _environment(given: Given) -> Context:
-    if not given.query:
-        return {"environment": ""}
-    return {"environment": "sql_tuning", "schema_name": given.schema_name or "events"}
+    own = given.schema_name if not given.schema_name.endswith(DDL) else ""
+    return {"environment": given.environment, "schema_name": own or "events"}
 
 
 def _problem(given: Given) -> dict[str, Any]:
-    named = {"task": given.task, "task_id": given.id, "query": given.query}
-    limits = {"wanted_speed_up": given.wanted_speed_up, "index_budget": given.index_budget}
-    return named | {name: limit for name, limit in limits.items() if limit is not None}
+    """Return what the graph is given, with paths that hold wherever the graph runs. Raises BadInput."""
+    named: dict[str, Any] = {"task": given.task, "task_id": given.id, "query": given.query}
+    if given.schema_name.endswith(DDL):
+        named["ddl"] = read_file(Path(given.schema_name), "Give a file of CREATE TABLE statements.")
+    for name in ("wanted_speed_up", "index_budget", "case", "check", "metrics", "may_change"):
+        if value := getattr(given, name):
+            named[name] = value
+    if given.workspace:
+        named["workspace"] = str(Path(given.workspace).resolve())
+    if given.database:
+        is_url = "://" in given.database
+        named["database"] = given.database if is_url else str(Path(given.database).resolve())
+    return named
 
 
 LONGEST = 110
@@ -185,8 +239,7 @@ def _print_step(event: dict[str, Any]) -> None:
         return
     shown = [value for value in details.values() if isinstance(value, list | str)]
     lines = [line for value in shown for line in (value if isinstance(value, list) else [value])]
-    text = "\n             ".join(_short(line) for line in lines) or "nothing"
-    console.print(f"  [cyan]{step:<10}[/]" + escape(text), soft_wrap=True)
+    print_beside(f"  [cyan]{step:<10}[/]", escape("\n".join(_short(line) for line in lines) or "nothing"))
 
 
 def _short(text: str) -> str:
@@ -197,18 +250,19 @@ def _short(text: str) -> str:
 def _print_result(values: dict[str, Any]) -> None:
     packet, metrics = values["packet"], values["packet"]["metrics"]
     solved = "[green]solved[/]" if packet["solved"] else "[red]not solved[/]"
-    judged = "measured" if packet["judged_by"] == "environment" else "judged by the leader, not run"
-    console.print(
-        f"  {solved} after {values['iterations']} drafts, confidence {packet['confidence']:.2f} ({judged}; "
-        f"{metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)"
+    judged = "measured" if packet["judged_by"] == "environment" else "judged by the model, not run"
+    print_beside(
+        "  ",
+        f"{solved} after {values['iterations']} drafts, confidence {packet['confidence']:.2f} ({judged}; "
+        f"{metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)",
     )
-    console.print(f"    {escape(packet['answer'])}", soft_wrap=True)
+    print_beside("    ", escape(packet["answer"]))
     for each in values["learned"]:
         sign = SIGNS.get(each["event"], each["event"])
-        console.print(
-            f"  {sign} {each['card']} v{each['version']} ({each['status']}): {escape(each['claim'])}"
+        print_beside(
+            f"  {sign} ", f"{each['card']} v{each['version']} ({each['status']}): {escape(each['claim'])}"
         )
-        console.print(f"    [dim]why: {escape(_short(each['why']))}[/]")
+        print_beside("    [dim]why:[/] ", f"[dim]{escape(_short(each['why']))}[/]")
     console.print(f"  [dim]{in_words(values['asked'])}[/]")
 
 

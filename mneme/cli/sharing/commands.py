@@ -10,7 +10,7 @@ from mneme.cli.options import Json, Limit, Reason, run_command
 app = typer.Typer(
     no_args_is_help=True, help="Agents that share one pool of prompt-answer pairs (Memory Sharing)."
 )
-pool = typer.Typer(no_args_is_help=True, help="List, show, import, export and remove shared pairs.")
+pool = typer.Typer(no_args_is_help=True, help="List, search, show, import, export and remove shared pairs.")
 retriever = typer.Typer(no_args_is_help=True, help="Show, train and roll back a pool's retriever.")
 rubric = typer.Typer(
     no_args_is_help=True, help="Show, draft, review and freeze the rubrics that score pairs."
@@ -147,6 +147,20 @@ def list_pool(
     from mneme.cli.sharing import pools as run
 
     run_command(run.list_(team, pool, agent, limit, as_json))
+
+
+@pool.command("search")
+def search_pool(
+    question: Annotated[str, typer.Argument(help="What is to be answered.")],
+    pool: PoolName,
+    team: Team = "local",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Show at most this many.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Show the pairs that a question would be answered with, the best first."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.search(team, pool, question, limit, as_json))
 
 
 @pool.command("show")

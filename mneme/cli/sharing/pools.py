@@ -1,4 +1,4 @@
-"""`mneme share pool …`: list, show, import, export and remove shared pairs."""
+"""`mneme share pool …`: list, search, show, import, export and remove shared pairs."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -33,6 +33,12 @@ async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> 
             _print_pairs(await shared.pairs(pool, agent, limit), as_json)
         else:
             _print_pools(await shared.list(), as_json)
+
+
+async def search(team: str, pool: str, question: str, limit: int, as_json: bool) -> None:
+    """Print the pairs that help most with a question."""
+    async with open_operations(Pools, team, searching=True) as shared:
+        _print_pairs(await shared.search(pool, question, limit), as_json)
 
 
 def _print_pools(pools: Sequence[RetrieverState], as_json: bool) -> None:

@@ -1,7 +1,7 @@
 // Calls of the server's operations, and whose data they are about.
 
 const ROOT = "../mneme/v1/";
-const OF_A_USER = new Set(["me", "memories", "inbox", "threads"]);
+const OF_A_USER = new Set(["me", "users", "memories", "inbox", "threads"]);
 const KEPT = ["key", "user", "team"];
 
 // The key stays in this tab: sessionStorage ends with it.
@@ -27,11 +27,15 @@ async function ask(method, path, query, body, signal) {
   const owner = OF_A_USER.has(path.split("/")[0]) ? "user" : "team";
   const given = Object.entries({ ...query, [owner]: session[owner] || "local" });
   const asked = new URLSearchParams(given.filter(([, value]) => value !== undefined && value !== ""));
+  return sent(method, `${ROOT}${path}?${asked}`, body, signal);
+}
+
+async function sent(method, address, body, signal) {
   const headers = { "x-mneme-caller": "console", ...(session.key && { "x-api-key": session.key }) };
   if (body) headers["content-type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(`${ROOT}${path}?${asked}`, { method, headers, body: body && JSON.stringify(body), signal });
+    answer = await fetch(address, { method, headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     throw error.name === "AbortError" ? error : new Problem(0, UNREACHABLE);
   }
@@ -42,6 +46,9 @@ async function ask(method, path, query, body, signal) {
 
 export const read = (path, query = {}, signal = undefined) => ask("GET", path, query, null, signal);
 export const change = (path, body = {}) => ask("POST", path, {}, body);
+
+// The server's own routes of threads and runs; they know the caller by the key alone.
+export const runs = (method, path, body = null, signal = undefined) => sent(method, `../${path}`, body, signal);
 
 // A part of a path.
 export const part = encodeURIComponent;

@@ -52,13 +52,16 @@ function useKeys({ name, id }) {
 
 function Owner({ name, label, changed }) {
   const [value, set] = useState(session[name] || "local");
+  const [known, know] = useState([]);
+  useEffect(() => { read(`${name}s`).then(know, () => know([])); }, []);
   const use = (event) => {
     event.preventDefault();
     keep({ [name]: value.trim() || "local" });
     changed().then(() => event.type === "submit" && focusHeading());
   };
   return html`<form class="owner" onSubmit=${use}><label for=${name}>${label}</label>
-    <input id=${name} value=${value} size="10" maxlength="200" autocomplete="off" onInput=${(e) => set(e.target.value)}
+    <datalist id="${name}s">${known.map((each) => html`<option key=${each} value=${each} />`)}</datalist>
+    <input id=${name} list="${name}s" value=${value} size="10" maxlength="200" autocomplete="off" onInput=${(e) => set(e.target.value)}
       onBlur=${(e) => e.target.value.trim() !== (session[name] || "local") && use(e)} /></form>`;
 }
 

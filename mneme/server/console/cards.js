@@ -110,7 +110,7 @@ function Versions({ card, history, action }) {
 function Evidence({ of }) {
   return html`<section aria-labelledby="evidence"><h2 id="evidence">Evidence</h2>
     <p>${plural(of.success_count, "success", "successes")}, ${plural(of.failure_count, "failure")}.</p>
-    ${of.recent.length > 0 && html`<div class="scrolls"><table><caption class="unseen">The latest tasks</caption>
+    ${of.recent.length > 0 && html`<div class="scrolls" tabindex="0" role="group" aria-label="Table"><table><caption class="unseen">The latest tasks</caption>
       <thead><tr><th scope="col">Task</th><th scope="col">Outcome</th><th scope="col">Confidence</th></tr></thead>
       <tbody>${of.recent.map((each) => html`<tr key=${each.task}><td>${each.task}</td>
         <td>${each.success ? "success" : "failure"}</td><td>${percent(each.confidence)}</td></tr>`)}</tbody></table></div>`}

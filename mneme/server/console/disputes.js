@@ -22,7 +22,7 @@ function Side({ title, of, id }) {
 function Round({ of, number }) {
   return html`<section aria-labelledby="round-${number}"><h2 id="round-${number}">Round ${number}</h2>
     <p>${of.recommendation}: ${of.rationale}</p>
-    <div class="scrolls"><table><thead><tr><th scope="col">Task</th><th scope="col">Card right</th>
+    <div class="scrolls" tabindex="0" role="group" aria-label="Table"><table><thead><tr><th scope="col">Task</th><th scope="col">Card right</th>
       <th scope="col">Finding right</th><th scope="col">Better</th></tr></thead><tbody>
       ${of.trials.map((each) => html`<tr key=${each.task}><td>${each.task}</td><td>${each.old_correct ? "yes" : "no"}</td>
         <td>${each.new_correct ? "yes" : "no"}</td><td>${each.winner}</td></tr>`)}</tbody></table></div></section>`;

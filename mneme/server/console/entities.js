@@ -72,7 +72,7 @@ function Table({ graph }) {
     beside[one].push([graph.nodes[other].name, weight]);
     beside[other].push([graph.nodes[one].name, weight]);
   }
-  return html`<div class="scrolls"><table><thead><tr><th scope="col">Name</th><th scope="col">Memories</th>
+  return html`<div class="scrolls" tabindex="0" role="group" aria-label="Table"><table><thead><tr><th scope="col">Name</th><th scope="col">Memories</th>
     <th scope="col">Named together with</th></tr></thead><tbody>${graph.nodes.map(({ name, count }, n) => html`
       <tr key=${name}><th scope="row"><a href="#/memories?q=${part(name)}">${name}</a></th><td>${count}</td>
       <td>${beside[n].sort((a, b) => b[1] - a[1]).map(([each, weight]) => `${each} (${weight})`).join(", ")}</td></tr>`)}

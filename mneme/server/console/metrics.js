@@ -14,7 +14,7 @@ export function MetricsPage() {
   return html`<h1 tabindex="-1">Metrics of cards</h1>
     <${Loaded} of=${loaded}>${({ alerts, ...metrics }) => html`
       ${alerts.map((each) => html`<p class="failure" key=${each.metric}><strong>${each.level}</strong> ${each.message}</p>`)}
-      <div class="scrolls"><table><thead><tr><th scope="col">Metric</th><th scope="col">Now</th></tr></thead><tbody>
+      <div class="scrolls" tabindex="0" role="group" aria-label="Table"><table><thead><tr><th scope="col">Metric</th><th scope="col">Now</th></tr></thead><tbody>
         ${Object.entries(metrics).map(([name, value]) => html`<tr key=${name}><th scope="row">${words(name)}</th>
           <td>${shown(value)}</td></tr>`)}</tbody></table></div>`}<//>`;
 }

@@ -24,7 +24,7 @@ function Retriever({ state, action }) {
   const rows = [...state.versions].reverse();
   return html`<section aria-labelledby="retriever"><h2 id="retriever">Retriever</h2>
     <p>In use: ${named(state.serving)}. ${plural(state.waiting, "pair")} not learned yet.</p>
-    ${rows.length > 0 && html`<div class="scrolls"><table><thead><tr><th scope="col">Version</th>
+    ${rows.length > 0 && html`<div class="scrolls" tabindex="0" role="group" aria-label="Table"><table><thead><tr><th scope="col">Version</th>
       <th scope="col">Kept</th><th scope="col">Recall before, after</th><th scope="col">Why</th>
       <th scope="col">Use</th></tr></thead><tbody>${rows.map((each) => html`<tr key=${each.number}><td>${each.number}</td>
         <td>${each.kept ? "yes" : "no"}</td><td>${percent(each.before.recall)}, ${percent(each.after.recall)}</td>

@@ -2,59 +2,60 @@
 
 from typing import Literal
 
+from mneme.core.errors import BadInput
+from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     State,
     TriedDraft,
     Update,
-    as_shown,
     ask_role,
-    database_of,
     draft_of,
     effort_of,
     is_blocking,
     knowns,
-    scope_of,
-    search_text,
+    pitfalls_of,
+    setting_of,
+    settled_words,
     timed,
     trial_of,
+    used_cards,
     with_pattern,
     worded,
+    world_of,
 )
-from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.query_tuning import QUICK_TRIAL, TaskDatabase
+from mneme.nodes.learning.context import LearningRuntime
+from mneme.nodes.learning.worlds import advice_of, attempt, checked, remedies, solution_of
 from mneme.prompts.learning.compound_learning import (
     Complaint,
-    Known,
     Objection,
     Review,
     challenge_draft,
     patch_draft,
 )
-from mneme.prompts.learning.tuning import Advice
+from mneme.prompts.learning.trials import Advice
 
 PATCHES = 2
 """Refinement rounds (§3, step 3): more would let two agents argue for ever."""
-PITFALLS = 3
 
 
 @timed
 async def challenge(state: State, runtime: LearningRuntime) -> Update:
     """Stress the latest draft: try it, read its plan, compare it with verified and deprecated cards."""
-    database, draft = database_of(state, runtime), draft_of(state, -1)
-    trial = await database.attempt(draft.statements, draft.query, QUICK_TRIAL) if database else None
+    world, draft = await world_of(state, runtime), draft_of(state, -1)
+    trial = await attempt(world, solution_of(draft), quick=True) if world else None
     given = Review(
-        task=state["task"],
-        query=state.get("query", ""),
-        features=state["features"],
+        **setting_of(state, world),
         draft=str(draft),
         pattern=draft.pattern,
+        rests_on=[each["known"]["claim"] for each in used_cards(state)],
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
         tried=[each["draft"]["pattern"] for each in state["drafts"][:-1]],
-        remedies=database.remedies() if database else [],
+        earlier=settled_words(state["log"]),
+        remedies=remedies(world) if world else [],
         cards=knowns(state["verified"]),
-        pitfalls=await _pitfalls(state, database, runtime),
+        pitfalls=await pitfalls_of(state, world, runtime),
     )
     answered = await ask_role("devils_advocate", challenge_draft, given, runtime)
     raised = [_logged(each, len(state["drafts"])) for each in answered.value.objections]
@@ -68,15 +69,6 @@ async def challenge(state: State, runtime: LearningRuntime) -> Update:
         "effort": [effort_of(answered)],
         "responders": [f"devils_advocate: {answered.responder}"],
     }
-
-
-async def _pitfalls(state: State, database: TaskDatabase | None, runtime: LearningRuntime) -> list[Known]:
-    if not runtime.context.recall:
-        return []
-    found = await cards_of(runtime).pitfalls(search_text(state, database), PITFALLS)
-    return [
-        as_shown(each.card, database) for each in found if each.card.scope in ("", scope_of(state, runtime))
-    ]
 
 
 def _logged(objection: Objection, number: int) -> LoggedObjection:
@@ -93,20 +85,19 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 @timed
 async def patch(state: State, runtime: LearningRuntime) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open."""
-    database, number = database_of(state, runtime), len(state["drafts"])
+    world, number = await world_of(state, runtime), len(state["drafts"])
     open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
     open_.sort(key=lambda each: each["objection"]["severity"] != "blocking")
     given = Complaint(
-        task=state["task"],
-        query=state.get("query", ""),
-        features=state["features"],
+        **setting_of(state, world),
         draft=draft_of(state, -1),
         objections=worded(open_),
-        advice=[_remedy(each, database) for each in open_],
+        advice=[_remedy(each, world) for each in open_],
         trial=trial_of(state["drafts"][-1]["trial"]),
+        cards=knowns(state["cards"]),
     )
     answered = await ask_role("researcher", patch_draft, given, runtime)
-    draft = with_pattern(answered.value, database)
+    draft = with_pattern(answered.value, world)
     closed = [open_[each] for each in answered.value.closed]
     runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
@@ -121,8 +112,13 @@ async def patch(state: State, runtime: LearningRuntime) -> Update:
     }
 
 
-def _remedy(entry: LoggedObjection, database: TaskDatabase | None) -> Advice:
+def _remedy(entry: LoggedObjection, world: World | None) -> Advice:
+    """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
     remedy = entry["objection"]["remedy"]
-    if database is None or not remedy:
-        return Advice(pattern=remedy, why_not="The objection names no remedy that can be made out.")
-    return database.advice("", remedy)
+    if not remedy:
+        return Advice(pattern=remedy, why_not="The objection names no remedy.")
+    try:
+        checked(world, remedy)
+    except BadInput:
+        return Advice(pattern=remedy, is_text=True)
+    return advice_of(world, "", remedy) if world else Advice(pattern=remedy, is_text=True)

@@ -3,45 +3,55 @@
 from collections.abc import Sequence
 
 from mneme.core.errors import BadInput
+from mneme.environments.worlds import World, parts_of
+from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
     Recalled,
     State,
     Update,
     ask_role,
-    database_of,
+    draft_of,
     effort_of,
     is_blocking,
     knowns,
     scope_of,
+    setting_of,
+    settled_words,
     timed,
+    trial_of,
     used_cards,
+    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.query_tuning import general
+from mneme.nodes.learning.worlds import checked
 from mneme.prompts.learning.compound_learning import (
     Experience,
     Finding,
     Findings,
     compile_lessons,
 )
-from mneme.stores.cards.card import Card, DeprecatedApproach, Lesson, Rule, TaskOutcome
+from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 
+GAINED = 1.1
+"""A draft that is not a tenth better than the baseline gained nothing."""
+JUDGED = "Judged by the model, not measured."
+"""What such a card says of itself, until a person or a checker confirms it."""
+
 
 @timed
 async def compile(state: State, runtime: LearningRuntime) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
-    database, packet = database_of(state, runtime), state["packet"]
+    world, packet = await world_of(state, runtime), state["packet"]
     patterns = [each["draft"]["pattern"] for each in state["drafts"]]
     given = Experience(
-        task=state["task"],
-        features=state["features"],
-        general="; ".join(general(database.features)) if database else "",
+        **setting_of(state, world),
+        general="; ".join(world.general) if world else "",
         started_with=patterns[0],
         ended_with=patterns[state["final"]],
         solved=packet["solved"],
@@ -49,47 +59,102 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         confidence=packet["confidence"],
         resolved=[each["objection"]["evidence"] for each in state["log"] if each["status"] == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
+        in_vain=_in_vain(state),
+        trajectory=_trajectory(state),
+        answer=packet["answer"] if world is None else "",
         used=knowns(used_cards(state)),
         verified=knowns(state["verified"]),
     )
     answered = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in answered.value.findings]})
     return {
-        "findings": [each.model_dump() for each in answered.value.findings],
+        "findings": [each.model_dump() for each in answered.value.findings if _can_be_kept(each, world)],
         "effort": [effort_of(answered)],
         "responders": [f"monitor: {answered.responder}"],
     }
 
 
+def _in_vain(state: State) -> list[str]:
+    """Return the patterns of drafts that were wrong or gained nothing; little gain is no dead end."""
+    tried = [(each["draft"]["pattern"], each["trial"]) for each in state["drafts"]]
+    worthless = [name for name, trial in tried if trial and (not trial["correct"] or trial["gain"] < GAINED)]
+    useful = {name for name, trial in tried if trial and trial["correct"] and trial["gain"] >= GAINED}
+    return [each for each in dict.fromkeys(worthless) if each and each not in useful]
+
+
+def _trajectory(state: State) -> list[str]:
+    """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
+    told = []
+    for number, each in enumerate(state["drafts"], start=1):
+        log = [entry for entry in state["log"] if entry["round"] == number]
+        lines = [
+            f"draft {number} ({each['draft']['pattern'] or 'no pattern'}):",
+            str(draft_of(state, number - 1)),
+        ]
+        lines += [f"trial: {trial}"] if (trial := trial_of(each["trial"])) else []
+        lines += [f"objected: {said}" for said in settled_words(log)]
+        told.append(shorten_middle("\n".join(lines)))
+    return told
+
+
+def _can_be_kept(finding: Finding, world: World | None) -> bool:
+    """Say whether a lesson's pattern can ever be carried out, where the world has a language of patterns."""
+    try:
+        checked(world, finding.pattern)
+    except BadInput:
+        return False
+    return True
+
+
 @timed
 async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards = cards_of(runtime)
+    cards, scope = cards_of(runtime), scope_of(await world_of(state, runtime))
     findings = Findings.model_validate({"findings": state["findings"]}).findings
-    kept = [await _keep(each, state, cards, runtime) for each in findings]
+    kept = [await _keep(each, state, cards, scope) for each in findings]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
+    if state["packet"].get("verify_new"):  # a run of an earlier version has none
+        new = [each["card"] for each in kept if each and each["event"] == "created"]
+        kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await cards.tasks.add(_record(state, learned, runtime))
+    await cards.tasks.add(_record(state, learned, scope))
     await cards.archive_inactive()
     await cards.clusters.make_if_large()
     runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
 
 
-async def _keep(
-    finding: Finding, state: State, cards: KnowledgeCards, runtime: LearningRuntime
-) -> Learned | None:
+async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: str) -> Learned | None:
     change = _change(finding.rationale, "monitor", state)
     used = used_cards(state)
-    if finding.event == "reinforce":
+    is_measured = state["packet"]["judged_by"] == "environment"
+    if finding.event == "reinforce" and is_measured:
         card_id = used[finding.card]["id"]
         outcome = _outcome(state, finding.success)
         card = await cards.reinforce(card_id, outcome, change=change)
         return _learned("success" if finding.success else "failure", card, finding.rationale)
+    if finding.event == "reinforce":
+        return None  # what a model says of itself is no evidence
     if finding.event == "dispute":
         return await _dispute(finding, used[finding.card], state, cards, change)
-    learned = await cards.create(_lesson(finding, state, runtime), _outcome(state, True), change=change)
+    lesson = _lesson(finding, state, scope)
+    if not is_measured:
+        judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})
+        learned = await cards.propose(judged, change=change)
+    elif finding.event == "dead_end":
+        return await _dead_end(lesson, state, cards, change)
+    else:
+        learned = await cards.create(lesson, _outcome(state, True), change=change)
     return _learned(learned.event, learned.card, finding.rationale)
+
+
+async def _dead_end(lesson: Lesson, state: State, cards: KnowledgeCards, change: Change) -> Learned:
+    """Keep what was tried in vain as a deprecated card, which warns researcher and devil's advocate."""
+    learned = await cards.create(lesson, _outcome(state, False), change=change)
+    if learned.event != "created":
+        return _learned(learned.event, learned.card, change.reason)
+    card = await cards.deprecate(learned.card.id, change=change)
+    return _learned("dead end", card, change.reason)
 
 
 async def _dispute(
@@ -110,7 +175,9 @@ async def _dispute(
     return _learned("dispute", await cards.records.get(card["id"]), finding.rationale, dispute.id)
 
 
-async def _promote(card_id: str, state: State, cards: KnowledgeCards) -> Learned | None:
+async def _promote(
+    card_id: str, state: State, cards: KnowledgeCards, *, at_creation: bool = False
+) -> Learned | None:
     """Carry out the leader's approval; the rules of §5 have the last word, and say why where they refuse."""
     packet = state["packet"]
     approval = Approval(
@@ -119,6 +186,7 @@ async def _promote(card_id: str, state: State, cards: KnowledgeCards) -> Learned
         rubric=PromotionRubric(**packet["rubric"]),
         open_blocking=sum(is_blocking(each) for each in packet["objections"]),
         reason=packet["rationale"],
+        at_creation=at_creation,
     )
     before = await cards.records.get(card_id)
     if before.status != "provisional":
@@ -130,21 +198,39 @@ async def _promote(card_id: str, state: State, cards: KnowledgeCards) -> Learned
     return _learned("promoted", card, packet["rationale"])
 
 
-def _lesson(finding: Finding, state: State, runtime: LearningRuntime) -> Lesson:
-    failed = [each["draft"]["pattern"] for each in state["drafts"][: state["final"]]]
-    closed = {each["round"]: each["objection"]["evidence"] for each in reversed(state["log"])}
+def _lesson(finding: Finding, state: State, scope: str) -> Lesson:
+    """Return the lesson of a finding, with the dead ends that the monitor names, or the drafts that failed.
+
+    A dead end is under its condition a rule each: so it is known again when it is drafted again.
+    """
+    named = [
+        DeprecatedApproach(approach=each.approach, reason=each.reason, failed_in=[state["task_id"]])
+        for each in finding.deprecated_approaches
+    ]
+    patterns = [each.approach for each in named] if finding.event == "dead_end" else [finding.pattern]
     return Lesson(
         claim=finding.claim,
         rationale=finding.rationale,
-        rules=[Rule(condition=finding.condition, pattern=finding.pattern)],
-        deprecated_approaches=[
-            DeprecatedApproach(approach=each, reason=closed.get(number, ""), failed_in=[state["task_id"]])
-            for number, each in enumerate(failed, start=1)
-            if each
-        ],
-        tags=[each.strip() for each in finding.condition.split(";") if each.strip()],
-        scope=scope_of(state, runtime),
+        rules=[Rule(condition=finding.condition, pattern=each) for each in patterns],
+        deprecated_approaches=named or _failed_drafts(state),
+        failure_modes=[FailureMode(**each.model_dump()) for each in finding.failure_modes],
+        tags=parts_of(finding.condition),
+        scope=scope,
     )
+
+
+def _failed_drafts(state: State) -> list[DeprecatedApproach]:
+    """Return the drafts before the final one, each with what was objected to it or its trial's problem."""
+    said = {each["round"]: each["objection"]["evidence"] for each in reversed(state["log"])}
+    drafts = [each["draft"] for each in state["drafts"][: state["final"]]]
+    return [
+        DeprecatedApproach(
+            approach=each["pattern"] or each["rationale"],
+            reason=said.get(number, ""),
+            failed_in=[state["task_id"]],
+        )
+        for number, each in enumerate(drafts, start=1)
+    ]
 
 
 def _outcome(state: State, success: bool) -> TaskOutcome:
@@ -173,12 +259,12 @@ def _learned(event: str, card: Card, why: str, dispute: str = "") -> Learned:
     )
 
 
-def _record(state: State, learned: Sequence[Learned], runtime: LearningRuntime) -> TaskRecord:
+def _record(state: State, learned: Sequence[Learned], scope: str) -> TaskRecord:
     metrics = state["packet"]["metrics"]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
-        domain=scope_of(state, runtime),
+        domain=scope,
         solved=state["packet"]["solved"],
         seconds=sum(each["seconds"] for each in state["effort"]),
         iterations=state["iterations"],
@@ -199,8 +285,9 @@ def _record(state: State, learned: Sequence[Learned], runtime: LearningRuntime) 
 def _mistakes(state: State) -> list[str]:
     """Name each draft that was blocked, the same for the same approach to the same kind of query."""
     made = [
-        f"{state['drafts'][each['round'] - 1]['draft']['pattern']} for {state['features']}"
+        f"{pattern} for {state['features'] or state['task']}"
         for each in state["log"]
         if each["objection"]["severity"] == "blocking"
+        and (pattern := state["drafts"][each["round"] - 1]["draft"]["pattern"])
     ]
     return list(dict.fromkeys(made))

@@ -11,23 +11,25 @@ from mneme.nodes.learning.compound_learning.state import (
     TriedDraft,
     Update,
     ask_role,
-    database_of,
     draft_of,
     effort_of,
     is_blocking,
     knowns,
+    setting_of,
     timed,
     trial_of,
     used_cards,
     worded,
+    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
+from mneme.nodes.learning.worlds import attempt, solution_of
 from mneme.prompts.learning.compound_learning import (
     Case,
     Resolution,
     resolve_task,
 )
-from mneme.prompts.learning.tuning import Measurement
+from mneme.prompts.learning.trials import Measurement
 
 ABOUT_AS_GOOD = 0.75
 """A quick trial tells speed-ups apart by no less than a quarter."""
@@ -39,13 +41,12 @@ UNSOLVED = 1e6
 @timed
 async def verify(state: State, runtime: LearningRuntime) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
-    database = database_of(state, runtime)
+    world = await world_of(state, runtime)
     final = _best([_worth(each) for each in state["drafts"]])
-    if database is None:
+    if world is None:
         runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
         return {"measured": None, "final": len(state["drafts"]) - 1}
-    draft = state["drafts"][final]["draft"]
-    trial = await database.attempt(draft["statements"], draft["query"])
+    trial = await attempt(world, solution_of(draft_of(state, final)))
     runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
     return {"measured": trial.model_dump(), "final": final}
 
@@ -57,9 +58,9 @@ def _best(worths: Sequence[float]) -> int:
 
 
 def _worth(tried: TriedDraft) -> float:
-    """Return the speed-up of a draft that solves the task; what does not is worth little."""
+    """Return the gain of a draft that solves the task; what does not is worth little."""
     trial = tried["trial"]
-    return (trial["speed_up"] if trial["solved"] else trial["speed_up"] / UNSOLVED) if trial else 0.0
+    return (max(trial["gain"], 1.0) if trial["solved"] else trial["gain"] / UNSOLVED) if trial else 0.0
 
 
 @timed
@@ -69,7 +70,7 @@ async def decide(state: State, runtime: LearningRuntime) -> Update:
     trial = trial_of(state["measured"])
     log = _settled(state)
     given = Case(
-        task=state["task"],
+        **setting_of(state, await world_of(state, runtime)),
         draft=draft,
         iterations=state["iterations"],
         trial=trial,
@@ -119,7 +120,7 @@ def _packet(
     spent = [*state["effort"], effort]
     blocking = sum(is_blocking(each) for each in log)
     return Packet(
-        answer=made.answer,
+        answer=made.answer or draft_of(state, state["final"]).solution,
         rationale=made.rationale,
         confidence=made.confidence,
         solved=made.solved,
@@ -128,10 +129,8 @@ def _packet(
         metrics={
             "latency_seconds": round(sum(each["seconds"] for each in spent), 3),
             "accuracy": None if trial is None else float(trial.correct),
-            "speed_up": None if trial is None else round(trial.speed_up, 2),
-            "baseline_seconds": None if trial is None else trial.baseline,
-            "solution_seconds": None if trial is None else trial.seconds,
-            "index_share": None if trial is None else round(trial.index_share, 4),
+            "speed_up": None if trial is None else round(trial.gain, 2),
+            "measured": [] if trial is None else [each.model_dump() for each in trial.metrics],
             "model_calls": sum(each["calls"] for each in spent),
             "tokens": sum(each["tokens"] for each in spent),
         },
@@ -144,5 +143,6 @@ def _packet(
             "no_new_failures": blocking == 0,
             "reusable": made.reusable,
         },
-        approved=[used[number]["id"] for number in made.promote],
+        approved=[used[number]["id"] for number in made.promote] if trial else [],
+        verify_new=made.verify_new and trial is not None,
     )

@@ -6,11 +6,15 @@ from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
+import yaml
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
+from langchain_core.tools import BaseTool, tool
 from langgraph.types import Overwrite
+from pydantic import ValidationError
 
 from mneme.core.errors import BadInput, NoTools
+from mneme.environments.worlds import World
 from mneme.models.asking.asking import call_tools
 from mneme.nodes.learning.compound_learning.state import (
     Recalled,
@@ -19,16 +23,18 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     as_shown,
     ask_role,
-    database_of,
     effort_of,
     knowns,
+    pitfalls_of,
     scope_of,
     search_text,
+    setting_of,
     timed,
     with_pattern,
+    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.query_tuning import STORY, TaskDatabase
+from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning import (
     Assignment,
@@ -37,6 +43,8 @@ from mneme.prompts.learning.compound_learning import (
 from mneme.stores.cards.card import Retrieved
 
 TOOL_TURNS = 4
+LONGEST_FACT = 6_000
+FIRST_LOOKS = ("schema", "explain")
 
 
 @timed
@@ -45,14 +53,14 @@ async def recall(state: State, runtime: LearningRuntime) -> Update:
     posed = _posed(state)
     state = cast(State, {**state, **posed})
     task_id = state.get("task_id") or uuid4().hex
-    database = database_of(state, runtime)
+    world = await world_of(state, runtime)
     began = time.perf_counter()
-    found = await _retrieved(search_text(state, database), database, scope_of(state, runtime), runtime)
+    found = await _retrieved(search_text(state, world), world, runtime)
     runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
     return {
         **posed,
         "task_id": task_id,
-        "features": "; ".join(database.features) if database else "",
+        "features": "; ".join(world.features) if world else "",
         "cards": found,
         "verified": [each for each in found if each["known"]["status"] == "verified"],
         "retrieval_ms": 1000 * (time.perf_counter() - began),
@@ -84,12 +92,10 @@ def _posed(state: State) -> Update:
     return {"task": task, "query": state.get("query", ""), "schema_name": ""}
 
 
-async def _retrieved(
-    text: str, database: TaskDatabase | None, scope: str, runtime: LearningRuntime
-) -> list[Recalled]:
+async def _retrieved(text: str, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
     count = runtime.context.recall
     found = await cards_of(runtime).retrieve(text, count) if count else []
-    shown = [_recalled(each, database) for each in found if each.card.scope in ("", scope)]
+    shown = [_recalled(each, world) for each in found if each.card.scope in ("", scope_of(world))]
     return [each for each in shown if not _is_elsewhere(each)]
 
 
@@ -99,13 +105,13 @@ def _is_elsewhere(card: Recalled) -> bool:
     return bool(advice) and all(each["applies"] is False for each in advice)
 
 
-def _recalled(found: Retrieved, database: TaskDatabase | None) -> Recalled:
+def _recalled(found: Retrieved, world: World | None) -> Recalled:
     card = found.card
     return Recalled(
         id=card.id,
         score=found.score,
         parts=found.parts,
-        known=as_shown(card, database).model_dump(),
+        known=as_shown(card, world).model_dump(),
         tasks=card.evidence.task_ids,
     )
 
@@ -113,18 +119,17 @@ def _recalled(found: Retrieved, database: TaskDatabase | None) -> Recalled:
 @timed
 async def research(state: State, runtime: LearningRuntime) -> Update:
     """Look at the environment with its tools, and draft a solution from cards, facts and the textbook."""
-    database = database_of(state, runtime)
-    facts, turns, tokens = await _facts(state, database, runtime)
+    world = await world_of(state, runtime)
+    facts, turns, tokens = await _facts(state, world, runtime)
     given = Assignment(
-        task=state["task"],
-        query=state.get("query", ""),
-        features=state["features"],
+        **setting_of(state, world),
         facts=facts,
         cards=knowns(state["cards"]),
-        textbook=database.first_ideas() if database else [],
+        pitfalls=await pitfalls_of(state, world, runtime),
+        textbook=first_ideas(world) if world else [],
     )
     answered = await ask_role("researcher", draft_solution, given, runtime)
-    draft = with_pattern(answered.value, database)
+    draft = with_pattern(answered.value, world)
     runtime.stream_writer({"step": "research", "draft": str(draft), "used": _ids(state, draft.used)})
     effort = effort_of(answered)
     effort["calls"] += turns
@@ -142,18 +147,17 @@ def _ids(state: State, numbers: Sequence[int]) -> list[str]:
     return [state["cards"][number]["id"] for number in numbers]
 
 
-async def _facts(
-    state: State, database: TaskDatabase | None, runtime: LearningRuntime
-) -> tuple[list[str], int, int]:
+async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> tuple[list[str], int, int]:
     """Let the researcher call the environment's tools, and return what they say.
 
     A model without tools goes on with the task and the cards alone.
     """
-    if database is None:
+    looks = [*(tools_of(world) if world else ()), *([_opener(state, runtime)] if state["cards"] else ())]
+    if not looks:
         return [], 0, 0
-    tools = {tool.name: tool for tool in database.tools()}
-    who, query = runtime.context.researcher, state.get("query", "")
-    messages: list[BaseMessage] = [HumanMessage(f"Task: {state['task']}\n\nQuery: {query}")]
+    tools = {tool.name: tool for tool in looks}
+    who = runtime.context.researcher
+    messages: list[BaseMessage] = [HumanMessage(_surroundings(state, world))]
     facts: list[str] = []
     tokens = 0
     for turn in range(1, TOOL_TURNS + 1):
@@ -164,7 +168,7 @@ async def _facts(
                 messages,
                 list(tools.values()),
                 who,
-                rule=partial(_first_look, query),
+                rule=partial(_first_look, [each.name for each in looks]),
                 lane="user",
                 name="look_around",
             )
@@ -176,18 +180,51 @@ async def _facts(
         if not said.tool_calls:
             return facts, turn, tokens
         for call in said.tool_calls:
-            result = str(await tools[call["name"]].ainvoke(call["args"]))
+            result = await _looked(tools, call["name"], call["args"])
             facts.append(f"{call['name']}: {result}")
             messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
     return facts, TOOL_TURNS, tokens
 
 
-async def _first_look(query: str, so_far: Sequence[BaseMessage]) -> AIMessage:
-    """Look at the tables and at the query's plan; that is all that the rules look at."""
+def _surroundings(state: State, world: World | None) -> str:
+    told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
+    cards = [f"{number}: {each.claim}" for number, each in enumerate(knowns(state["cards"]))]
+    return "\n\n".join([*told, *(["Cards:\n" + "\n".join(cards)] if cards else [])])
+
+
+def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
+    """Return the tool by which a card that was shown in short is read in full."""
+
+    @tool
+    async def open_card(number: int) -> str:
+        """Show a knowledge card in full: its evidence, dead ends and failure modes."""
+        if not 0 <= number < len(state["cards"]):
+            return f"There is no card {number}; there are {len(state['cards'])}, from 0."
+        card = await cards_of(runtime).records.get(state["cards"][number]["id"])
+        shown = card.model_dump(mode="json", exclude={"id", "version", "flags", "cleared", "returns_to"})
+        return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
+
+    return open_card
+
+
+async def _looked(tools: Mapping[str, BaseTool], name: str, given: dict[str, Any]) -> str:
+    """Call a tool; what is wrong with the call is told to who called, who may look again."""
+    try:
+        return shorten_middle(str(await tools[name].ainvoke(given)))
+    except (BadInput, ValidationError, KeyError) as wrong:
+        return f"This look failed: {wrong}"
+
+
+def shorten_middle(text: str) -> str:
+    """Return a text of bounded length: its beginning and its end."""
+    half = LONGEST_FACT // 2
+    return text if len(text) <= LONGEST_FACT else f"{text[:half]}\n…\n{text[-half:]}"
+
+
+async def _first_look(names: Sequence[str], so_far: Sequence[BaseMessage]) -> AIMessage:
+    """Look at the tables and at the query's plan, where there are some: all that the rules look at."""
     if len(so_far) > 1:
         return AIMessage("I have seen enough.")
-    calls = [
-        tool_call(name="schema", args={}, id="look-1"),
-        tool_call(name="explain", args={"sql": query}, id="look-2"),
-    ]
-    return AIMessage("", tool_calls=calls)
+    wanted = [name for name in names if name in FIRST_LOOKS]
+    calls = [tool_call(name=name, args={}, id=f"look-{n}") for n, name in enumerate(wanted, start=1)]
+    return AIMessage("" if calls else "There is nothing to look at.", tool_calls=calls)

@@ -4,25 +4,35 @@ import time
 from collections.abc import Sequence
 from functools import wraps
 from operator import add
+from textwrap import shorten
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from mneme.environments.worlds import World
 from mneme.models.asking.asking import Answered, ask
 from mneme.models.asking.counting import Asked, added, counting
-from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.query_tuning import Problem, TaskDatabase, general
-from mneme.prompts.learning import tuning
+from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.nodes.learning.worlds import (
+    Problem,
+    advice_of,
+    known_pattern,
+    language_of,
+    open_world,
+    solution_of,
+)
+from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning import (
+    WORDS,
     Draft,
     Known,
     Objection,
 )
-from mneme.prompts.learning.tuning import Advice, Measurement
+from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.prompts.prompt import Prompt
-from mneme.stores.cards.card import Card
+from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode
 
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
@@ -77,6 +87,7 @@ class Packet(TypedDict):
     objections: list[LoggedObjection]
     rubric: dict[str, bool]
     approved: list[str]
+    verify_new: bool
 
 
 class Learned(TypedDict):
@@ -176,33 +187,72 @@ def effort_of(answered: Answered[Any]) -> Effort:
     return Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
 
 
-def database_of(state: State, runtime: LearningRuntime) -> TaskDatabase | None:
-    """Return the task on its database, where the context names an environment."""
-    schema_name = state.get("schema_name", "")
-    return TaskDatabase.of(state, runtime.context, schema_name) if scope_of(state, runtime) else None
+async def world_of(state: State, runtime: LearningRuntime) -> World | None:
+    """Return the task in its world, where the context names one."""
+    name = environment_of(state, runtime)
+    return await open_world(name, state, runtime.context, state.get("schema_name", "")) if name else None
 
 
-def scope_of(state: State, runtime: LearningRuntime) -> str:
-    """Return the environment, which lessons of this run are about; cards of another are not shown.
+def setting_of(state: State, world: World | None) -> dict[str, Any]:
+    """Return what every agent is told of the task in its world."""
+    told = {"task": state["task"], "features": state["features"], "language": language_of(world)}
+    if world is None:
+        return told | {"form": WORDS, "parts": ["answer"]}
+    return told | {
+        "material": world.material(),
+        "wanted": world.wanted(),
+        "noun": world.noun,
+        "form": world.form,
+        "parts": list(world.parts),
+    }
+
+
+def environment_of(state: State, runtime: LearningRuntime) -> str:
+    """Return the name of the world.
 
     An example that comes with Mneme is run and measured whatever the context says.
     """
     return "sql_tuning" if state.get("schema_name") else runtime.context.environment
 
 
-def as_shown(card: Card, database: TaskDatabase | None) -> Known:
-    """Return a card as agents are shown it, its rules made out for the task where there is a database."""
-    if database:
-        advice = [database.advice(rule.condition, rule.pattern) for rule in card.rules]
-    else:
-        advice = [Advice(condition=rule.condition, pattern=rule.pattern) for rule in card.rules]
+def scope_of(world: World | None) -> str:
+    """Return what lessons of this run are about; cards of another world are not shown."""
+    return world.scope if world else ""
+
+
+SHORT = 300
+PITFALLS = 3
+
+
+def as_shown(card: Card, world: World | None) -> Known:
+    """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
+    rules = [(rule.condition, rule.pattern) for rule in card.rules]
+    advice = [
+        advice_of(world, *rule) if world else Advice(condition=rule[0], pattern=rule[1], is_text=True)
+        for rule in rules
+    ]
     return Known(
         claim=card.claim,
         status=card.status,
         confidence=card.confidence,
         successes=card.evidence.success_count,
+        failures=card.evidence.failure_count,
         advice=advice,
+        rationale=shorten(card.rationale, SHORT, placeholder=" …"),
+        dead_ends=[_dead_end(each) for each in card.deprecated_approaches[:3]],
+        failure_modes=[_failure(each) for each in card.failure_modes[:3]],
     )
+
+
+def _dead_end(part: DeprecatedApproach) -> str:
+    return shorten(
+        f"{part.approach}: {part.reason}" if part.reason else part.approach, SHORT, placeholder=" …"
+    )
+
+
+def _failure(part: FailureMode) -> str:
+    said = ", ".join(each for each in (part.impact, part.mitigation) if each)
+    return shorten(f"{part.condition}: {said}" if said else part.condition, SHORT, placeholder=" …")
 
 
 def knowns(cards: Sequence[Recalled]) -> list[Known]:
@@ -230,18 +280,37 @@ def worded(log: Sequence[LoggedObjection]) -> list[str]:
     return [str(Objection.model_validate(each["objection"])) for each in log]
 
 
+def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
+    """Return objections with what came of them."""
+    return [
+        f"{said} ({each['closed_by'] or 'still open'}, to draft {each['round']})"
+        for said, each in zip(worded(log), log, strict=True)
+    ]
+
+
 def is_blocking(entry: LoggedObjection) -> bool:
     """Say whether an objection is open and blocks the draft."""
     return entry["status"] == "open" and entry["objection"]["severity"] == "blocking"
 
 
-def search_text(state: State, database: TaskDatabase | None) -> str:
-    """Say what to search the cards by: what the query is made of, as cards say it; else the task's words."""
-    return tuning.about("; ".join(general(database.features))) if database else state["task"]
+def search_text(state: State, world: World | None) -> str:
+    """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
+    return trials.about("; ".join(world.general), world.noun) if world and world.general else state["task"]
 
 
-def with_pattern(draft: Drafted, database: TaskDatabase | None) -> Drafted:
-    """Describe a draft's solution in the pattern language, where its author did not."""
-    if database is None or draft.pattern or not (draft.statements or draft.query):
+def with_pattern(draft: Drafted, world: World | None) -> Drafted:
+    """Describe a draft's solution in the pattern language, where its author did not, or in no such words."""
+    if world is None or world.language is None:
         return draft
-    return draft.model_copy(update={"pattern": database.describe(draft.statements, draft.query)})
+    pattern = known_pattern(world, draft.pattern)
+    if not pattern and draft.solution:
+        pattern = world.describe(solution_of(draft))
+    return draft.model_copy(update={"pattern": pattern})
+
+
+async def pitfalls_of(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
+    """Return the deprecated cards of this world that are most like the task."""
+    if not runtime.context.recall:
+        return []
+    found = await cards_of(runtime).pitfalls(search_text(state, world), PITFALLS)
+    return [as_shown(each.card, world) for each in found if each.card.scope in ("", scope_of(world))]

@@ -1,0 +1,173 @@
+"""Rows that tell a sound rewriting from one that only fits these data.
+
+They are drawn around the constants of a query: other case, NULL, empty, one more and one less, longer and
+shorter, Unicode, duplicates and ties, and a few real rows beside. The same query draws the same rows.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Literal
+
+import sqlglot
+from pydantic import BaseModel
+from sqlglot import exp
+
+from mneme.environments.sql_tuning.analysis import Catalogue, conjuncts, qualified, table_of
+from mneme.environments.sql_tuning.generating import Row
+from mneme.environments.sql_tuning.guard import Dialect
+
+Kind = Literal["whole", "real", "text", "other"]
+Cell = object
+ROWS = {1: 300, 2: 300, 3: 120}
+"""Rows for so many tables; joins multiply them."""
+FEWEST = 50
+KEYS = 12
+"""Values of a column that is joined on, so that joins find partners, and more than one."""
+STRANGE = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
+MOST_PAIRS = 30
+
+
+class ColumnFacts(BaseModel):
+    """What a column takes: its kind, NULL or not, and whether it numbers its rows."""
+
+    name: str
+    kind: Kind
+    nullable: bool = True
+    key: bool = False
+
+
+Facts = Mapping[str, Sequence[ColumnFacts]]
+
+
+def rows_for(
+    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Mapping[str, Sequence[Row]]
+) -> dict[str, list[Row]]:
+    """Draw rows for each table of a query, in the order of its columns."""
+    tree = qualified(query, catalogue, dialect)
+    tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in catalogue))
+    constants, joined = _constants(tree), _joined(tree)
+    dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
+    count = ROWS.get(len(tables), FEWEST)
+    drawn: dict[str, list[Row]] = {}
+    for table in tables:
+        pools = [
+            _pool(column, constants.get((table, column.name), []), (table, column.name) in joined)
+            for column in facts[table]
+        ]
+        drawn[table] = _drawn(facts[table], pools, real.get(table, ()), count, dice)
+    return drawn
+
+
+def _drawn(
+    columns: Sequence[ColumnFacts],
+    pools: Sequence[Sequence[Cell]],
+    real: Sequence[Row],
+    count: int,
+    dice: random.Random,
+) -> list[Row]:
+    """Draw from the pools, with real cells between, and repeat every tenth row under another key."""
+    made: list[Row] = []
+    for number in range(1, count + 1):
+        base = dice.choice(real) if real else None
+        if number % 10 == 0 and made:
+            cells = list(made[-1])
+        elif base is not None and number % 4 == 0:
+            cells = list(base)
+        else:
+            cells = [_cell(pool, base, n, dice) for n, pool in enumerate(pools)]
+        made.append(
+            tuple(
+                number if column.key and column.kind == "whole" else cell
+                for column, cell in zip(columns, cells, strict=True)
+            )
+        )
+    return made
+
+
+def _cell(pool: Sequence[Cell], base: Row | None, place: int, dice: random.Random) -> Cell:
+    if base is not None and (not pool or dice.random() < 0.25):
+        return base[place]
+    return dice.choice(pool) if pool else None
+
+
+def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[Cell]:
+    """Return what to draw a column's cells from: constants come thrice, so that filters hold together."""
+    null: list[Cell] = [None] if column.nullable else []
+    numbers: list[Cell] = [each for each in constants if isinstance(each, int | float)]
+    if column.kind == "whole":
+        whole = [int(str(each)) for each in numbers if float(str(each)).is_integer()]
+        around: list[Cell] = [each + n for each in whole for n in (-1, 0, 1)]
+        more: list[Cell] = list(range(1, KEYS)) if joined else [0, 1, 2, 3]
+        return [*around, *whole * 2, *more, *null]
+    if column.kind == "real":
+        values = [float(str(each)) for each in numbers]
+        around = [each + n for each in values for n in (-0.5, 0.0, 0.25, 0.5)]
+        return [*around, *values * 2, 0.0, 1.5, 2.25, *null]
+    if column.kind == "text":
+        texts = [str(each) for each in constants]
+        changed: list[Cell] = [found for text in texts for found in _variants(text)]
+        several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(STRANGE)
+        return [*changed, *texts * 3, *several, *null]
+    return null
+
+
+def _variants(text: str) -> Iterator[str]:
+    yield from (text.upper(), text.lower(), text.title(), text + " ", text + "z", text.upper() + "Z")
+    yield from (text[:-1], text + "é", "x" + text, text + "~", text.lower() + "q", "0" + text, text + ".0")
+
+
+def constants_of(query: str, catalogue: Catalogue, dialect: Dialect) -> dict[tuple[str, str], list[Cell]]:
+    """Return, for each column of a query, the constants that it is compared with."""
+    return _constants(qualified(query, catalogue, dialect))
+
+
+def _constants(tree: exp.Query) -> dict[tuple[str, str], list[Cell]]:
+    """Return, for each column, the constants that it is compared with, and what arithmetic makes of them."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for select in tree.find_all(exp.Select):
+        for predicate in conjuncts(select):
+            for part in predicate.flatten() if isinstance(predicate, exp.Or) else [predicate]:
+                cells = list(_cells(part))
+                for column in part.find_all(exp.Column):
+                    found.setdefault((table_of(column), column.name), []).extend(cells)
+    return found
+
+
+def _cells(predicate: exp.Expr) -> Iterator[Cell]:
+    literals = list(predicate.find_all(exp.Literal))
+    numbers = [int(each.name) for each in literals if not each.is_string and each.is_int]
+    for literal in literals:
+        if literal.is_string:
+            pieces = literal.name.replace("_", "%").split("%") if _is_pattern(literal) else [literal.name]
+            yield from (piece for piece in pieces if piece)
+        elif not literal.is_int:
+            yield float(literal.name)
+    yield from numbers
+    for one, other in list(permutations(numbers, 2))[:MOST_PAIRS]:
+        yield from (one * other, one * (other + 1), one + other, one - other)
+        yield from (one // other, one // other + 1) if other else ()
+
+
+def _is_pattern(literal: exp.Expr) -> bool:
+    return isinstance(literal.parent, exp.Like | exp.ILike)
+
+
+def _joined(tree: exp.Query) -> set[tuple[str, str]]:
+    """Return the columns that a query compares with another column."""
+    return {
+        (table_of(side), side.name)
+        for equal in tree.find_all(exp.EQ)
+        if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column)
+        for side in (equal.this, equal.expression)
+    }
+
+
+def without_limit(query: str, dialect: Dialect) -> str:
+    """Return a query without its LIMIT; the same where it has none."""
+    tree = sqlglot.parse_one(query, read=dialect)
+    if tree.args.get("limit") is None and tree.args.get("offset") is None:
+        return query
+    tree.set("limit", None)
+    tree.set("offset", None)
+    return tree.sql(dialect)

@@ -1,0 +1,265 @@
+"""Query tuning as a world: a slow query on a database that comes with Mneme, or on the user's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning import conditions
+from mneme.environments.sql_tuning.analysis import Structure, analyse
+from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning.own import is_postgres, tables_of
+from mneme.environments.sql_tuning.patterns import DEFINITION, REMEDIES, canonical, describe, instantiate
+from mneme.environments.sql_tuning.records import Limits, Measured
+from mneme.environments.sql_tuning.records import Solution as Statements
+from mneme.environments.sql_tuning.schemas import find_schema
+from mneme.environments.sql_tuning.tasks import BUDGET, WANTED, TuningTask, judge, tasks
+from mneme.environments.sql_tuning.tuning import SqlTuning
+from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind
+
+FIRST_IDEAS = (
+    "REWRITE sargable",
+    "INDEX (filter)",
+    "INDEX (join)",
+    "INDEX (order)",
+    "INDEX (hidden)",
+    "KEEP",
+)
+"""What a textbook begins with: the simplest rewriting, or an index on the first filter."""
+QUICK_TRIAL = Limits(runs=5, enough=0.1)
+"""A quick trial of a draft; what counts is measured in full afterwards."""
+DRAWN = 160
+"""Tasks that are drawn to find similar ones among."""
+FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
+where it stays as it is. Answer, files and diff stay empty."""
+
+
+class Given(BaseModel):
+    """What query tuning reads of a task."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: str = ""
+    schema_name: str = "events"
+    database_seed: int = 0
+    rows: int = 60_000
+    wanted_speed_up: float = WANTED
+    index_budget: float = Field(BUDGET)
+    database: str = ""
+    ddl: str = ""
+
+
+class PatternLanguage:
+    """The patterns of query tuning."""
+
+    definition = DEFINITION
+
+    def check(self, pattern: str) -> str:
+        """Return a pattern in its canonical spelling. Raises BadInput for what is in no pattern."""
+        return canonical(pattern)
+
+
+class SqlTuningKind(WorldKind):
+    """Slow queries."""
+
+    name = "sql_tuning"
+
+    def open(self, task: Task) -> "SqlWorld":
+        """Lay out a task on its database. Raises BadInput, NotFound for an unknown schema."""
+        try:
+            given = Given.model_validate({name: value for name, value in task.given.items() if value})
+        except ValidationError as wrong:
+            raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
+        return SqlWorld(_laid_out(task, given), given.rows)
+
+    def similar(self, task: Task, seed: int) -> Sequence[Task]:
+        """Draw tasks on the databases that come with Mneme."""
+        database_seed = int(task.given.get("database_seed") or 0)
+        rows = task.given.get("rows")
+        return [
+            Task(
+                id=each.id,
+                text=each.description,
+                group=each.schema_name,
+                given={
+                    "query": each.query,
+                    "schema_name": each.schema_name,
+                    "database_seed": each.seed,
+                    "rows": rows,
+                    "wanted_speed_up": each.wanted_speed_up,
+                    "index_budget": each.index_budget,
+                },
+            )
+            for each in tasks(seed, DRAWN, database_seed=database_seed)
+        ]
+
+
+def _laid_out(task: Task, given: Given) -> TuningTask:
+    query = given.query.strip().rstrip(";")
+    if not query:
+        raise BadInput(
+            "The environment sql_tuning needs the slow query.",
+            "Give `query`, or leave the environment out.",
+        )
+    own = bool(given.database or given.ddl)
+    tables = tables_of(given.database, given.ddl, query, given.rows) if own else {}
+    schema = find_schema(given.schema_name)
+    dialect: Dialect = "postgres" if is_postgres(given.database) else "sqlite"
+    structure = analyse(query, tables or schema.tables(), dialect)
+    facts = _facts(structure, tables) if own else {schema.fact}
+    return TuningTask(
+        id=task.id,
+        family="time_range",  # not looked at: the structure of the query says what it is
+        schema_name="" if own else schema.name,
+        seed=given.database_seed,
+        description=task.text,
+        query=query,
+        tables=sorted(structure.tables, key=lambda table: table not in facts),
+        wanted_speed_up=given.wanted_speed_up,
+        index_budget=given.index_budget,
+        database=given.database,
+        ddl=given.ddl,
+        catalogue=tables,
+    )
+
+
+def _facts(structure: Structure, tables: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Return the tables that refer to others: patterns are about them first, since they are large."""
+    ends = [end for join in structure.joins for end in (join.left, join.right)]
+    return {end.table for end in ends if end.column != next(iter(tables[end.table]))}
+
+
+class SqlWorld(World):
+    """One slow query on one database."""
+
+    scope = "sql_tuning"
+    noun = "queries"
+    form = FORM
+    parts = ("statements", "query")
+    language = PatternLanguage()
+
+    def __init__(self, task: TuningTask, rows: int) -> None:
+        self.task = task
+        self.rows = rows
+
+    @property
+    def dialect(self) -> Dialect:
+        return "postgres" if is_postgres(self.task.database) else "sqlite"
+
+    @cached_property
+    def features(self) -> list[str]:
+        """Name what matters in the query, `further columns` being those that it only reads."""
+        return conditions.features_of(self.task, self.dialect)
+
+    @property
+    def general(self) -> list[str]:
+        """Name the features without how many filters there are, or what else is read."""
+        return conditions.general(self.features)
+
+    def material(self) -> str:
+        """Return the slow query."""
+        return f"Query: {self.task.query}"
+
+    def wanted(self) -> str:
+        """Say how fast is fast enough, how large indexes may be, and on which engine it runs."""
+        engine = "PostgreSQL" if self.dialect == "postgres" else "SQLite"
+        return (
+            f"The same rows at least {self.task.wanted_speed_up:g} times as fast on {engine}; new indexes "
+            f"may take {self.task.index_budget:.0%} of the tables' size. Allowed are CREATE INDEX, ANALYZE "
+            "and another SELECT; no table may change."
+        )
+
+    def applies(self, condition: str) -> bool | None:
+        """Say whether the query has the features that a condition names."""
+        return conditions.applies(condition, self.features)
+
+    def specificity(self, condition: str) -> int:
+        """Say how much a condition asks for: a particular feature counts for two general ones."""
+        return conditions.specificity(condition)
+
+    def carry_out(self, pattern: str) -> Solution:
+        """Make a pattern out for the query. Raises BadInput where the query lacks what it names."""
+        made = instantiate(pattern, self.task, dialect=self.dialect)
+        return Solution(statements=made.statements, query=made.query)
+
+    def first_ideas(self) -> Sequence[str]:
+        """Return what a textbook begins with."""
+        return FIRST_IDEAS
+
+    def remedies(self) -> Sequence[str]:
+        """Return what is worth a try."""
+        return REMEDIES
+
+    def describe(self, solution: Solution) -> str:
+        """Say a solution as a pattern; nothing for what is in no pattern."""
+        made = Statements(statements=solution.statements, query=solution.query)
+        try:
+            return describe(made, self.task, self.dialect)
+        except BadInput:
+            return ""
+
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        """Run a solution on a throw-away copy."""
+        made = Statements(statements=solution.statements, query=solution.query)
+        with SqlTuning.of(self.task, rows=self.rows, limits=QUICK_TRIAL if quick else None) as world:
+            measured = world.run(made)
+        return _trial(self.task, measured)
+
+    def looks(self) -> Sequence[Callable[..., str]]:
+        """Return the researcher's tools."""
+
+        def schema() -> str:
+            """Describe the tables: rows, columns with their distinct values, indexes."""
+            shared = self.task if self.task.catalogue else self.task.model_copy(update={"query": ""})
+            return _described(shared, self.rows)
+
+        def explain(sql: str = "") -> str:
+            """Show the plan by which the database would run a query; without one, the slow query."""
+            with SqlTuning.of(self.task, rows=self.rows) as world:
+                return world.explain(sql)
+
+        def measure(statements: list[str], query: str) -> str:
+            """Try CREATE INDEX statements and a query (empty: the original) on a throw-away copy."""
+            tried = self.attempt(Solution(statements=statements, query=query), quick=True)
+            return f"{tried.summary}\nplan:\n{tried.evidence}"
+
+        return [schema, explain, measure]
+
+
+def _trial(task: TuningTask, measured: Measured) -> Trial:
+    judged = judge(task, measured)
+    seconds = Metric(
+        name="seconds",
+        value=measured.solution_seconds,
+        baseline=measured.baseline_seconds,
+        wanted=task.wanted_speed_up,
+        stopped=measured.stopped,
+    )
+    size = Metric(name="index_share", value=measured.index_share, limit=task.index_budget)
+    return Trial(
+        correct=measured.correct,
+        solved=judged.solved,
+        gain=measured.speed_up,
+        wanted=task.wanted_speed_up,
+        metrics=[seconds, size],
+        evidence=measured.plan_after,
+        summary=judged.why,
+        problem=measured.refused or measured.error,
+    )
+
+
+@lru_cache(maxsize=64)
+def _described_text(task: str, rows: int) -> str:
+    with SqlTuning.of(TuningTask.model_validate_json(task), rows=rows) as world:
+        tables = world.schema()
+    return "\n".join(
+        f"{table.name}: {table.rows} rows; "
+        + ", ".join(f"{column.name} {column.type} ({column.distinct} distinct)" for column in table.columns)
+        + (f"; indexes: {'; '.join(table.indexes)}" if table.indexes else "; no indexes")
+        for table in tables
+    )
+
+
+def _described(task: TuningTask, rows: int) -> str:
+    return _described_text(task.model_dump_json(), rows)

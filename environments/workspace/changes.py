@@ -1,0 +1,130 @@
+"""What a solution may change in a copy of a workspace: text files that are named, and nothing outside."""
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from mneme.environments.worlds import Solution
+
+LONGEST = 200_000
+"""Characters of a changed file."""
+MOST = 20
+PROTECTED = (
+    *("test*", "*_test.*", "*tests/*", "conftest.py", "*/conftest.py", "*/test*", ".*", "*/.*"),
+    *("*.toml", "*.cfg", "*.ini", "Makefile", "*.lock", "sitecustomize.py", "usercustomize.py", "bench*"),
+)
+"""What may not change where nothing is named: what the solution is held to."""
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+class NotAllowed(Exception):  # noqa: N818  (as its message reads)
+    """A solution changes what it may not; the message says what."""
+
+
+def changed_files(solution: Solution, read: Mapping[str, str], may_change: Sequence[str]) -> dict[str, str]:
+    """Return the files that a solution changes, with their new text. Raises NotAllowed.
+
+    `read` has the text of the workspace's files, by path; `may_change` has patterns (`src/*.py`), or
+    nothing: then any file that is there but tests and settings.
+    """
+    changed = dict(solution.files)
+    if solution.diff.strip():
+        for path, text in patched(solution.diff, {**read, **changed}).items():
+            changed[path] = text
+    if len(changed) > MOST:
+        raise NotAllowed(f"{len(changed)} files are changed; {MOST} may be.")
+    for path, text in changed.items():
+        _check(path, text, read, may_change)
+    return {path: text for path, text in changed.items() if read.get(path) != text}
+
+
+def is_changeable(path: str, known: Mapping[str, str], may_change: Sequence[str]) -> bool:
+    """Say whether a file may change."""
+    if may_change:
+        return any(fnmatchcase(path, pattern) for pattern in may_change)
+    return path in known and not any(fnmatchcase(path, pattern) for pattern in PROTECTED)
+
+
+def _check(path: str, text: str, read: Mapping[str, str], may_change: Sequence[str]) -> None:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith(("/", "~")) or "\\" in path or ".." in parts or ":" in parts[0]:
+        raise NotAllowed(f"{path!r} is no path inside the workspace.")
+    if str(PurePosixPath(path)) != path:
+        raise NotAllowed(f"{path!r} is not written as a plain path.")
+    if "\0" in text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
+        raise NotAllowed(f"{path} is not text.")
+    if len(text) > LONGEST:
+        raise NotAllowed(f"{path} has {len(text)} characters; {LONGEST} are the most.")
+    if not is_changeable(path, read, may_change):
+        allowed = ", ".join(may_change) or "files that are there, but tests and settings"
+        raise NotAllowed(f"{path} may not change. What may: {allowed}.")
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files into a copy. Raises NotAllowed where a link would lead out of it."""
+    root = folder.resolve()
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.resolve().is_relative_to(root) or target.is_symlink() or target.is_dir():
+            raise NotAllowed(f"{path!r} is no plain file of the workspace.")
+        target.write_text(text, encoding="utf-8", newline="")
+
+
+def patched(diff: str, read: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of a unified diff with their new text. Raises NotAllowed where it does not fit."""
+    found: dict[str, str] = {}
+    for old, new, hunks in _files_of(diff):
+        if new == "/dev/null":
+            raise NotAllowed(f"{old} would be deleted; a solution deletes nothing.")
+        path = new if old == "/dev/null" else old
+        found[path] = _applied(path, read.get(path, ""), hunks)
+    if not found:
+        raise NotAllowed("The diff names no file: it needs lines with ---, +++ and @@.")
+    return found
+
+
+def _files_of(diff: str) -> list[tuple[str, str, list[list[str]]]]:
+    """Split a diff into files with their hunks, each with its header first."""
+    found: list[tuple[str, str, list[list[str]]]] = []
+    lines = diff.splitlines()
+    for number, line in enumerate(lines):
+        after = lines[number + 1] if number + 1 < len(lines) else ""
+        if line.startswith("--- ") and after.startswith("+++ "):
+            found.append((_path(line), _path(after), []))
+        elif line.startswith("@@") and found:
+            found[-1][2].append([line])
+        elif found and found[-1][2] and (not line or line[0] in " +-\\") and not line.startswith("+++ "):
+            found[-1][2][-1].append(line or " ")
+    return found
+
+
+def _path(line: str) -> str:
+    path = line[4:].split("\t", maxsplit=1)[0].strip()
+    return path[2:] if path.startswith(("a/", "b/")) else path
+
+
+def _applied(path: str, text: str, hunks: Sequence[Sequence[str]]) -> str:
+    """Apply hunks where their old lines stand, at the place that they say or the next one."""
+    lines, shift = text.splitlines(keepends=True), 0
+    for header, *body in hunks:
+        place = _HUNK.match(header)
+        old = [each[1:] for each in body if each[0] in " -"]
+        new = [each[1:] for each in body if each[0] in " +"]
+        start = max(0, (int(place[1]) if place else 1) - 1) + shift
+        at = _found(lines, old, start)
+        if at is None:
+            raise NotAllowed(f"The diff does not fit {path}: {header} finds no such lines.")
+        lines[at : at + len(old)] = [f"{each}\n" for each in new]
+        shift += len(new) - len(old)
+    return "".join(lines)
+
+
+def _found(lines: Sequence[str], old: Sequence[str], start: int) -> int | None:
+    if not old:
+        return min(start, len(lines))
+    places = range(len(lines) - len(old) + 1)
+    stripped = [line.rstrip("\r\n") for line in lines]
+    fitting = [place for place in places if stripped[place : place + len(old)] == list(old)]
+    return min(fitting, key=lambda place: abs(place - start), default=None)

@@ -1,0 +1,202 @@
+"""Run a command on a copy, bounded: processor time, memory, output, processes, network, and killed whole.
+
+What confines it is said by `confined_by`: limits of the kernel (`ulimit`), and on Linux, where the kernel
+allows it, namespaces of its own without a network, in which every process dies with the first. Its files are
+a copy, but it runs as the user who runs Mneme, and can read what that user can read.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LOOK = 0.1
+"""Seconds between two looks at what a command's processes have used."""
+IDLE = 10.0
+"""Seconds in which no process of a command wants the processor, after which it waits for nothing."""
+NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child")
+ULIMITS = "ulimit -c 0; ulimit -t {cpu}; ulimit -v {memory} 2>/dev/null; ulimit -f {file}; "
+PASSED = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH", "PYTHONHOME")
+"""Variables that a command gets of the environment: no key, no password."""
+
+
+class Bounds(BaseModel):
+    """What a command may use."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float = Field(60.0, gt=0, le=3600, description="Processor seconds of all its processes.")
+    memory_mb: int = Field(2048, ge=64, description="Address space of each process.")
+    file_mb: int = Field(256, ge=1, description="Of each file that it writes, its output too.")
+    processes: int = Field(64, ge=1, description="At the same time.")
+    output: int = Field(8_000_000, ge=1_000, description="Bytes of its output that are read.")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended, what it used and printed; `stopped` says which bound it passed."""
+
+    exit: int
+    seconds: float
+    output: str
+    stopped: str = ""
+    is_late: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        return self.exit == 0 and not self.stopped
+
+
+@cache
+def namespaces() -> tuple[str, ...]:
+    """Return the words before a command that give it namespaces of its own; none where they are refused."""
+    if sys.platform != "linux" or shutil.which(NAMESPACES[0]) is None:
+        return ()
+    tried = subprocess.run(  # noqa: S603
+        [*NAMESPACES, "true"], capture_output=True, check=False, timeout=10
+    )
+    return NAMESPACES if tried.returncode == 0 else ()
+
+
+def confined_by() -> str:
+    """Say what confines a command on this machine, and what does not."""
+    network = "no network" if namespaces() else "the network is NOT shut off (no user namespaces here)"
+    return f"a copy of the files, limits on processor time, memory, output and processes; {network}"
+
+
+def run(command: str, folder: Path, bounds: Bounds) -> Ran:
+    """Run a shell command in a folder. Whatever the command does, it ends, and so do its children."""
+    with tempfile.TemporaryDirectory(prefix="mneme-run-") as scratch, _output(Path(scratch)) as printed:
+        limits = ULIMITS.format(
+            cpu=int(bounds.seconds) + 2, memory=bounds.memory_mb * 1024, file=bounds.file_mb * 2048
+        )
+        started = subprocess.Popen(  # noqa: S603
+            [*namespaces(), "/bin/sh", "-c", f"{limits}{command}"],
+            cwd=folder,
+            env=_environment(Path(scratch)),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        stopped, seconds = _watched(started, bounds)
+        return _ended(started, stopped, seconds, Path(printed.name), bounds)
+
+
+@contextlib.contextmanager
+def _output(scratch: Path) -> Iterator[BinaryIO]:
+    with (scratch / "output").open("wb") as printed:
+        yield printed
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """Return what a command sees of the environment: where programs are, and a home that goes with it."""
+    home = scratch / "home"
+    home.mkdir()
+    found = {name: os.environ[name] for name in PASSED if name in os.environ}
+    beside = str(Path(sys.executable).parent)
+    found["PATH"] = os.pathsep.join([found.get("PATH", os.defpath), beside])
+    return found | {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, float]:
+    """Wait till a command ends or passes a bound; return which, and its processor seconds."""
+    used, idle, stopped = 0.0, 0.0, ""
+    pause = 0.002
+    while True:
+        found, status, usage = os.wait4(started.pid, os.WNOHANG)
+        if found:
+            started.returncode = os.waitstatus_to_exitcode(status)
+            return stopped, max(used, usage.ru_utime + usage.ru_stime)
+        if not stopped and pause >= LOOK:
+            used, processes, is_busy = _used(started.pid)
+            idle = 0.0 if is_busy else idle + LOOK
+            stopped = _passed(used, processes, idle, bounds)
+            if stopped:
+                _kill(started.pid)
+        time.sleep(pause)
+        pause = min(LOOK, pause * 1.5)
+
+
+def _passed(used: float, processes: int, idle: float, bounds: Bounds) -> str:
+    if used > bounds.seconds:
+        return f"It took more than {bounds.seconds:g} s of processor time and was stopped."
+    if idle > max(IDLE, bounds.seconds):
+        return f"It did nothing for {idle:.0f} s, and was stopped."
+    if processes > bounds.processes:
+        return f"It ran {processes} processes at once; {bounds.processes} are allowed."
+    return ""
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _ended(
+    started: "subprocess.Popen[bytes]", stopped: str, seconds: float, printed: Path, bounds: Bounds
+) -> Ran:
+    _kill(started.pid)  # what it left behind in its group
+    with printed.open("rb") as read:
+        output = read.read(bounds.output + 1)
+    if not stopped and len(output) > bounds.output:
+        stopped = f"It printed more than {bounds.output} bytes."
+    is_late = "processor time" in stopped or started.returncode == -signal.SIGXCPU
+    text = output[: bounds.output].decode("utf-8", errors="replace")
+    return Ran(exit=started.returncode, seconds=seconds, output=text, stopped=stopped, is_late=is_late)
+
+
+def _used(root: int) -> tuple[float, int, bool]:
+    """Return the processor seconds of a process and all below it, how many they are, and if one is busy.
+
+    Where there is no /proc, only the kernel's limit on processor time holds, and waiting counts as idle.
+    """
+    ticks = os.sysconf("SC_CLK_TCK")
+    known = dict(_processes())
+    below, frontier = [root], [root]
+    children: Mapping[int, Sequence[int]] = _children(known)
+    while frontier:
+        frontier = [child for each in frontier for child in children.get(each, ())]
+        below += frontier
+    found = [known[each] for each in below if each in known]
+    is_busy = any(each.state in "RD" for each in found)
+    return sum(each.ticks for each in found) / ticks, len(below), is_busy
+
+
+class _Process(NamedTuple):
+    """A process: what it waits for, its parent, and the ticks that it and its ended children used."""
+
+    state: str
+    parent: int
+    ticks: int
+
+
+def _processes() -> Iterator[tuple[int, _Process]]:
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            yield int(file.parent.name), _Process(fields[0], int(fields[1]), sum(map(int, fields[11:15])))
+
+
+def _children(known: Mapping[int, _Process]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for process, about in known.items():
+        found.setdefault(about.parent, []).append(process)
+    return found

@@ -1,0 +1,119 @@
+"""What a world of files is: which files may change, what holds them, what is to become better.
+
+In YAML::
+
+    name: python_functions
+    about: A Python function is slow.
+    language: python                 # patterns that rules can carry out: python, shell or none
+    may_change: ["solution.py"]
+    check: python3 -m unittest -q    # must end with 0
+    measure: python3 bench.py        # run several times; where it is missing, the check is measured
+    metrics:
+      - {name: cpu_seconds, better: lower, wanted: 3}   # processor seconds; else a line `name=value`
+    tasks:                           # they are similar tasks for disputes too
+      - id: common-customers
+        task: Find the customers of both shops faster.
+        files: {solution.py: "…", bench.py: "…", test_solution.py: "…"}      # or: workspace: a folder
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mneme.core.errors import BadInput
+from mneme.environments.workspace.confining import Bounds
+
+Language = Literal["python", "shell", "none"]
+CPU = "cpu_seconds"
+FORM = "docs/how-to/learn-in-your-own-world.md shows one."
+
+
+class Part(BaseModel):
+    """A part of a description, strict about its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Aim(Part):
+    """One figure: in which direction it is better, and how much better it is to become."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][\w.-]*$")
+    better: Literal["lower", "higher"] = "lower"
+    wanted: float = Field(0.0, ge=0, description="How many times as good as the baseline; 0: not asked for.")
+    limit: float | None = Field(None, description="What the figure may not pass.")
+
+    @classmethod
+    def read(cls, text: str) -> "Aim":
+        """Read `NAME:lower|higher:TIMES`. Raises BadInput."""
+        name, _, rest = text.partition(":")
+        better, _, wanted = rest.partition(":")
+        try:
+            return cls.model_validate({"name": name, "better": better or "lower", "wanted": wanted or 1.1})
+        except ValidationError as wrong:
+            raise BadInput(
+                f"The metric {text!r} cannot be read: {wrong.errors()[0]['msg']}.",
+                "Write it like cpu_seconds:lower:2, or accuracy:higher:1.1.",
+            ) from wrong
+
+
+class Held(Part):
+    """What a solution is held to."""
+
+    may_change: list[str] = Field([], description="Patterns; none: every file but tests and settings.")
+    setup: str = Field("", description="A command that makes further files, once, before anything else.")
+    check: str = ""
+    measure: str = ""
+    same_output: bool = Field(False, description="What `measure` prints must be what it printed before.")
+    metrics_file: str = Field("", description="A JSON object of figures that the command writes.")
+    metrics: list[Aim] = []
+    runs: int = Field(3, ge=1, le=20, description="Runs of `measure` at most; the best one counts.")
+    bounds: Bounds = Bounds()
+
+
+class CaseText(Part):
+    """A task of a world."""
+
+    id: str = Field(min_length=1)
+    task: str = Field(min_length=1)
+    files: dict[str, str] = {}
+    workspace: str = Field("", description="A folder beside the YAML file, instead of files.")
+    held: dict[str, object] = Field({}, description="What this task alone is held to; over the world's.")
+
+
+class Described(Held):
+    """A world of files with its tasks."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    about: str = ""
+    noun: str = "tasks"
+    scope: str = Field("", description="What its lessons are about; else its language, else its name.")
+    language: Language = "none"
+    tasks: list[CaseText] = []
+
+    def held_for(self, case: CaseText | None) -> Held:
+        """Return what a task is held to. Raises BadInput for a field that there is not."""
+        common = {name: getattr(self, name) for name in Held.model_fields}
+        try:
+            return Held.model_validate({**common, **(case.held if case else {})})
+        except ValidationError as wrong:
+            raise BadInput(f"{self.name}: {_first(wrong)}", FORM) from wrong
+
+
+def read_description(file: Path) -> Described:
+    """Read a world's YAML file. Raises BadInput naming the field."""
+    try:
+        read = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return Described.model_validate(read)
+    except OSError as missing:
+        raise BadInput(f"{file} cannot be read: {missing.strerror}.", FORM) from missing
+    except (yaml.YAMLError, UnicodeDecodeError) as wrong:
+        raise BadInput(f"{file} is no YAML: {' '.join(str(wrong).split())}", FORM) from wrong
+    except ValidationError as wrong:
+        raise BadInput(f"{file}: {_first(wrong)}", FORM) from wrong
+
+
+def _first(wrong: ValidationError) -> str:
+    first = wrong.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}."

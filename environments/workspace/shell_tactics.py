@@ -1,0 +1,88 @@
+"""Four changes of a shell pipeline that a program can make, each for a well-known cause of slowness.
+
+They edit the text of `.sh` files. What they cannot: turn a loop with a program of its own for each line into
+one program in general, or know which order of lines the next program needs (so they sort again).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from mneme.environments.worlds import InWords
+
+COUNT, DISTINCT, GREP, BYTES = "COUNT in awk", "DISTINCT in awk", "GREP from file", "BYTES order"
+DEFINITION = f"""A pattern is one of these, which a program carries out, or an approach in plain words:
+{COUNT}: `sort | uniq -c` becomes one awk that counts in a table, and sorts only what is left.
+{DISTINCT}: `sort | uniq` and `sort -u` become one awk that passes each line once, sorted afterwards.
+{GREP}: a loop with one grep for each line of a file becomes one `grep -F -f`.
+{BYTES}: LC_ALL=C, so that texts are compared byte by byte.
+Several are written with `;` between them."""
+_COUNT = re.compile(r"\bsort\s*\|\s*uniq\s+-c\b(?P<next>\s*\|\s*(?:sort|wc)\b)?")
+_DISTINCT = re.compile(r"\b(?:sort\s*\|\s*uniq(?!\s*-)|sort\s+-u(?![\w-]))\b(?P<next>\s*\|\s*(?:sort|wc)\b)?")
+_LOOP = re.compile(
+    r"while\s+(?:IFS=\s+)?read\s+(?:-r\s+)?(?P<name>\w+)\s*(?:;|\n)\s*do\s+grep\s+-F\s+(?:--\s+)?"
+    r"\"\$\{?(?P=name)\}?\"\s+(?P<file>[^\s;|<>]+)\s*(?:;|\n)\s*done\s*<\s*(?P<keys>[^\s;|<>]+)"
+)
+_COUNTING = "awk '{ count[$0]++ } END { for (line in count) printf \"%7d %s\\n\", count[line], line }'"
+_PASSING = "awk '!seen[$0]++'"
+LOCALE = "export LC_ALL=C"
+
+
+class ShellTactics:
+    """Patterns for shell pipelines."""
+
+    definition = DEFINITION
+    first = (BYTES, COUNT, DISTINCT, GREP)
+    names = (COUNT, DISTINCT, GREP, BYTES)
+
+    def check(self, pattern: str) -> str:
+        """Return the pattern, a tactic in its usual spelling; words stay as they are."""
+        known = {name.lower(): name for name in self.names}
+        return "; ".join(known.get(part.strip().lower(), part.strip()) for part in pattern.split(";"))
+
+    def known_features(self) -> Sequence[str]:
+        """Return the features that a condition can name."""
+        return tuple(FEATURES)
+
+    def features(self, files: dict[str, str]) -> list[str]:
+        """Name what the pipelines do that is slow on much data."""
+        text = "\n".join(text for path, text in files.items() if path.endswith(".sh"))
+        return [name for name, sought in FEATURES.items() if sought.search(text)]
+
+    def apply(self, pattern: str, files: dict[str, str]) -> dict[str, str]:
+        """Return the files that the tactics change. Raises InWords for a pattern that is none of them."""
+        steps = self.check(pattern).split("; ")
+        if any(step not in self.names for step in steps):
+            raise InWords(f"{pattern!r} is carried out by who reads it.")
+        changed = dict(files)
+        for step in steps:
+            for path, text in list(changed.items()):
+                if path.endswith(".sh"):
+                    changed[path] = _applied(step, text)
+        return {path: text for path, text in changed.items() if text != files[path]}
+
+
+def _applied(step: str, text: str) -> str:
+    if step == COUNT:
+        return _COUNT.sub(lambda found: _then(found, _COUNTING, "sort -k 2"), text)
+    if step == DISTINCT:
+        return _DISTINCT.sub(lambda found: _then(found, _PASSING, "sort"), text)
+    if step == GREP:
+        return _LOOP.sub(lambda found: f"grep -F -f {found['keys']} {found['file']}", text)
+    return text if LOCALE in text else _with_locale(text)
+
+
+def _then(found: "re.Match[str]", program: str, sorting: str) -> str:
+    """Put a program in the place of a sort; what it leaves is sorted unless the next program does that."""
+    return f"{program}{found['next']}" if found["next"] else f"{program} | {sorting}"
+
+
+def _with_locale(text: str) -> str:
+    first, newline, rest = text.partition("\n")
+    return f"{first}\n{LOCALE}\n{rest}" if first.startswith("#!") else f"{LOCALE}\n{first}{newline}{rest}"
+
+
+FEATURES: Mapping[str, re.Pattern[str]] = {
+    "lines sorted to be counted": _COUNT,
+    "lines sorted to be distinct": _DISTINCT,
+    "a grep for each line": _LOOP,
+}

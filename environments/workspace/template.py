@@ -1,0 +1,123 @@
+"""Copies of a workspace: made once for each state of it, and again for each run."""
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from mneme.core.errors import BadInput
+from mneme.environments.workspace.confining import Bounds, run
+
+LEFT_OUT = {
+    ".git",
+    ".hg",
+    "__pycache__",
+    ".venv",
+    "venv",
+    "node_modules",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".tox",
+}
+MOST_FILES = 5_000
+MOST_BYTES = 200 * 2**20
+LONGEST_READ = 200_000
+_making = threading.Lock()
+
+
+class Template:
+    """A workspace as it was when it was read, with what its setup made."""
+
+    def __init__(self, key: str, folder: Path) -> None:
+        self.key, self.folder = key, folder
+
+    @contextmanager
+    def copy(self) -> Iterator[Path]:
+        """Yield a copy in a folder of its own, which is deleted at the end."""
+        with tempfile.TemporaryDirectory(prefix="mneme-work-", ignore_cleanup_errors=True) as place:
+            target = Path(place) / "work"
+            shutil.copytree(self.folder, target)
+            yield target
+
+    def texts(self) -> dict[str, str]:
+        """Return the text files, by path; a large or binary file is none of them."""
+        return {
+            file.relative_to(self.folder).as_posix(): text
+            for file in sorted(self.folder.rglob("*"))
+            if file.is_file() and (text := _text(file)) is not None
+        }
+
+
+def _text(file: Path) -> str | None:
+    if file.stat().st_size > LONGEST_READ:
+        return None
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def template_of(workspace: str, files: Mapping[str, str], setup: str, bounds: Bounds) -> Template:
+    """Return the template of a folder, or of files given as texts. Raises BadInput."""
+    state = _state(Path(workspace)) if workspace else repr(sorted(files.items()))
+    key = hashlib.sha256(f"{workspace}\n{state}\n{setup}".encode()).hexdigest()[:16]
+    with _making:
+        target = _folder() / key
+        if not target.exists():
+            _make(target, workspace, files, setup, bounds)
+    return Template(key, target)
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="mneme-worlds-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _state(workspace: Path) -> str:
+    """Say what a folder holds and when it changed."""
+    found = [(str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _plain_files(workspace)]
+    if len(found) > MOST_FILES or sum(size for _, _, size in found) > MOST_BYTES:
+        raise BadInput(
+            f"{workspace} has more than {MOST_FILES} files, or more than {MOST_BYTES // 2**20} MB.",
+            "Name a smaller folder with --workspace.",
+        )
+    return repr(found)
+
+
+def _plain_files(workspace: Path) -> Iterator[Path]:
+    """Yield the files of a folder: no link is followed, since it could lead anywhere."""
+    if not workspace.is_dir():
+        raise BadInput(f"There is no folder {workspace}.", "Name the folder of the files with --workspace.")
+    pending = [workspace]
+    while pending:
+        for each in sorted(pending.pop().iterdir()):
+            if each.is_symlink() or each.name in LEFT_OUT:
+                continue
+            if each.is_dir():
+                pending.append(each)
+            elif each.is_file():
+                yield each
+
+
+def _make(target: Path, workspace: str, files: Mapping[str, str], setup: str, bounds: Bounds) -> None:
+    making = target.with_name(f"{target.name}.making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir()
+    for file in _plain_files(Path(workspace)) if workspace else ():
+        place = making / file.relative_to(workspace)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, place)
+    for path, text in files.items():
+        (making / path).parent.mkdir(parents=True, exist_ok=True)
+        (making / path).write_text(text, encoding="utf-8")
+    if setup and not (ran := run(setup, making, bounds)).is_good:
+        raise BadInput(f"The setup failed: {ran.stopped or ran.output[-500:]}", f"It is: {setup}")
+    making.rename(target)

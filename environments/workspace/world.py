@@ -1,0 +1,223 @@
+"""Files held to a command, as a world: a solution is new text for files, tried on a copy."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from mneme.core.errors import BadInput
+from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
+from mneme.environments.workspace.confining import confined_by
+from mneme.environments.workspace.description import Held
+from mneme.environments.workspace.measuring import Figures, compared, measured
+from mneme.environments.workspace.template import Template
+from mneme.environments.worlds import Language, Metric, Solution, Trial, World, failed, parts_of
+
+LONGEST_MATERIAL = 12_000
+FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
+diff of them. Statements, query and answer stay empty."""
+_baselines: dict[str, Figures] = {}
+
+
+class Tactics(Language, Protocol):
+    """A language of patterns that change files without a model."""
+
+    @property
+    def first(self) -> Sequence[str]: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    def features(self, files: dict[str, str]) -> list[str]: ...
+    def known_features(self) -> Sequence[str]: ...
+    def apply(self, pattern: str, files: dict[str, str]) -> dict[str, str]: ...
+
+
+class About(NamedTuple):
+    """What a world of files is called, and what its lessons are about."""
+
+    scope: str
+    noun: str = "tasks"
+    text: str = ""
+
+
+class FilesWorld(World):
+    """One workspace, held to a command."""
+
+    form = FORM
+    parts = ("files", "diff")
+
+    def __init__(self, template: Template, held: Held, about: About, tactics: Tactics | None) -> None:
+        self._template, self._held, self._tactics = template, held, tactics
+        self.scope, self.noun, self._text = about.scope, about.noun, about.text
+        self.language = tactics
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        return self._template.texts()
+
+    @cached_property
+    def open_files(self) -> dict[str, str]:
+        """The files that may change, with their text."""
+        return {
+            path: text
+            for path, text in self._files.items()
+            if is_changeable(path, self._files, self._held.may_change)
+        }
+
+    @property
+    def baseline(self) -> Figures:
+        """Return what the workspace comes to as it is, measured once in this process.
+
+        Raises BadInput where it cannot be run, or proves nothing: the check passes, and nothing is to
+        become better.
+        """
+        key = f"{self._template.key} {self._held.model_dump_json()}"
+        if key not in _baselines:
+            found = self._measured({}, self._held.runs)
+            if found.broken:
+                raise BadInput(f"As it is, it cannot be run: {found.wrong}", "Try the command by hand.")
+            _baselines[key] = found
+        found = _baselines[key]
+        if (
+            not found.wrong
+            and not found.stopped
+            and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
+        ):
+            raise BadInput(
+                "The check passes as it is, and nothing is to become better: no solution proves anything.",
+                "Say what is, like --metric cpu_seconds:lower:2.",
+            )
+        return found
+
+    def material(self) -> str:
+        """Return the files that may change, the names of the others, and what the check printed."""
+        shown = [f"{path}:\n{text}" for path, text in self.open_files.items()]
+        others = ", ".join(path for path in self._files if path not in self.open_files)
+        text = "\n\n".join([self._text, *shown, f"Other files: {others or 'none'}"]).strip()
+        clipped = (
+            text if len(text) <= LONGEST_MATERIAL else f"{text[:LONGEST_MATERIAL]}\n… (read_file shows more)"
+        )
+        return f"{clipped}\n\nAs it is, the check says:\n{self.baseline.shown}"
+
+    def wanted(self) -> str:
+        """Say what a solution is held to."""
+        held = self._held
+        lines = [f"`{held.check}` ends with 0."] if held.check else []
+        lines += [f"`{held.measure}` prints what it prints now."] if held.same_output else []
+        for aim in held.metrics:
+            now = self.baseline.values.get(aim.name)
+            said = (
+                f"{aim.name} {aim.wanted:g} times as good ({aim.better} is better" if aim.wanted else aim.name
+            )
+            said += f", now {now:.4g})" if aim.wanted and now is not None else ")" if aim.wanted else ""
+            lines.append(said + (f", at most {aim.limit:g}" if aim.limit is not None else "") + ".")
+        lines.append(f"May change: {', '.join(held.may_change or self.open_files)}.")
+        return " ".join([*lines, f"It runs confined: {confined_by()}."])
+
+    @cached_property
+    def features(self) -> list[str]:
+        """Name what the tactics see in the files that may change."""
+        return self._tactics.features(self.open_files) if self._tactics else []
+
+    def applies(self, condition: str) -> bool | None:
+        """Say whether the files have the features that a condition names."""
+        known = self._tactics.known_features() if self._tactics else ()
+        asked = parts_of(condition)
+        if not asked or any(part not in known for part in asked):
+            return None
+        return {*asked} <= {*self.features}
+
+    def carry_out(self, pattern: str) -> Solution:
+        """Carry a tactic out on the files. Raises BadInput where it changes nothing, InWords for words."""
+        assert self._tactics is not None, "without tactics, patterns are text"
+        changed = self._tactics.apply(pattern, self.open_files)
+        if not changed:
+            raise BadInput(f"There is nothing here for {pattern}.", "Try another.")
+        return Solution(files=changed)
+
+    def first_ideas(self) -> Sequence[str]:
+        """Return what a textbook begins with."""
+        return self._tactics.first if self._tactics else ()
+
+    def remedies(self) -> Sequence[str]:
+        """Return the tactics."""
+        return self._tactics.names if self._tactics else ()
+
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        """Run the check on a copy with the change; compare it with the baseline."""
+        wanted = self._held.metrics[0].wanted if self._held.metrics else 0.0
+        before = self.baseline
+        try:
+            files = changed_files(solution, self._files, self._held.may_change)
+            if not files:
+                return failed("Nothing was changed.", wanted=wanted)
+            after = self._measured(files, 1 if quick else self._held.runs)
+        except NotAllowed as refused:
+            return failed(f"Refused: {refused}", wanted=wanted)
+        if wrong := after.wrong or self._unlike(before, after):
+            return failed(wrong, after.shown, wanted)
+        return self._judged(before, after, compared(self._held.metrics, before, after))
+
+    def _unlike(self, before: Figures, after: Figures) -> str:
+        """Say what cannot be believed: silence where there were words, another output, no output at all."""
+        if not self._held.same_output:
+            silent = before.shown.strip() and not after.shown.strip()
+            return "It printed nothing, and did before: that proves nothing." if silent else ""
+        if before.stopped:
+            return "" if self._held.check else "The baseline was stopped: there is no output to compare with."
+        if not before.output.strip():
+            return "The original prints nothing: equal silence proves nothing."
+        return "" if before.output == after.output else _first_difference(before.output, after.output)
+
+    def _judged(self, before: Figures, after: Figures, metrics: list[Metric]) -> Trial:
+        mended = bool(before.wrong) and not before.stopped
+        missed = [each for each in metrics if not each.met and not (mended and each.baseline is None)]
+        first = metrics[0] if metrics else None
+        words = [_said(each) for each in metrics if each.baseline is not None]
+        summary = "; ".join([*(["the check passes, and did not before"] if mended else []), *words])
+        return Trial(
+            correct=True,
+            solved=not missed,
+            gain=first.gain if first else 1.0,
+            wanted=first.wanted if first else 0.0,
+            metrics=metrics,
+            evidence=after.shown,
+            summary=summary or "the check passes",
+        )
+
+    def _measured(self, files: dict[str, str], runs: int) -> Figures:
+        with self._template.copy() as one, self._template.copy() as other:
+            for copy in (one, other):
+                write(copy, files)
+            return measured(self._held, one, other, runs)
+
+    def looks(self) -> Sequence[Callable[..., str]]:
+        """Return the researcher's tools."""
+
+        def read_file(path: str) -> str:
+            """Show a text file of the workspace."""
+            return self._files.get(path, f"There is no text file {path}; there are {', '.join(self._files)}.")
+
+        def try_files(path: str, text: str) -> str:
+            """Try one file with another text on a copy, and say what the check says."""
+            return _shown(self.attempt(Solution(files={path: text}), quick=True))
+
+        return [read_file, try_files]
+
+
+def _shown(trial: Trial) -> str:
+    return f"{trial.summary}\n{trial.evidence}"
+
+
+def _said(metric: Metric) -> str:
+    before = f"{'more than ' if metric.stopped else ''}{metric.baseline:.3g}"
+    said = f"{metric.name} {before} -> {metric.value:.3g}, {metric.gain:.1f} times as good"
+    if metric.over:
+        return f"{said}; the limit is {metric.limit:g}"
+    return said if metric.met else f"{said}; {metric.wanted:g} times is required"
+
+
+def _first_difference(before: str, after: str) -> str:
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) != len(new):
+        return f"It prints {len(new)} lines; the original prints {len(old)}."
+    number = next(n for n, (one, other) in enumerate(zip(old, new, strict=True), start=1) if one != other)
+    return f"Line {number} is {new[number - 1][:80]!r}; the original's is {old[number - 1][:80]!r}."

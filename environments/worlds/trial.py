@@ -1,0 +1,77 @@
+"""What goes into a world and what comes out of it: a task, a solution, and the trial of a solution."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SMALLEST = 1e-9
+
+
+class Task(BaseModel):
+    """One task: its words, and what its world reads of it (a query, a folder, …)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = "task"
+    text: str = ""
+    given: dict[str, Any] = Field({}, description="What the world reads, by name; plain JSON.")
+    group: str = Field("", description="Of similar tasks, each group comes once before any comes again.")
+
+
+class Solution(BaseModel):
+    """A solution; a world reads the parts that it takes, and leaves the others alone."""
+
+    statements: list[str] = []
+    query: str = ""
+    files: dict[str, str] = Field({}, description="New contents of files, by their paths in the workspace.")
+    diff: str = Field("", description="A unified diff, instead of whole files.")
+    answer: str = ""
+
+
+class Metric(BaseModel):
+    """One figure of a trial beside the baseline's, and how much better it is to be."""
+
+    name: str
+    value: float
+    baseline: float | None = None
+    better: Literal["lower", "higher"] = "lower"
+    wanted: float = Field(0.0, description="How many times as good as the baseline; 0: not asked for.")
+    limit: float | None = Field(None, description="What the value may not pass.")
+    stopped: bool = Field(False, description="Whether the baseline was stopped: it is at least as large.")
+
+    @property
+    def gain(self) -> float:
+        """Return how many times as good as the baseline the value is; 0 without a baseline."""
+        if self.baseline is None:
+            return 0.0
+        good, bad = (self.baseline, self.value) if self.better == "lower" else (self.value, self.baseline)
+        return max(good, 0.0) / max(bad, SMALLEST)
+
+    @property
+    def over(self) -> bool:
+        """Say whether the value passes its limit."""
+        if self.limit is None:
+            return False
+        return self.value > self.limit if self.better == "lower" else self.value < self.limit
+
+    @property
+    def met(self) -> bool:
+        return not self.over and self.gain >= self.wanted
+
+
+class Trial(BaseModel):
+    """What came of trying a solution; a solution that cannot be tried is a failed trial, never an error."""
+
+    correct: bool = False
+    solved: bool = False
+    gain: float = Field(0.0, description="Of the first metric: how many times as good as the baseline.")
+    wanted: float = 0.0
+    metrics: list[Metric] = []
+    evidence: str = Field("", description="What the world shows of it: a plan, what a check printed.")
+    summary: str = Field("", description="Whether it solves the task, and why not, in one line.")
+    problem: str = Field("", description="Why it could not be run, or what is wrong with its result.")
+
+
+def failed(problem: str, evidence: str = "", wanted: float = 0.0) -> Trial:
+    """Return the trial of a solution that was refused or whose result is wrong."""
+    return Trial(problem=problem, summary=problem, evidence=evidence, wanted=wanted)

@@ -1,0 +1,132 @@
+"""A world: where solutions are tried, so that what they are worth is measured, not judged.
+
+A world of your own is a class of three methods::
+
+    class Riddles(World):
+        scope = "riddles"
+
+        def material(self) -> str: ...                    # what the task is about
+        def wanted(self) -> str: ...                      # what counts as solved, and what is allowed
+        def attempt(self, solution, *, quick=False) -> Trial: ...
+
+and a kind that opens it for a task, named by the entry point `mneme.worlds` (see `registry.py`)::
+
+    class RiddleKind(WorldKind):
+        name = "riddles"
+
+        def open(self, task: Task) -> World: ...
+
+Methods of a world may block for as long as a trial takes: they are called beside the event loop. A world is
+opened anew for each step of a task, also after a kill, from the task alone; what is dear to find out, such as
+the baseline, it keeps for the process.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from mneme.core.errors import BadInput
+from mneme.environments.worlds.trial import Solution, Task, Trial
+
+
+class InWords(BadInput):
+    """A pattern is words, for an agent that reads; no program carries it out."""
+
+
+class Language(Protocol):
+    """Short texts (patterns) that name an approach for every task of a world, such as `INDEX (filter)`."""
+
+    definition: str
+    """What a pattern can say, in words for an agent."""
+
+    def check(self, pattern: str) -> str:
+        """Return the pattern as the language writes it. Raises BadInput for what is in no pattern."""
+        ...
+
+
+class World(ABC):
+    """One task in the world where its solutions are tried."""
+
+    scope: str = ""
+    """What lessons of this world are about: cards of another scope are not shown here."""
+    noun: str = "tasks"
+    """What its tasks are called."""
+    form: str = "The answer is the solution in words; statements, query, files and diff stay empty."
+    """How a solution is written here, in words for an agent."""
+    parts: Sequence[str] = ("answer",)
+    """The parts of a solution that this world takes."""
+    language: Language | None = None
+    """The language of its patterns; without one, a rule is text that an agent reads."""
+
+    @abstractmethod
+    def material(self) -> str:
+        """Return what the task is about: the query, the files, what the baseline printed."""
+
+    @abstractmethod
+    def wanted(self) -> str:
+        """Return what counts as solved, what may change, and where it is run."""
+
+    @abstractmethod
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        """Try a solution; a `quick` trial may be less exact. Raises nothing for what a solution holds."""
+
+    @property
+    def features(self) -> Sequence[str]:
+        """Name what matters in the task, in words that a card's condition can use."""
+        return ()
+
+    @property
+    def general(self) -> Sequence[str]:
+        """Name the features without what is particular to this one task."""
+        return self.features
+
+    def applies(self, condition: str) -> bool | None:
+        """Say whether a condition holds here; None where it says something that the world cannot tell."""
+        return None
+
+    def specificity(self, condition: str) -> int:
+        """Say how much a condition asks for."""
+        return len(parts_of(condition))
+
+    def carry_out(self, pattern: str) -> Solution:
+        """Make a pattern out for this task. Raises BadInput where it cannot be carried out here."""
+        raise NotImplementedError
+
+    def first_ideas(self) -> Sequence[str]:
+        """Return the patterns that a textbook would begin with."""
+        return ()
+
+    def remedies(self) -> Sequence[str]:
+        """Return the patterns that are worth a try in this world, in no order of merit."""
+        return ()
+
+    def describe(self, solution: Solution) -> str:
+        """Say a solution as a pattern; nothing for what is in no pattern."""
+        return ""
+
+    def looks(self) -> Sequence[Callable[..., str]]:
+        """Return functions by which a researcher looks around; their docstrings say what they show."""
+        return ()
+
+
+class WorldKind(ABC):
+    """A kind of world: it opens a task, and knows tasks like it."""
+
+    name: str
+
+    @abstractmethod
+    def open(self, task: Task) -> World:
+        """Open a task. Raises BadInput where it lacks what the world needs."""
+
+    def cases(self) -> Sequence[Task]:
+        """Return the tasks that come with this kind of world; none where every task comes from outside."""
+        return ()
+
+    def similar(self, task: Task, seed: int) -> Sequence[Task]:
+        """Return other tasks of this kind, to try two disputed approaches on; none where there are none."""
+        return ()
+
+
+def parts_of(condition: str) -> list[str]:
+    """Return the parts of a condition: features with `;` between them."""
+    return [part.strip() for part in condition.split(";") if part.strip()]

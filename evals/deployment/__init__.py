@@ -1,0 +1,1 @@
+"""What a deployment costs: each message, and each record that is kept."""

@@ -1,0 +1,168 @@
+"""Operations on the household runs of this machine: what was played, step by step."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from mneme.api.household_runs import Line, Run, brief, run_named, runs, unallocated
+from mneme.api.operation import Operations, reads
+from mneme.core.errors import BadInput, Forbidden
+from mneme.core.settings import settings
+from mneme.environments.household.episode import Episode
+from mneme.environments.household.scene import NAMES, Scene, scenes
+
+RunName = Annotated[str, Field(description="The run's name.", examples=["wash-dishes-2-0"])]
+
+
+class Played(BaseModel):
+    """A run: its task, team, steps and outcome; what is not known of it is none."""
+
+    run: str
+    task: str | None = None
+    agents: int | None = None
+    steps: int | None = None
+    at_least: int | None = Field(None, description="No team needs fewer steps.")
+    outcome: str = Field(
+        description="done, not done (and in how many rounds without a usable allocation), interrupted, never began or unreadable."
+    )
+    answered_by: str | None = None
+
+
+class Goal(BaseModel):
+    """What is to be reached, and how many things are where they should be."""
+
+    what: str
+    done: int
+    count: int
+
+
+class Member(BaseModel):
+    """An agent after a step: where it is, what it holds, what it did."""
+
+    name: str
+    room: str
+    holds: Sequence[str]
+    does: str
+
+
+class Step(BaseModel):
+    """The household after a step; step 0 is the start."""
+
+    step: int
+    members: Sequence[Member]
+    goals: Sequence[Goal]
+    opened: Sequence[str] = Field(description="The containers that are open.")
+
+
+class Decision(BaseModel):
+    """What was proposed and allocated after a step, or the manager's synopsis."""
+
+    at: int
+    proposals: Sequence[str] = ()
+    allocation: Sequence[str] = ()
+    reason: str = ""
+    synopsis: str = ""
+
+
+class Replay(BaseModel):
+    """A run from its start to its end, as far as it was written."""
+
+    played: Played
+    rooms: Sequence[str]
+    steps: Sequence[Step]
+    decisions: Sequence[Decision]
+    missing: Sequence[int] = Field(description="Steps that were played and are not in the run's file.")
+
+
+class Household(Operations):
+    """Operations on household runs: files of this machine, which belong to no user or team."""
+
+    OWNER = "team"
+
+    @reads("household/runs")
+    async def list(self) -> Sequence[Played]:
+        """Return the runs, the latest first. Raises Forbidden on a server with keys."""
+        _refuse_with_keys()
+        return await asyncio.to_thread(lambda: [played(each) for each in runs()])
+
+    @reads("household/runs/{name}")
+    async def get(self, name: RunName) -> Replay:
+        """Return a run step by step. Raises NotFound, BadInput, Forbidden on a server with keys."""
+        _refuse_with_keys()
+        return await asyncio.to_thread(lambda: _replay(run_named(name)))
+
+
+def played(run: Run) -> Played:
+    """Return a run's task, steps and outcome."""
+    try:
+        return _standing(run)
+    except BadInput:
+        return Played(run=run.name, outcome="unreadable" if run.began() else "never began")
+
+
+def _standing(run: Run) -> Played:
+    if run.began() is None:
+        return Played(run=run.name, outcome="never began")
+    end, episode = run.first("end"), run.episode()
+    outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
+    if end and (lost := unallocated(end["counters"])):
+        outcome += f", {lost}"
+    return Played(
+        run=run.name,
+        outcome=outcome,
+        task=episode.category,
+        agents=len(episode.starts),
+        steps=end["steps"] if end else len(run.frames()),
+        at_least=end["bound"] if end else None,
+        answered_by="; ".join(end["answered_by"]) if end else None,
+    )
+
+
+def _refuse_with_keys() -> None:
+    if settings().auth is not None:
+        raise Forbidden("Household runs are files of the whole machine, of no user.", "Use the command line.")
+
+
+def _replay(run: Run) -> Replay:
+    episode, frames = run.episode(), run.frames()
+    start = [each.room for each in episode.starts]
+    where = [start, *(frame.rooms for frame in frames)]
+    seen = zip(scenes(episode, frames), where, strict=True)
+    return Replay(
+        played=_standing(run),
+        rooms=[room.name for room in episode.rooms()],
+        steps=[_step(episode, scene, rooms) for scene, rooms in seen],
+        decisions=[_decision(line) for line in run.lines() if line["kind"] == "decision"],
+        missing=run.missing(),
+    )
+
+
+def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Step:
+    names = {thing.id: thing.name for thing in episode.things}
+    members = [
+        Member(name=NAMES[number], room=names[where], holds=[names[each] for each in held], does=does)
+        for number, (where, held, does) in enumerate(zip(rooms, scene.hands, scene.doing, strict=True))
+    ]
+    goals = [
+        Goal(
+            what=f"{each.name} {each.relation} {names[each.target]}",
+            done=scene.progress.get(each.key, 0),
+            count=each.count,
+        )
+        for each in episode.goals
+    ]
+    opened = sorted(f"{names[each]} ({names[episode.room_of(each)]})" for each in scene.open)
+    return Step(step=scene.step, members=members, goals=goals, opened=opened)
+
+
+def _decision(line: Line) -> Decision:
+    if line["step"] == "summarise":
+        return Decision(at=line["at"], synopsis=line.get("synopsis") or f"none: {line['fallback']}")
+    return Decision(
+        at=line["at"],
+        proposals=[brief(each["action"]) for each in line["proposals"]],
+        allocation=[brief(each) for each in line.get("allocation") or ()],
+        reason=line.get("reason", ""),
+    )

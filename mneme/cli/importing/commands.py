@@ -1,0 +1,145 @@
+"""`mneme import …`: bring in what other programs know of you."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mneme.cli.chat.commands import MemoryAgent
+from mneme.cli.options import Json, User, run_command
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Bring in what other programs know of you; the same command continues an interrupted run.",
+)
+
+Export = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The zip file, the folder in it, or a conversations.json.")
+]
+Since = Annotated[str, typer.Option("--since", metavar="DATE", help="Leave out what is older.")]
+First = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-n", min=1, help="Only the oldest so many, to try it out; not those after them."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would come, and do nothing.")]
+ThroughAgent = Annotated[
+    bool,
+    typer.Option(
+        "--through-agent",
+        help="Let the memory agent compare them with what is known, instead of as they are.",
+    ),
+]
+
+
+@app.command()
+def chatgpt(
+    export: Export,
+    user: User = "local",
+    since: Since = "",
+    limit: First = None,
+    dry_run: DryRun = False,
+    memory_agent: MemoryAgent = "auto",
+    as_json: Json = False,
+) -> None:
+    """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
+    from mneme.cli.importing import importing as run
+    from mneme.importing import chatgpt
+
+    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    run_command(run.through_agent("ChatGPT", lambda: chatgpt.read(export), how))
+
+
+@app.command()
+def claude(
+    export: Export,
+    user: User = "local",
+    since: Since = "",
+    limit: First = None,
+    dry_run: DryRun = False,
+    memory_agent: MemoryAgent = "auto",
+    as_json: Json = False,
+) -> None:
+    """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
+    from mneme.cli.importing import importing as run
+    from mneme.importing import claude
+
+    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    run_command(run.through_agent("Claude", lambda: claude.read(export), how))
+
+
+@app.command()
+def markdown(
+    notes: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="A note, or a folder of notes.")],
+    user: User = "local",
+    since: Since = "",
+    limit: First = None,
+    dry_run: DryRun = False,
+    memory_agent: MemoryAgent = "auto",
+    as_json: Json = False,
+) -> None:
+    """Remember what your notes say, as Obsidian and others keep them; again, only what is new in them."""
+    from mneme.cli.importing import importing as run
+    from mneme.importing import markdown
+
+    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    run_command(run.through_agent("Markdown", lambda: markdown.read(notes), how))
+
+
+@app.command()
+def mem0(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="What `get_all` returned, as JSON; or the folder of a local store."
+        ),
+    ] = Path("/tmp/qdrant"),  # noqa: S108  (where Mem0 puts it)
+    user: User = "local",
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAME", help="Whose, where it holds several users' memories.")
+    ] = "",
+    collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
+    history: Annotated[
+        Path | None, typer.Option("--history", help="Mem0's history.db. With a store: the one in ~/.mem0.")
+    ] = None,
+    through_agent: ThroughAgent = False,
+    since: Since = "",
+    limit: First = None,
+    dry_run: DryRun = False,
+    memory_agent: MemoryAgent = "auto",
+    as_json: Json = False,
+) -> None:
+    """Take over the memories of Mem0 with their times, and with what they said before."""
+    from mneme.cli.importing import importing as run
+    from mneme.importing import mem0
+
+    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    write = run.through_agent if through_agent else run.directly
+    run_command(write("Mem0", lambda: mem0.read(source, of, collection, history), how))
+
+
+@app.command()
+def langmem(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE|URL", help="Items as JSON, an SQLite store, or the URL of a Postgres."),
+    ],
+    user: User = "local",
+    namespace: Annotated[
+        str, typer.Option("--namespace", metavar="PATH", help="Below which namespace: memories/ann.")
+    ] = "",
+    through_agent: ThroughAgent = False,
+    since: Since = "",
+    limit: First = None,
+    dry_run: DryRun = False,
+    memory_agent: MemoryAgent = "auto",
+    as_json: Json = False,
+) -> None:
+    """Take over the memories of LangMem, or of another LangGraph store, with their times."""
+    from mneme.cli.importing import importing as run
+    from mneme.importing import langmem
+
+    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    write = run.through_agent if through_agent else run.directly
+    run_command(write("LangMem", lambda: langmem.read(source, namespace), how))

@@ -1,0 +1,169 @@
+"""`mneme import …`: read, say what will come, write, and count what became of it."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from textwrap import shorten
+from typing import NamedTuple
+
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mneme.api.memories import Memories
+from mneme.cli.chat.talk import get_ready
+from mneme.cli.show import console, errors, print_error, print_json, print_table
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput, MnemeError
+from mneme.importing.directly import Written, write
+from mneme.importing.item import Item, Reading
+from mneme.importing.through_agent import Sent, send
+from mneme.models.asking.counting import in_words
+
+SHOWN = 10
+"""Examples that a dry run shows."""
+NOUNS = {
+    "ChatGPT": ("message", "conversation"),
+    "Claude": ("message", "conversation"),
+    "Markdown": ("statement", "note"),
+    "Mem0": ("memory", "owner"),
+    "LangMem": ("memory", "namespace"),
+}
+"""What each source has, and what that is in."""
+AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
+Read = Callable[[], Reading]
+
+
+class How(NamedTuple):
+    """Whose memories, which part of the source, who answers, and what is printed."""
+
+    user: str
+    since: str
+    limit: int | None
+    dry_run: bool
+    memory_agent: str
+    as_json: bool
+
+
+async def through_agent(program: str, read: Read, how: How) -> int:
+    """Let the memory agent read what a program knows; return 1 if a message failed."""
+    reading = _chosen(read, how)
+    _announce(program, reading, how, "The memory agent asks a model up to four questions about each.")
+    if how.dry_run or not reading.items:
+        return 0
+    context = {"memory_agent": how.memory_agent}
+    await get_ready(context)
+    report = Sent(messages=len(reading.items))
+    with _progress() as progress:
+        bar = progress.add_task("remembering", total=len(reading.items))
+        async for report in send(reading.items, how.user, context):
+            progress.update(bar, completed=report.done)
+    return _print_sent(report, reading, how.as_json)
+
+
+async def directly(program: str, read: Read, how: How) -> int:
+    """Write a program's memories as they are; return 1 if one was refused."""
+    reading = _chosen(read, how)
+    _announce(program, reading, how, "They are written as they are.")
+    if how.dry_run or not reading.items:
+        return 0
+    report = Written(memories=len(reading.items))
+    with _progress() as progress:
+        bar = progress.add_task("writing", total=len(reading.items))
+        async with open_operations(Memories, how.user) as memories:
+            async for report in write(reading.items, program, memories):
+                progress.update(bar, completed=report.known + report.imported + len(report.refused))
+    return _print_written(report, reading, how.as_json)
+
+
+def _chosen(read: Read, how: How) -> Reading:
+    """Read a source, and choose what was asked for. Raises BadInput."""
+    try:
+        since = datetime.fromisoformat(how.since).astimezone() if how.since else None
+    except ValueError as error:
+        raise BadInput(f"{how.since!r} is not a date.", "Write it like 2026-11-20.") from error
+    return read().chosen(since, how.limit)
+
+
+def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
+    """Say what will come before anything is done: in a dry run that is the result."""
+    if how.dry_run and how.as_json:
+        for item in reading.items:
+            print_json(
+                {"id": item.id, "text": item.text, "time": _iso(item), "thread": item.thread, **_more(item)}
+            )
+    if how.as_json:
+        if how.dry_run:
+            print_json({"items": len(reading.items)} | _passed_over(reading))
+        return
+    screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
+    found, places = (
+        _many(len(reading.items), noun),
+        _many(len({each.thread for each in reading.items}), place),
+    )
+    screen.print(f"{program}: {found} of {places}{_days(reading.items)}. {cost}", soft_wrap=True)
+    for why, number in reading.skipped.most_common():
+        screen.print(f"- left out: {number:,} {escape(why)}", soft_wrap=True)
+    for note in reading.notes:
+        screen.print(f"- {escape(note)}", soft_wrap=True)
+    if how.dry_run:
+        rows = ([_iso(each)[:10], each.thread, shorten(each.text, 100)] for each in reading.items[:SHOWN])
+        print_table("", ("date", "from", "text"), rows)
+
+
+def _passed_over(reading: Reading) -> dict[str, object]:
+    return {"skipped": reading.skipped, "notes": reading.notes}
+
+
+def _many(number: int, noun: str) -> str:
+    ending = "" if number == 1 else "s"
+    return f"{number:,} {noun}{ending}".replace("memorys", "memories")
+
+
+def _more(item: Item) -> dict[str, object]:
+    return {"before": item.before} if item.before else {"earlier": [each.text for each in item.earlier]}
+
+
+def _iso(item: Item) -> str:
+    return item.time.isoformat(timespec="seconds") if item.time else ""
+
+
+def _days(items: Sequence[Item]) -> str:
+    days = sorted(_iso(each)[:10] for each in items if each.time)
+    return f", from {days[0]} to {days[-1]}" if days else ""
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=errors)
+
+
+def _print_sent(report: Sent, reading: Reading, as_json: bool) -> int:
+    for failure in report.failed[:SHOWN]:
+        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN), as_json)
+    if as_json:
+        print_json(report.model_dump(exclude={"underway"}) | _passed_over(reading))
+    else:
+        console.print(
+            f"{report.messages} messages: {report.remembered} remembered, {report.nothing} with nothing to "
+            f"remember, {report.known} known before, "
+            f"{len(report.failed)} failed. {in_words(report.asked)}",
+            soft_wrap=True,
+        )
+    if report.stopped:
+        left = report.messages - report.done
+        raise MnemeError(f"Stopped with {left} messages not tried: {report.stopped}", AGAIN)
+    return 1 if report.failed else 0
+
+
+def _print_written(report: Written, reading: Reading, as_json: bool) -> int:
+    for reason in report.refused[:SHOWN]:
+        print_error(BadInput(f"Not imported: {reason}", "The others are."), as_json)
+    if as_json:
+        print_json(report.model_dump() | _passed_over(reading))
+    else:
+        console.print(
+            f"{report.memories} memories: {report.imported} imported, {report.known} here before "
+            f"({report.differing} with other words), {report.forgotten} erased before, "
+            f"{len(report.refused)} refused.",
+            soft_wrap=True,
+        )
+    return 1 if report.refused else 0

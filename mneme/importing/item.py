@@ -1,0 +1,130 @@
+"""What every reader returns: the things that another program kept of a user, and what it passed over."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from mneme.api.messages import LONGEST
+from mneme.stores.users.memories import Kind
+
+TOO_LONG = f"longer than {LONGEST:,} characters"
+EMPTY = "without words"
+UNDATED = "without a date"
+OLDER = "older than the date given"
+BEYOND = "beyond the number given"
+
+
+@dataclass(frozen=True)
+class State:
+    """How a memory read at its source from some time on; None: the source does not say when."""
+
+    text: str
+    time: datetime | None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One message, memory or statement of a note. Its `id` is the same each time the source is read."""
+
+    id: str
+    text: str
+    time: datetime | None
+    thread: str
+    """The conversation, store or note that it is from."""
+    before: Sequence[str] = ()
+    """The turns before it, oldest first, or where in a note it stands."""
+    kind: Kind = "semantic"
+    earlier: Sequence[State] = ()
+    """What a memory said before, oldest first."""
+    since: datetime | None = None
+    """Since when a memory says this; None: since `time`."""
+
+
+@dataclass
+class Reading:
+    """What a reader found, in the order of the source, and how many things it passed over and why."""
+
+    items: list[Item] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    """What a person should know of single files."""
+
+    def take(self, item: Item) -> None:
+        """Keep an item, unless it has no words or too many."""
+        if not any(each.isalnum() for each in item.text):
+            self.skipped[EMPTY] += 1
+        elif len(item.text) > LONGEST:
+            self.skipped[TOO_LONG] += 1
+        else:
+            self.items.append(item)
+
+    def chosen(self, since: datetime | None, limit: int | None) -> "Reading":
+        """Return the items of that time on, each id once, the oldest first, and not more than the limit.
+
+        The oldest are the first, so that what was said later comes later, also when the rest is imported.
+        """
+        once = list({each.id: each for each in self.items}.values())
+        dated = [each for each in once if since is None or (each.time and each.time >= since)]
+        dated.sort(key=lambda each: each.time or datetime.max.replace(tzinfo=UTC))
+        kept = dated if limit is None else dated[:limit]
+        skipped = Counter(self.skipped)
+        undated = sum(each.time is None for each in once) if since else 0
+        skipped += Counter(
+            {UNDATED: undated, OLDER: len(once) - len(dated) - undated, BEYOND: len(dated) - len(kept)}
+        )
+        return Reading(kept, skipped, self.notes)
+
+
+def id_of(*parts: str) -> str:
+    """Return the id that follows from these: as long as our own, and safe whatever a file holds."""
+    return sha256("\x1f".join(parts).encode(errors="replace")).hexdigest()[:32]
+
+
+def clean(text: object) -> str:
+    """Return text without the halves of characters that JSON lets pass; "" for what is no text."""
+    return text.encode(errors="replace").decode().strip() if isinstance(text, str) else ""
+
+
+def cut(text: str, longest: int) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def moment(given: Any) -> datetime | None:
+    """Return a time in the local zone, from seconds since 1970 or ISO 8601 (UTC where it has no zone)."""
+    try:
+        if isinstance(given, datetime):
+            found = given
+        elif isinstance(given, int | float) and not isinstance(given, bool):
+            found = datetime.fromtimestamp(given, UTC)
+        else:
+            found = datetime.fromisoformat(str(given))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def first_time(*given: Any) -> datetime | None:
+    """Return the first of these that is a time."""
+    return next(filter(None, map(moment, given)), None)
+
+
+def as_dict(given: Any) -> dict[str, Any]:
+    """Return an object of JSON; an empty one for anything else."""
+    return given if isinstance(given, dict) else {}
+
+
+def as_list(given: Any) -> Sequence[Any]:
+    """Return an array of JSON; an empty one for anything else."""
+    return given if isinstance(given, list) else ()
+
+
+def count_by(names: Iterable[str]) -> str:
+    """Return how many there are of each name, the most first: `alice (12), bob (3)`."""
+    return ", ".join(
+        f"{name} ({number})"
+        for name, number in sorted(Counter(names).items(), key=lambda each: (-each[1], each[0]))[:10]
+    )

@@ -1,0 +1,102 @@
+"""Memories of Mem0: what `get_all` returned, or its local store, a folder of Qdrant's Python client.
+
+The store holds pickled points. They are read without making their objects, so that no code of them runs.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mneme.api.inert_pickle import Kept, load
+from mneme.core.errors import BadInput
+from mneme.importing.copied import opened_copy
+from mneme.importing.elements import elements_of
+from mneme.importing.item import Item, Reading, State, as_dict, clean, first_time, id_of
+from mneme.importing.whose import Owned, of_one
+
+OWNERS = ("user_id", "agent_id", "run_id")
+HINT = "Give a file with what `get_all` returned, as JSON, or the folder of a local store."
+History = Mapping[str, Sequence[State]]
+
+
+def read(source: Path, owner: str = "", collection: str = "mem0", history: Path | None = None) -> Reading:
+    """Return the memories of one owner (`ann`, or `agent_id/helper`), with what they said before.
+
+    Without a file of its history, Mem0's own is read beside a store. Raises BadInput.
+    """
+    reading, is_store = Reading(), source.is_dir()
+    file = history or (_own_history() if is_store else None)
+    earlier = _history(file) if file is not None else {}
+    given = _stored(source, collection) if is_store else elements_of(source)
+    found: list[Owned] = []
+    for each in given:
+        memory = as_dict(each)
+        if text := clean(memory.get("memory") or memory.get("data")):
+            found.append(_owned(memory, text, earlier.get(str(memory.get("id")), ())))
+        else:
+            reading.skipped["entries without a memory"] += 1
+    if not found:
+        raise BadInput(f"{source} holds no memories.", HINT)
+    for item in of_one(found, owner, "--of"):
+        reading.take(item)
+    return reading
+
+
+def _owned(memory: Mapping[str, Any], text: str, known: Sequence[State]) -> Owned:
+    owner = next(((name, str(memory[name])) for name in OWNERS if memory.get(name)), ("", "nobody"))
+    whose = owner[1:] if owner[0] in {"user_id", ""} else owner
+    created = first_time(memory.get("created_at"), memory.get("updated_at"))
+    earlier = known[:-1] if known and known[-1].text == text else ()
+    item = Item(
+        id=id_of("Mem0", clean(str(memory.get("id") or text))),
+        text=text,
+        time=created,
+        thread=f"mem0/{clean('/'.join(whose))}",
+        earlier=earlier,
+        since=first_time(memory.get("updated_at"), created),
+    )
+    return Owned(tuple(map(clean, whose)), item)
+
+
+def _stored(folder: Path, collection: str) -> Iterator[dict[str, Any]]:
+    """Yield the payloads of a local store, with the ids of their points. Raises BadInput."""
+    there = sorted(each.parent.name for each in folder.glob("collection/*/storage.sqlite"))
+    if collection not in there:
+        hint = f"Say --collection and one of: {', '.join(there)}." if there else HINT
+        raise BadInput(f"{folder} has no collection {collection!r} of a local store.", hint)
+    with opened_copy(folder / "collection" / collection / "storage.sqlite") as database:
+        known: set[str] = set()
+        for row in database.execute("SELECT point FROM points ORDER BY rowid DESC"):  # the latest first
+            point = _point(row["point"])
+            if (name := str(point.get("id"))) not in known:
+                known.add(name)
+                yield as_dict(point.get("payload")) | {"id": name}
+
+
+def _point(pickled: object) -> dict[str, Any]:
+    """Return the fields of a pickled point; nothing where it is none."""
+    try:
+        made = load(pickled if isinstance(pickled, bytes) else b"")
+    except ValueError:
+        return {}
+    inside = made.inside if isinstance(made, Kept) else None
+    return as_dict(as_dict(inside).get("__dict__", inside))
+
+
+def _own_history() -> Path | None:
+    folder = os.environ.get("MEM0_DIR") or Path.home() / ".mem0"
+    file = Path(folder, "history.db")
+    return file if file.is_file() else None
+
+
+def _history(file: Path) -> History:
+    """Return what each memory has said, oldest first, from Mem0's history. Raises BadInput."""
+    found: dict[str, list[State]] = defaultdict(list)
+    with opened_copy(file) as database:
+        for row in database.execute("SELECT * FROM history ORDER BY rowid"):
+            if text := clean(row["new_memory"]):
+                said = State(text, first_time(row["updated_at"], row["created_at"]))
+                found[row["memory_id"]].append(said)
+    return found

@@ -1,0 +1,70 @@
+"""Where a ledger's server is, and how a new collection is laid out on it: `http://a:6333,http://b:6333?replicas=3`.
+
+Nodes of one cluster stand side by side, divided by commas: whoever finds one gone goes on with the next. The
+options are `collection`, and for a new ledger `shards`, `replicas` and `writes`.
+"""
+
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from mneme.core.errors import BadInput
+
+MEMORY = ":memory:"
+COUNTS = ("shards", "replicas", "writes")
+
+
+class Address(NamedTuple):
+    """The nodes of a server and the collection on it; None where the server or our default decides.
+
+    `writes` is how many of a shard's `replicas` must have taken a write before it counts.
+    """
+
+    urls: tuple[str, ...]
+    prefix: str | None
+    collection: str
+    shards: int | None = None
+    replicas: int | None = None
+    writes: int | None = None
+
+    @property
+    def majority(self) -> int | None:
+        """Return the write consistency of a new collection: as given, else more than half of the replicas."""
+        return self.writes or (self.replicas and self.replicas // 2 + 1)
+
+
+def address_of(location: str) -> Address:
+    """Read the address of a ledger on a server. Raises BadInput."""
+    if location == MEMORY:
+        return Address((MEMORY,), None, "mneme")
+    nodes, _, asked = location.partition("?")
+    options = {name: values[-1] for name, values in parse_qs(asked).items()}
+    counts = [options.get(name) for name in COUNTS]
+    if options.keys() - {"collection", *COUNTS} or not all(map(_is_count, counts)):
+        raise BadInput(
+            f"The ledger's address {location!r} has unknown or invalid options.",
+            "There are collection=NAME, shards=N, replicas=N and writes=N.",
+        )
+    shards, replicas, writes = (int(count) if count else None for count in counts)
+    if writes and writes > (replicas or 1):
+        raise BadInput(
+            f"{writes} replicas cannot take a write where there are {replicas or 1}.",
+            "Lower MNEME_QDRANT_WRITES (writes=N in the address), or raise MNEME_QDRANT_REPLICAS.",
+        )
+    urls, prefix = _nodes(nodes)
+    return Address(urls, prefix, options.get("collection", "mneme"), shards, replicas, writes)
+
+
+def _is_count(text: str | None) -> bool:
+    return text is None or (text.isdigit() and int(text) > 0)
+
+
+def _nodes(text: str) -> tuple[tuple[str, ...], str | None]:
+    """Return the addresses of the nodes, and the prefix of their paths, which is the same for all."""
+    parts = [urlsplit(each.strip()) for each in text.split(",")]
+    paths = {each.path.strip("/") for each in parts}
+    if len(paths) > 1 or not all(each.scheme in {"http", "https"} and each.hostname for each in parts):
+        raise BadInput(
+            f"The ledger's address {text!r} cannot be read.",
+            "Give http(s)://host:6333, or several nodes of one cluster, divided by commas.",
+        )
+    return tuple(f"{each.scheme}://{each.netloc}" for each in parts), paths.pop() or None

@@ -1,0 +1,280 @@
+"""Worlds of files: what holds and confines a solution, what rules can do; worlds of other packages."""
+
+import sys
+import time
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from mneme.core.errors import BadInput
+from mneme.environments.workspace.changes import NotAllowed, changed_files, patched
+from mneme.environments.workspace.confining import Bounds, Ran, namespaces, run
+from mneme.environments.workspace.python_tactics import PythonTactics
+from mneme.environments.workspace.shell_tactics import ShellTactics
+from mneme.environments.worlds import (
+    Metric,
+    Solution,
+    Task,
+    Trial,
+    World,
+    WorldKind,
+    find_world,
+    registry,
+    world_names,
+)
+
+SLOW = "def both(a, b):\n    return [x for x in a if x in b]\n"
+FAST = "def both(a, b):\n    b = set(b)\n    return [x for x in a if x in b]\n"
+TEST = (
+    "from tool import both\nassert both([1, 2, 2], [2]) == [2, 2]\n"
+    "both(list(range(6000)), list(range(6000, 12000)))\nprint('1 passed')\n"
+)
+CHECK = f"{sys.executable} test_tool.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "shop"
+    place.mkdir()
+    (place / "tool.py").write_text(SLOW)
+    (place / "test_tool.py").write_text(TEST)
+    (tmp_path / "secret.txt").write_text("outside")
+    (place / "link").symlink_to(tmp_path)
+    return place
+
+
+def opened(folder: Path, **more: object) -> World:
+    given = {"workspace": str(folder), "check": CHECK, "metrics": ["cpu_seconds:lower:2"], **more}
+    return find_world("workspace").open(Task(given=given))
+
+
+def test_a_folder_is_held_to_a_command_and_stays_as_it_is(folder: Path) -> None:
+    world = opened(folder)
+    assert "tool.py" in world.material() and world.features == ["membership test in a loop"]
+    solved = world.attempt(Solution(files={"tool.py": FAST}), quick=True)
+    assert solved.solved and solved.gain > 2 and "1 passed" in solved.evidence, solved
+    diff = (
+        "--- a/tool.py\n+++ b/tool.py\n@@ -1,2 +1,3 @@\n def both(a, b):\n"
+        "+    b = set(b)\n     return [x for x in a if x in b]\n"
+    )
+    assert changed_files(Solution(diff=diff), {"tool.py": SLOW}, []) == {"tool.py": FAST}
+    wrong = world.attempt(Solution(files={"tool.py": "def both(a, b):\n    return []\n"}), quick=True)
+    assert not wrong.correct and "AssertionError" in wrong.problem
+    silent = world.attempt(Solution(files={"tool.py": "import os\nos._exit(0)\n"}), quick=True)
+    assert not silent.correct and "printed nothing" in silent.problem
+    assert (folder / "tool.py").read_text() == SLOW
+    assert sorted(each.name for each in folder.iterdir()) == ["link", "test_tool.py", "tool.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "why"),
+    [
+        ("/etc/passwd", "x", "inside"),
+        ("../secret.txt", "x", "inside"),
+        ("a/../../b.py", "x", "inside"),
+        ("./tool.py", "x", "plain path"),
+        ("link/secret.txt", "x", "may not change"),
+        ("test_tool.py", "x", "may not change"),
+        ("conftest.py", "x", "may not change"),
+        ("tool.py", "a\0b", "not text"),
+        ("tool.py", "x" * 300_000, "characters"),
+    ],
+)
+def test_what_a_solution_may_not_change(folder: Path, path: str, text: str, why: str) -> None:
+    with pytest.raises(NotAllowed, match=why):
+        changed_files(Solution(files={path: text}), {"tool.py": SLOW, "test_tool.py": TEST}, [])
+    with pytest.raises(NotAllowed):
+        patched("--- a/tool.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n", {"tool.py": "x\n"})
+    with pytest.raises(NotAllowed, match="does not fit"):
+        patched("--- a/tool.py\n+++ b/tool.py\n@@ -1 +1 @@\n-y\n+z\n", {"tool.py": "x\n"})
+
+
+def test_a_check_that_proves_nothing_is_refused(folder: Path) -> None:
+    with pytest.raises(BadInput, match="nothing is to become better"):
+        opened(folder, metrics=[]).material()
+    with pytest.raises(BadInput, match="cannot be read"):
+        opened(folder, metrics=["cpu_seconds:faster"])
+    with pytest.raises(BadInput, match="no folder"):
+        opened(folder / "none")
+    (folder / "tool.py").write_text("def both(a, b):\n    return a\n")
+    mended = opened(folder, metrics=[]).attempt(Solution(files={"tool.py": SLOW}), quick=True)
+    assert mended.solved and "did not before" in mended.summary
+
+
+def ran(command: str, folder: Path, **bounds: float) -> Ran:
+    return run(command, folder, Bounds.model_validate(bounds))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bounds of a whole tree of processes need /proc")
+def test_a_command_is_bounded_and_killed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEME_KEY", "secret")
+    python = sys.executable
+    late = ran(f"{python} -c 'while 1: pass'", tmp_path, seconds=0.5)
+    assert late.is_late and "processor time" in late.stopped
+    assert "MemoryError" in ran(f"{python} -c 'b\"a\" * (1 << 31)'", tmp_path, memory_mb=300).output
+    assert "processes" in ran("for n in $(seq 60); do sleep 9 & done; wait", tmp_path, processes=20).stopped
+    assert "printed more" in ran("yes | head -c 90000", tmp_path, output=1000).stopped
+    seen = ran("env; cat /dev/stdin; (setsid sleep 87.5 &); echo $$ > pid", tmp_path)
+    assert "MNEME_KEY" not in seen.output and seen.exit == 0
+    deadline = time.monotonic() + 30
+    while _sleeps("87.5") and namespaces() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not (_sleeps("87.5") and namespaces())
+
+
+def _sleeps(how_long: str) -> bool:
+    """Say whether a `sleep` of this length runs."""
+    words = [each.read_bytes().split(b"\0") for each in Path("/proc").glob("[0-9]*/cmdline") if each.exists()]
+    return any(found[:2] == [b"sleep", how_long.encode()] for found in words)
+
+
+@pytest.mark.skipif(not namespaces(), reason="the kernel allows no namespaces here")
+def test_a_command_has_no_network(tmp_path: Path) -> None:
+    asked = "import socket; socket.create_connection(('127.0.0.1', 1), 2)"
+    said = ran(f'{sys.executable} -c "{asked}" 2>&1; ls /proc/self/ns/net', tmp_path).output
+    links = str(Path("/proc/self/ns/net").readlink())
+    inside = ran("readlink /proc/self/ns/net", tmp_path).output.strip()
+    assert "Error" in said and inside != links
+
+
+PYTHON: Mapping[str, tuple[str, str]] = {
+    "SET membership": (
+        "def f(a, b):\n    n = 0\n    for x in a:\n        if x not in b:  # why\n            n += 1\n"
+        "    return n\n",
+        "f([1, 2, 2, 5], [2, 3])",
+    ),
+    "COUNT once": (
+        '"""Words."""\nfrom __future__ import annotations\n\n\ndef f(w):\n'
+        "    return [(x, w.count(x)) for x in dict.fromkeys(w)]\n",
+        "f(['b', 'a', 'b'])",
+    ),
+    "DEQUE queue": (
+        "def f(q):\n    'Sum.'\n    total = 0\n    while q:\n        total += q.pop(0)\n    return total\n",
+        "f([1, 2, 3])",
+    ),
+    "CACHE calls": (
+        "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n",
+        "f(12)",
+    ),
+}
+
+
+@pytest.mark.parametrize("pattern", PYTHON)
+def test_a_tactic_of_python_keeps_meaning_and_comments(pattern: str) -> None:
+    source, call = PYTHON[pattern]
+    tactics = PythonTactics()
+    changed = tactics.apply(pattern.lower(), {"m.py": source})["m.py"]
+    before: dict[str, object] = {}
+    after: dict[str, object] = {}
+    exec(source, before)
+    exec(changed, after)
+    assert eval(call, before) == eval(call, after) and changed != source
+    assert ("# why" in source) == ("# why" in changed)
+    assert tactics.apply(pattern, {"m.py": "def f(:\n"}) == {}, "what cannot be read stays"
+
+
+def test_a_tactic_that_would_not_hold_changes_nothing() -> None:
+    grows = (
+        "def f(a):\n    seen = []\n    for x in a:\n        if x not in seen:\n            seen.append(x)\n"
+    )
+    assert PythonTactics().apply("SET membership", {"m.py": grows}) == {}
+    rows = "def f(rows):\n    return [r for row in rows for r in row if r in row]\n"
+    assert PythonTactics().apply("SET membership", {"m.py": rows}) == {}
+
+
+def test_tactics_of_the_shell_print_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"k{n * 7 % 5}\n" for n in range(40)) + "É\né\n \n")
+    (tmp_path / "keys.txt").write_text("k1\nk3\n")
+    pipelines = {
+        "COUNT in awk": (
+            "sort a.txt | cat | sort | uniq -c",
+            "cat a.txt | sort | uniq -c | sort -rn | head -3",
+        ),
+        "DISTINCT in awk": ("cat a.txt | sort -u", "cat a.txt | sort | uniq | wc -l"),
+        "GREP from file": ('while read -r k; do grep -F "$k" a.txt; done < keys.txt | sort',),
+        "BYTES order": ("sort a.txt",),
+    }
+    for pattern, given in pipelines.items():
+        for text in given:
+            script = {"p.sh": f"#!/bin/sh\nexport LC_ALL=C\n{text}\n"}
+            if pattern == "BYTES order":
+                script = {"p.sh": f"#!/bin/sh\n{text}\n"}
+            changed = ShellTactics().apply(pattern, script)["p.sh"]
+            assert changed != script["p.sh"]
+            assert ran(changed, tmp_path).output == ran(script["p.sh"], tmp_path).output, (pattern, text)
+
+
+class Riddles(World):
+    scope = "riddles"
+
+    def material(self) -> str:
+        return "What has keys and opens no door?"
+
+    def wanted(self) -> str:
+        return "The right word."
+
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        right = solution.answer == "a piano"
+        metrics = [Metric(name="right", value=float(right), baseline=1.0, better="higher")]
+        return Trial(correct=right, solved=right, gain=float(right), metrics=metrics, summary=str(right))
+
+
+class RiddleKind(WorldKind):
+    name = "riddles"
+
+    def open(self, task: Task) -> World:
+        return Riddles()
+
+
+def test_a_world_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("riddles", f"{__name__}:RiddleKind", registry.PLUGGED),
+        EntryPoint("wrong", "builtins:dict", registry.PLUGGED),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints(points).select(group=group))
+    world = find_world("riddles").open(Task())
+    assert world.attempt(Solution(answer="a piano")).solved and "riddles" in world_names()
+    with pytest.raises(BadInput, match="no WorldKind"):
+        find_world("wrong")
+    with pytest.raises(BadInput, match="no world 'chess'") as unknown:
+        find_world("chess")
+    assert "riddles" in unknown.value.hint and "sql_tuning" in unknown.value.hint
+
+
+def test_a_yaml_file_describes_a_world(tmp_path: Path) -> None:
+    file = tmp_path / "greetings.yaml"
+    text = (
+        "name: greetings\nmay_change: ['*.txt']\ncheck: grep -q hello a.txt && echo score=$(wc -c < a.txt)\n"
+        "metrics: [{name: score, better: lower, wanted: 2}]\n"
+        "tasks: [{id: one, task: Shorten it., files: {a.txt: 'hello, hello'}},"
+        " {id: two, task: Shorten it too., files: {a.txt: 'hello, dear world'}}]\n"
+    )
+    file.write_text(text)
+    kind = find_world(str(file))
+    world = kind.open(Task(given={"case": "one"}))
+    tried = world.attempt(Solution(files={"a.txt": "hello"}))
+    assert tried.solved and tried.metrics[0].name == "score" and world.scope == "greetings"
+    assert not world.attempt(Solution(files={"a.txt": "hello, you"})).solved
+    assert [each.id for each in kind.similar(Task(id="one"), 1)] == ["two"]
+    for wrong, why in (("check", "chek"), ("lower", "smaller")):
+        file.write_text(text.replace(wrong, why))
+        with pytest.raises(BadInput, match=r"greetings.yaml"):
+            find_world(str(file))
+    file.write_text("name: open_to_all\n")
+    with pytest.raises(BadInput, match="needs a `check`"):
+        find_world(str(file)).open(Task(given={"workspace": str(tmp_path)}))
+
+
+def test_the_worlds_that_come_with_mneme_have_similar_tasks() -> None:
+    for name, feature in (
+        ("python_functions", "membership test in a loop"),
+        ("shell_pipelines", "lines sorted to be counted"),
+    ):
+        cases = find_world(name).cases()
+        held = [PythonTactics() if "python" in name else ShellTactics()][0]
+        described = [case.files for case in find_world(name)._described.tasks]  # type: ignore[attr-defined]
+        alike = [files for files in described if feature in held.features(files)]
+        assert len(cases) >= 6 and len(alike) >= 3, name
+        assert all(held.features(files) for files in described)

@@ -1,0 +1,100 @@
+"""`compose.yaml`: it can be read, is closed by default, and names what our program and settings know."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mneme.core.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
+OPTION = re.compile(r"--[a-z][\w-]*")
+EVERY = {"restart", "cap_drop", "security_opt", "logging"}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_an_image_is_pinned_and_has_no_rights_that_it_can_do_without(name: str) -> None:
+    service = SERVICES[name] | SERVICES.get(SERVICES[name].get("extends", {}).get("service", ""), {})
+    assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*", service["image"])
+    assert service.keys() >= EVERY
+    assert service["cap_drop"] == ["ALL"] and not service.get("privileged")
+    for port in service.get("ports", []):
+        assert port.startswith("127.0.0.1:"), "no port is open to other machines"
+
+
+def test_networks_volumes_and_what_is_waited_for_are_there() -> None:
+    for service in SERVICES.values():
+        assert set(service.get("networks", ())) <= set(COMPOSE["networks"])
+        assert {each.split(":")[0] for each in service.get("volumes", ())} <= set(COMPOSE["volumes"])
+        for other, wait in service.get("depends_on", {}).items():
+            healthy = "healthcheck" in SERVICES[other] or "extends" in SERVICES[other]
+            assert healthy or wait["condition"] == "service_completed_successfully"
+            assert wait.get("required", True) == ("profiles" not in SERVICES[other])
+    assert COMPOSE["networks"]["data"]["internal"], "Qdrant and Postgres reach nothing outside"
+
+
+def test_our_variables_are_settings_and_no_secret_is_written_down() -> None:
+    known = {f"MNEME_{field}".upper() for field in Settings.model_fields}
+    given = SERVICES["mneme"]["environment"]
+    assert {name for name in given if name.startswith("MNEME_")} <= known
+    secrets = [name for name in given if re.search("KEY|PASSWORD", name)]
+    assert secrets
+    for name in secrets:
+        assert given[name] is None or re.fullmatch(r"\$\{\w+:\?[^}]+\}", given[name]), f"{name} is asked for"
+
+
+def test_a_variable_that_is_asked_for_is_in_the_example() -> None:
+    asked = set(re.findall(r"\$\{(\w+)", TEXT)) | {
+        name for name, value in SERVICES["mneme"]["environment"].items() if value is None
+    }
+    assert asked <= set(re.findall(r"^#(\w+)=", EXAMPLE, re.MULTILINE))
+
+
+def test_the_image_and_the_service_start_the_server_with_options_that_it_has() -> None:
+    program, command, *options = SERVICES["mneme"]["command"]
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    for word in (program, command, *options):
+        assert f'"{word}"' in dockerfile
+    help_ = _help(Path(sys.executable).parent / program, command)
+    assert {each.split("=")[0] for each in options} <= set(OPTION.findall(help_))
+
+
+def test_commands_of_ours_that_are_written_down_are_there() -> None:
+    page = (ROOT / "docs/scaling.md").read_text(encoding="utf-8")
+    written = set(re.findall(r"exec (?:-\S+ )?mneme mneme (\w+) (\w+)", TEXT + page))
+    assert ("users", "add") in written
+    for group, command in sorted(written):
+        assert command in _help(sys.executable, "-m", "mneme", group)
+
+
+def _help(*command: object) -> str:
+    done = subprocess.run(
+        [*map(str, command), "--help"], capture_output=True, text=True, timeout=100, check=True
+    )
+    return done.stdout
+
+
+def test_every_part_of_the_image_is_in_what_docker_is_sent() -> None:
+    sent = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE))
+    links = {path.name for path in (ROOT / "mneme").iterdir() if path.is_symlink()}
+    built = {"pyproject.toml", "README.md", "LICENSE", "constraints.txt", "langgraph.json", "mneme"}
+    assert sent == built | links
+
+
+def test_an_address_with_a_layout_and_without() -> None:
+    def location(**given: Any) -> str:
+        return Settings(_env_file=None, **given).ledger_location
+
+    assert location(ledger="http://q:6333", qdrant_replicas=3, qdrant_shards=6) == (
+        "http://q:6333?shards=6&replicas=3"
+    )
+    assert location(ledger="http://q:6333?replicas=2", qdrant_replicas=3).endswith("?replicas=3&replicas=2")
+    assert location(ledger="folder", qdrant_replicas=3) == "folder"
