@@ -25,7 +25,7 @@ class Played(BaseModel):
     steps: int | None = None
     at_least: int | None = Field(None, description="No team needs fewer steps.")
     outcome: str = Field(
-        description="done or not done (and rounds without allocation), interrupted, never began or unreadable."
+        description="done, not done (and rounds left to proposals), interrupted, never began, unreadable."
     )
     answered_by: str | None = None
 
