@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.environments.household.episode import Kind
 
+NAMES = ("Alice", "Bob", "Charlie", "Dana")
+"""What the agents are called, in order."""
+
 
 class Action(BaseModel):
     """One low-level action; `target` is walked to, opened, or put upon, `object` is taken or put."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
-from mneme.environments.household.acting import Observation, Seen
+from mneme.environments.household.acting import NAMES, Action, Observation, Seen
 from mneme.environments.household.episode import Goal
 
 
@@ -49,6 +49,16 @@ class Beliefs(BaseModel):
             self._learn(seen, step)
         for other, room, hands in observation.others:
             self.others[other] = Met(room=room, hands=hands, step=step)
+
+    def did(self, action: Action, step: int) -> None:
+        """Know where one has put a thing: inside a container that is shut it cannot be seen."""
+        holder = None if action.target is None else self.things.get(action.target)
+        known = None if action.object is None else self.things.get(action.object)
+        if not action.kind.startswith("put") or holder is None or known is None:
+            return
+        relation = "on" if action.kind == "put_on" else "inside"
+        placed = {"relation": relation, "holder": holder.id, "center": holder.center, "step": step}
+        self.things[known.id] = known.model_copy(update=placed)
 
     def _give_up(self, observation: Observation) -> None:
         present = {seen.id for seen in observation.seen}
@@ -113,13 +123,33 @@ class Beliefs(BaseModel):
         }
 
     def words(self) -> str:
-        """Describe what is known, for a prompt."""
-        lines = [f"I am in the {self.rooms.get(self.room, 'house')}, holding {self._held()}."]
-        lines += [self._sentence(known) for known in (*self.containers(), *self.objects())]
-        unseen = [name for room, name in self.rooms.items() if room not in self.room_seen]
-        if unseen:
-            lines.append(f"Not yet explored: {', '.join(unseen)}.")
-        return "\n".join(lines)
+        """Describe all that is known, for a prompt: the agent, what it saw, and where it has been."""
+        lines = [self.position_in_words(), *self.sights(), self.explored(), self.unexplored()]
+        return "\n".join(line for line in lines if line)
+
+    def position_in_words(self) -> str:
+        """Say where the agent is and what it holds."""
+        return f"I am in the {self.rooms.get(self.room, 'house')}, holding {self._held()}."
+
+    def sights(self, first: int = 0, last: int | None = None) -> list[str]:
+        """Say what was seen latest between two steps, both included; not what is in the agent's own hands."""
+        last = self.step if last is None else last
+        known = (*self.containers(), *self.objects())
+        return [
+            self._sentence(each)
+            for each in known
+            if first <= each.step <= last and not (each.relation == "held by" and each.holder == self.agent)
+        ]
+
+    def explored(self, first: int = 0) -> str:
+        """Say in which rooms the agent was since a step, and when last; nothing where it was in none."""
+        seen = [(room, step) for room, step in self.room_seen.items() if step >= first]
+        named = [f"<{self.rooms[room]}> ({room}) (step {step})" for room, step in seen]
+        return f"Explored by me: {', '.join(named)}." if named else ""
+
+    def unexplored(self) -> str:
+        """Say in which rooms the agent has never been; only beliefs that hold all it knows can tell."""
+        return unexplored(self.rooms, self.room_seen, "Not yet explored by me")
 
     def _held(self) -> str:
         held = [f"<{self.things[thing].name}> ({thing})" for thing in self.hands if thing in self.things]
@@ -129,10 +159,11 @@ class Beliefs(BaseModel):
         where = f"in the {self.rooms.get(known.room, 'house')}"
         if known.category == "container":
             state = "open" if known.is_open else "closed, unchecked"
-            return f"<{known.name}> ({known.id}) is {state}, {where}."
+            return f"<{known.name}> ({known.id}) is {state}, {where} (step {known.step})."
         holder = self.things.get(known.holder) if known.holder is not None else None
         if known.relation == "held by":
-            return f"<{known.name}> ({known.id}) is held by agent {known.holder} (step {known.step})."
+            who = NAMES[known.holder or 0]
+            return f"<{known.name}> ({known.id}) is held by {who} (step {known.step})."
         at = f"{known.relation} <{holder.name}> ({holder.id}) {where}" if holder else where
         return f"<{known.name}> ({known.id}) is {at} (step {known.step})."
 
@@ -140,6 +171,12 @@ class Beliefs(BaseModel):
 def satisfies(known: Seen, goal: Goal) -> bool:
     """Return whether a thing counts for a goal at its place."""
     return known.name == goal.name and known.relation == goal.relation and known.holder == goal.target
+
+
+def unexplored(rooms: Mapping[int, str], seen: Iterable[int], words: str) -> str:
+    """Name the rooms that are not among those seen; nothing where all are."""
+    left = [f"<{name}> ({room})" for room, name in rooms.items() if room not in {*seen}]
+    return f"{words}: {', '.join(left)}." if left else ""
 
 
 def _later(mine: dict[int, int], theirs: Mapping[int, int]) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.environments.household.acting import WAIT, Action, Observation, walk
+from mneme.environments.household.acting import NAMES, WAIT, Action, Observation, walk
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Goal
 from mneme.environments.household.layout import Layout, Point, distance
@@ -171,7 +171,7 @@ class Plan(BaseModel):
         if thing is None or thing.category != "object":
             return _gone("it is not where it was") if self.steps else _failed("no such thing is known")
         if thing.relation == "held by":
-            return _gone(f"agent {thing.holder} holds it")
+            return _gone(f"{NAMES[thing.holder or 0]} holds it")
         if self.found is not None and self.found != _whereabouts(thing):
             return _gone("it was moved")
         if len(observation.hands) >= HANDS:

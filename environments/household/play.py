@@ -79,7 +79,11 @@ def _stepped(
     actions = [turn for turn in turns if isinstance(turn, Action)]
     for plan, action, observation, known in zip(plans, actions, seen, beliefs, strict=True):
         plan.took(action, observation, known)
-    return _frame(world, actions, world.step(actions))
+    outcomes = world.step(actions)
+    for action, outcome, known in zip(actions, outcomes, beliefs, strict=True):
+        if outcome.ok:
+            known.did(action, world.steps)
+    return _frame(world, actions, outcomes)
 
 
 def _perceive(world: World, beliefs: Sequence[Beliefs]) -> list[Observation]:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mneme.core.errors import BadInput
+from mneme.environments.household.acting import NAMES
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
 
+__all__ = ["NAMES", "VERBS", "Point", "Scene", "scenes"]
+
 Point = tuple[float, float]
-NAMES = ("Alice", "Bob", "Charlie", "Dana")
-"""What the agents are called, in order."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.acting import DONE, Action, ActionResult, Observation, Seen
+from mneme.environments.household.acting import DONE, NAMES, Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Boxed, Layout, distance, flat, towards
 from mneme.environments.household.state import Body, Changes, read_changes
@@ -126,7 +126,7 @@ class World:
         for thing, agents in claims.items():
             if len(agents) > 1:
                 lucky = Random(f"{self.seed}:{self.steps}:{thing}").choice(agents)  # noqa: S311
-                too_late = ActionResult(ok=False, why=f"agent {lucky} was first", forestalled=True)
+                too_late = ActionResult(ok=False, why=f"{NAMES[lucky]} was first", forestalled=True)
                 lost |= {each: too_late for each in agents if each != lucky}
                 for each in agents:
                     self.agents[each].sent = False

@@ -24,7 +24,7 @@ METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
 GRAPHS: dict[Method, Any] = {"MHP": mhp, "LLM": mita, "CoELA": coela, "ProAgent": proagent, "MiTa": mita}
 COUNTED = (
     "conflicts", "redundant", "lost_steps", "forestalled", "messages",
-    "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks",
+    "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "unallocated",
 )  # fmt: skip
 WINDOW = 10
 """Latest steps and actions that a member reports and is shown (the paper gives no figure)."""

@@ -104,7 +104,12 @@ class Results:
 
     def count(self, arm: Arm, name: str) -> float:
         """Return the mean of a count over an arm's episodes."""
-        return fmean(row[name] for row in self.cell(arm))
+        return fmean(row.get(name, 0) for row in self.cell(arm))
+
+    def named(self, arm: Arm, name: str) -> str:
+        """Return an arm's name for a table; where its manager gave no usable allocation, with how often."""
+        lost = sum(row.get("unallocated", 0) for row in self.cell(arm))
+        return f"{name}\n{lost} rounds without allocation" if lost else name
 
     def difference(self, arm: Arm, rival: Arm, category: str = AVERAGE) -> Difference | None:
         """Compare two arms over the episodes that both have played."""

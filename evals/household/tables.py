@@ -47,13 +47,17 @@ def _tables(results: Results, plan: Plan) -> list[Table]:
 def _table_1(results: Results, plan: Plan) -> Table:
     rows: list[list[object]] = []
     for arm in plan.main:
-        rows.append([f"{arm.agents} {arm.name}", *(_cell(results, arm, plan.base, c) for c in COLUMNS)])
+        rows.append([_named(results, arm), *(_cell(results, arm, plan.base, c) for c in COLUMNS)])
         rows.append(["  paper", *(_paper_cell(arm, column) for column in COLUMNS)])
     for agents, arm in {arm.agents: arm for arm in plan.arms}.items():
         bounds = (results.bound(arm, column) for column in COLUMNS)
         rows.append([f"{agents} bound", *("–" if one is None else f"{one:.1f}" for one in bounds)])
     title = "Table 1: agents and method: average steps L, 95 % interval, improvement EI on MHP alone"
     return table(title, ["", *COLUMNS], rows)
+
+
+def _named(results: Results, arm: Arm) -> str:
+    return results.named(arm, f"{arm.agents} {arm.name}")
 
 
 def _cell(results: Results, arm: Arm, base: Arm | None, column: str) -> str:
@@ -83,7 +87,7 @@ def _table_2(results: Results, mita: Arm, ablations: Sequence[Arm]) -> Table:
             TABLE_2[arm.name],
             f"{TABLE_2[arm.name] - TABLE_2['MiTa']:+.1f}" if arm != mita else "–",
         ]
-        rows.append([arm.name, *cells])
+        rows.append([results.named(arm, arm.name), *cells])
     columns = ["", "steps", "more than MiTa", "p", "paper", "more, paper"]
     title = f"Table 2: ablations, {mita.agents} agents, symbolic observation, window {mita.window}"
     return table(title, columns, rows)
@@ -99,7 +103,7 @@ def _window_table(results: Results, plan: Plan) -> Table:
             results.steps(without),
             *([f"{gap.mean:+.1f}", _verdict(gap)] if gap else []),
         ]
-        rows.append([f"window {whole.window}", *cells])
+        rows.append([results.named(whole, f"window {whole.window}"), *cells])
     columns = ["", "MiTa", "w/o summary", "more than MiTa", "p"]
     return table("Table 2, further: steps without the summary, by window", columns, rows)
 
@@ -111,7 +115,7 @@ def _verdict(gap: Difference) -> str:
 def _pairs_table(results: Results, plan: Plan) -> Table:
     rows = [
         [
-            f"{mita.agents} {rival.name}",
+            results.named(mita, f"{mita.agents} {rival.name}"),
             *(_gap(results, mita, rival, column) for column in COLUMNS),
             _record(results, mita, rival),
         ]
@@ -141,7 +145,7 @@ def _course_table(results: Results, arms: Sequence[Arm]) -> Table:
     names = ("conflicts", "lost_steps", "forestalled", "redundant", "messages")
     rows = [
         [
-            f"{arm.agents} {arm.name}",
+            _named(results, arm),
             f"{fmean(row['success'] for row in results.cell(arm)):.0%}",
             f"{over:.2f}",
             *(f"{results.count(arm, name):.1f}" for name in names),
@@ -156,7 +160,7 @@ def _cost_table(results: Results, arms: Sequence[Arm]) -> Table:
     columns = ["", "model calls", "prompt tokens", "reply tokens", "repaired", "fell back", "seconds"]
     names = ("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds")
     rows = [
-        [f"{arm.agents} {arm.name}", *(f"{results.count(arm, name):.1f}" for name in names)]
+        [_named(results, arm), *(f"{results.count(arm, name):.1f}" for name in names)]
         for arm in arms
         if results.cell(arm)
     ]
@@ -164,13 +168,22 @@ def _cost_table(results: Results, arms: Sequence[Arm]) -> Table:
 
 
 def _roles_table(results: Results, plan: Plan) -> Table:
-    rows: list[list[object]] = [["3a " + arm.who, results.steps(arm), None, None] for arm in plan.models]
+    rows: list[list[object]] = [
+        [results.named(arm, "3a " + arm.who), results.steps(arm), None, None] for arm in plan.models
+    ]
     full = plan.weaker[0]
     papers = (None, *FIGURE_3B.values())
     for label, arm, paper in zip(("MiTa", *FIGURE_3B), plan.weaker, papers, strict=True):
         gap = results.difference(arm, full) if arm != full else None
         more = f"{gap.mean:+.1f}" if gap else None
-        rows.append([f"3b {label}", results.steps(arm), more, None if paper is None else f"{paper:+.1f}"])
+        rows.append(
+            [
+                results.named(arm, f"3b {label}"),
+                results.steps(arm),
+                more,
+                None if paper is None else f"{paper:+.1f}",
+            ]
+        )
     return table("Figure 3: who answers", ["", "steps", "more than MiTa", "paper"], rows)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.api.household_runs import Line, Run, brief, run_named, runs
+from mneme.api.household_runs import Line, Run, brief, run_named, runs, unallocated
 from mneme.api.operation import Operations, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
@@ -24,7 +24,9 @@ class Played(BaseModel):
     agents: int | None = None
     steps: int | None = None
     at_least: int | None = Field(None, description="No team needs fewer steps.")
-    outcome: str = Field(description="done, not done, interrupted, never began or unreadable.")
+    outcome: str = Field(
+        description="done, not done (and rounds left to proposals), interrupted, never began, unreadable."
+    )
     answered_by: str | None = None
 
 
@@ -105,6 +107,8 @@ def _standing(run: Run) -> Played:
         return Played(run=run.name, outcome="never began")
     end, episode = run.first("end"), run.episode()
     outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
+    if end and (lost := unallocated(end["counters"])):
+        outcome += f", {lost}"
     return Played(
         run=run.name,
         outcome=outcome,

@@ -169,6 +169,12 @@ def _suits(run: Run, request: Request) -> bool:
         return False
 
 
+def unallocated(counters: Mapping[str, int]) -> str:
+    """Say in how many rounds no allocation was usable; nothing, where every one was."""
+    rounds = counters.get("unallocated", 0)
+    return f"no usable allocation in {rounds} of {counters.get('rounds', rounds)} rounds" if rounds else ""
+
+
 def brief(action: str) -> str:
     """Return only the action of a description: `gograb <wine> (72)`."""
     return re.split(r" in the |, about |; ", action)[0]

@@ -150,11 +150,7 @@ class Answers:
 
 def fallback(options: Sequence[Option]) -> int:
     """Choose without an answer: go on with what is under way, else do what is nearest."""
-    return min(range(len(options)), key=lambda number: _reluctance(options[number]))
-
-
-def _reluctance(option: Option) -> tuple[bool, bool, int]:
-    return not option.under_way, option.kind in ("wait", "send_message"), option.steps
+    return min(range(len(options)), key=lambda number: options[number].reluctance)
 
 
 def teammates(number: int, members: Sequence[Any]) -> list[int]:

@@ -39,12 +39,17 @@ from mneme.nodes.household.context import HouseholdRuntime
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
 WAITING = Macro(kind="wait")
+DONE, UNDER_WAY = "done", "under way"
 HISTORY = 40
 """Entries of its history that a member keeps; a view shows the latest of them."""
 
 
 class Counters(TypedDict, total=False):
-    """What a run cost and how it went, counted alike for every method."""
+    """What a run cost and how it went, counted alike for every method.
+
+    `unallocated` counts the rounds in which MiTa's members followed their proposals, since no allocation was
+    usable: then it was not MiTa that played.
+    """
 
     rounds: int
     conflicts: int
@@ -57,6 +62,7 @@ class Counters(TypedDict, total=False):
     reply_tokens: int
     repaired: int
     fallbacks: int
+    unallocated: int
 
 
 def added(before: Counters, more: Counters) -> Counters:
@@ -270,8 +276,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     return {
         "world": world.state(),
         "members": [
-            _after(member, plan, known, events, world)
-            for member, plan, known in zip(state["members"], plans, beliefs, strict=True)
+            _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)
         ],
         "counters": counted,
     }
@@ -302,24 +307,45 @@ def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[l
         return events, frames
     idle = {event.agent for event in events}
     able = [Plan.of(WAITING, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
-    return events, advance(world, able, beliefs, most=1)[1]
+    more, frames = advance(world, able, beliefs, most=1)
+    return [*events, *more], frames
 
 
-def _after(member: Member, plan: Plan, known: Beliefs, events: Sequence[Event], world: World) -> Member:
+def _after(
+    state: HouseholdState, plan: Plan, known: Beliefs, events: Sequence[Event], world: World
+) -> Member:
     """Keep what a member knows now, and note in its history what became of its plan."""
     ended = next((e for e in events if e.agent == known.agent and e.kind in ("finished", "failed")), None)
-    history = list(member["history"])
-    if ended is not None:
-        how = "done" if ended.kind == "finished" else f"failed: {ended.why}"
-        history.append(f"until step {world.steps}: {plan.macro}: {how}")
-    elif plan.steps and (not history or str(plan.macro) not in history[-1]):
-        history.append(f"from step {world.steps - 1}: {plan.macro}")
+    how = "" if ended is None else DONE if ended.kind == "finished" else f"failed: {ended.why}"
     return Member(
         beliefs=as_json(known),
         plan=None if ended else as_json(plan),
-        history=history[-HISTORY:],
+        history=_history(state["members"][known.agent], plan, how, state["steps"])[-HISTORY:],
         heard=[list(message) for message in world.observe(known.agent).messages],
     )
+
+
+def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
+    """Add what a plan came to, and what became of another that it took the place of."""
+    history, begun = list(member["history"]), before
+    old = Plan.model_validate(member["plan"]) if member["plan"] else None
+    if old is not None and old.steps:
+        history = [entry for entry in history if not is_under_way(entry)]
+        if old.macro == plan.macro:
+            begun -= old.steps
+        else:
+            history.append(f"from step {before - old.steps} to {before}: {old.macro}: given up")
+    if not plan.steps:
+        how = "needed no step" if how == DONE else how
+        return [*history, f"at step {before}: {plan.macro}: {how}"] if how else history
+    if not how:
+        return [*history, f"since step {begun}: {plan.macro}: {UNDER_WAY}"]
+    return [*history, f"from step {begun} to {begun + plan.steps}: {plan.macro}: {how}"]
+
+
+def is_under_way(entry: str) -> bool:
+    """Say whether an entry of a history is of a plan that has not ended."""
+    return entry.endswith(UNDER_WAY)
 
 
 def _measured(events: Sequence[Event], frames: Sequence[Frame]) -> Counters:

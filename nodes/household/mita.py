@@ -14,6 +14,8 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   the options, which follow from those fields.
 - An allocation tells the member where its target is, so that it can carry it out; nothing else of the
   manager's knowledge reaches a member.
+- A member is not asked where only one action is possible, nor where nothing has changed since it last
+  proposed (what it may do, the progress, what the team said): then it goes on.
 - Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
 """
 
@@ -29,9 +31,20 @@ from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import Update, answered, as_json, beliefs_of, episode_of, lapse, unusable
-from mneme.nodes.household.mita_memory import memory_of, named_in, passage_of, remembered, taught_by
+from mneme.nodes.household.household import (
+    Counters,
+    Update,
+    added,
+    answered,
+    as_json,
+    beliefs_of,
+    episode_of,
+    lapse,
+    unusable,
+)
+from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
 from mneme.nodes.household.mita_state import (
+    FALLBACK,
     Asked,
     DatedSynopsis,
     Progress,
@@ -43,7 +56,7 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
-from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, situation_of
+from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, mark_of, situation_of
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
 from mneme.prompts.household.mita import (
@@ -85,18 +98,22 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
     """Ask every member for its proposal, all at once; nobody, where the episode is over."""
     if state["over"]:
         return "finish"
-    beliefs = beliefs_of(state["members"])
+    beliefs, proposed_in = beliefs_of(state["members"]), state.get("proposed_in", {})
     return [
         Send(
-            "negotiate", Asked(round=state["round"], situation=situation_of(state, runtime, beliefs, number))
+            "negotiate",
+            Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
         )
-        for number in range(len(beliefs))
+        for number, name in zip(range(len(beliefs)), NAMES, strict=False)
+        for situation in [situation_of(state, runtime, beliefs, number)]
     ]
 
 
 async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
-    """Ask one member which action it would take next (eq. 2)."""
+    """Ask one member which action it would take next (eq. 2), where it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
+    if (clear := _evident(situation, state["proposed_in"])) is not None:
+        return clear
     marks = (runtime.context.seed, "member", situation.me, state["round"])
     at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
     try:
@@ -108,17 +125,25 @@ async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
     return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
 
 
+def _evident(situation: Situation, proposed_in: str) -> Update | None:
+    """Propose the only option, or what is under way where nothing changed; None where a member is asked."""
+    if len(situation.options) == 1:
+        return _proposed(situation, situation.options[0], "Nothing else is possible.")
+    going = [option for option in situation.options if option.under_way]
+    if not going or mark_of(situation) != proposed_in:
+        return None
+    return _proposed(situation, going[0], "Nothing has changed for me: I go on.")
+
+
 def _proposed(situation: Situation, option: Option, reason: str) -> Update:
-    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option))]}
+    mark = mark_of(situation)
+    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option), mark=mark)]}
 
 
 def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
     """Go on with what is under way, else do what is nearest, where a member's answer stayed unusable."""
-    option = min(
-        situation.options,
-        key=lambda each: (not each.under_way, each.kind == "wait", each.steps),
-    )
-    return _proposed(situation, option, f"fallback: {bad}") | {"counters": unusable()}
+    option = min(situation.options, key=lambda each: each.reluctance)
+    return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
 
 
 def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
@@ -129,7 +154,7 @@ def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", 
 async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
     """Carry out what each member proposed (the paper's ablation: without allocation)."""
     runtime.stream_writer({"step": "follow_proposals", "proposals": _streamed(state)})
-    return _decided(state, runtime, [option_of(each) for each in in_order(state)], "")
+    return _decided(state, [option_of(each) for each in in_order(state)], "")
 
 
 def _streamed(state: State) -> list[dict[str, Any]]:
@@ -139,14 +164,28 @@ def _streamed(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _decided(state: State, runtime: HouseholdRuntime, options: Sequence[Option], reason: str) -> Update:
-    """Note the joint action; for the next synopsis too, where there will be one."""
-    macros = [macro_of(option) for option in options]
-    update: Update = {"decided": [as_json(macro) for macro in macros], "reason": reason}
-    if not runtime.context.summary:
-        return update
-    actions = [f"step {state['steps']}: {NAMES[n]}: {macro}" for n, macro in enumerate(macros)]
-    return update | {"actions": [*state["actions"], *actions]}
+def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
+    """Note the joint action, and what is to be told of it."""
+    return {
+        "decided": [as_json(macro_of(option)) for option in options],
+        "reason": reason,
+        "overruled": _overruled(state, options, reason),
+        "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
+    }
+
+
+def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
+    """Tell each member whose proposal the manager did not follow what it shall do instead, and why."""
+    pairs = [
+        (each["member"], option_of(each), option)
+        for each, option in zip(in_order(state), options, strict=True)
+    ]
+    return {
+        NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
+        f" {macro_of(proposed)} as proposed: {reason}"
+        for member, proposed, chosen in pairs
+        if macro_of(proposed) != macro_of(chosen)
+    }
 
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
@@ -160,7 +199,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     allotted = asked.value.choices
     chosen = [_chosen(state, runtime, each, allotted[each.worker.name]) for each in given.members]
     _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
-    return _decided(state, runtime, chosen, asked.value.reason) | {
+    return _decided(state, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
         "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
@@ -172,10 +211,12 @@ def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
 
 
 def _left_to_the_members(state: State, runtime: HouseholdRuntime, bad: BadAnswer) -> Update:
-    """Let each do as it proposed, where the manager's answer stayed unusable."""
+    """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
     _tell(state, runtime, fallback=str(bad))
     proposed = [option_of(each) for each in in_order(state)]
-    return _decided(state, runtime, proposed, f"fallback: {bad}") | {"counters": unusable(len(proposed))}
+    return _decided(state, proposed, f"{FALLBACK}{bad}") | {
+        "counters": added(unusable(len(proposed)), Counters(unallocated=1))
+    }
 
 
 def _chosen(state: State, runtime: HouseholdRuntime, report: Report, choice: int) -> Option:
@@ -196,8 +237,11 @@ def _informed(
 
 
 async def execute(state: State, runtime: HouseholdRuntime) -> Update:
-    """Translate the joint action into low-level steps."""
-    return await household.execute(state, runtime)
+    """Translate the joint action into low-level steps; keep what came of it for the next synopsis."""
+    update = await household.execute(state, runtime)
+    if not runtime.context.summary:
+        return update
+    return update | {"actions": [*state["actions"], *deeds(state, update)]}
 
 
 async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
@@ -219,8 +263,14 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
     """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
-    step, named = state["steps"], named_in(synopsis, team)
-    dated = DatedSynopsis(step=step, change=change, synopsis=as_json(synopsis), named=named)
+    step = state["steps"]
+    dated = DatedSynopsis(
+        step=step,
+        change=change,
+        synopsis=as_json(synopsis),
+        named=named_in(synopsis, team),
+        seen={str(place): at for place, at in {**team.room_seen, **team.checked}.items()},
+    )
     return {
         "last": state["assessed"],
         "last_step": step,

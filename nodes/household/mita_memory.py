@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mneme.environments.household.beliefs import Beliefs, Known
+from mneme.environments.household.beliefs import Beliefs, Known, unexplored
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
@@ -12,14 +12,18 @@ from mneme.nodes.household.household import (
     as_json,
     beliefs_of,
     episode_of,
+    is_under_way,
     plans_of,
     with_beliefs,
 )
-from mneme.nodes.household.mita_state import State, change_of, together
-from mneme.nodes.household.mita_views import progress_in_words, seen_since, task_of, things_of
+from mneme.nodes.household.mita_state import State, change_of, in_words, together
+from mneme.nodes.household.mita_views import in_lines, progress_in_words, task_of, things_of
 from mneme.nodes.household.views import knowledge_of, worker_of
 from mneme.prompts.household.mita import Passage, Synopsis
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, finds_of, furniture_of
+
+MOST_DEEDS = 2
+"""Entries that one round may add to a member's history: a plan given up, and the one in its place."""
 
 
 def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passage:
@@ -29,19 +33,47 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
     ]
     knowledge = knowledge_of(episode_of(state), team, workers)
-    oldest = state["last_step"] + 1
     return Passage(
         task=task_of(knowledge),
-        actions="\n".join(state["actions"]),
-        beliefs="\n".join(f"{NAMES[n]}: {seen_since(known, oldest)}" for n, known in enumerate(beliefs)),
+        actions="\n".join([*state["actions"], *_under_way(state)]),
+        beliefs=_beliefs(beliefs, state["last_step"] + 1),
         change=change_of(state["last"], state["assessed"]),
-        progress=progress_in_words(state["assessed"]),
+        progress=progress_in_words(state),
         items=knowledge.items,
         places={each.id: each.room if each.holder is None else each.holder for each in team.objects()},
         containers=knowledge.containers,
         rooms=[room for room in knowledge.rooms if room.seen is not None],
         workers=workers,
     )
+
+
+def deeds(state: State, update: Update) -> list[str]:
+    """Return what the members have done since the state, each with its outcome; not what is under way."""
+    return [
+        f"{NAMES[number]}: {entry}"
+        for number, (before, now) in enumerate(zip(state["members"], update["members"], strict=True))
+        for entry in now["history"][-MOST_DEEDS:]
+        if entry not in before["history"] and not is_under_way(entry)
+    ]
+
+
+def _under_way(state: State) -> list[str]:
+    return [
+        f"{NAMES[number]}: {entry}"
+        for number, member in enumerate(state["members"])
+        for entry in member["history"]
+        if is_under_way(entry)
+    ]
+
+
+def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
+    """Say what each member saw since a step, and where nobody has been at all."""
+    own = [
+        in_lines(f"{NAMES[n]}: {known.position_in_words()}", *known.sights(oldest), known.explored(oldest))
+        for n, known in enumerate(beliefs)
+    ]
+    seen = [room for known in beliefs for room in known.room_seen]
+    return in_lines(*own, unexplored(beliefs[0].rooms, seen, "Explored by nobody yet"))
 
 
 def named_in(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
@@ -85,7 +117,7 @@ def taught_by(state: State) -> EpisodeRecord:
         category=episode.category,
         success=state["success"],
         steps=state["steps"],
-        synopses=[earlier["synopsis"]["narrative"] for earlier in state["synopses"]],
+        synopses=[in_words(earlier) for earlier in state["synopses"]],
         finds=finds,
         furniture=[_as_at_first(each) for each in team.things.values() if each.category != "object"],
     )

@@ -12,6 +12,9 @@ from mneme.environments.household.episode import Episode
 from mneme.nodes.household.household import Counters, HouseholdState
 from mneme.prompts.household.household import Option
 
+FALLBACK = "fallback: "
+"""What a reason begins with that says why an answer could not be used."""
+
 
 class Progress(TypedDict):
     """How far the team is by its joint belief: placed by predicate, held and found by class."""
@@ -22,31 +25,45 @@ class Progress(TypedDict):
 
 
 class DatedSynopsis(TypedDict):
-    """A synopsis, when it was made, why, and the things and places that it names, as they then were."""
+    """A synopsis, when it was made, why, and the things and places that it names, as they then were.
+
+    `seen` says of its rooms and containers, by their ids, when somebody last was there or saw inside.
+    """
 
     step: int
     change: str
     synopsis: dict[str, Any]
     named: list[dict[str, Any]]
+    seen: dict[str, int]
+
+
+def in_words(dated: DatedSynopsis) -> str:
+    """Return a synopsis with the step at which it was made."""
+    return f"Step {dated['step']}: {dated['synopsis']['narrative']}"
 
 
 class Proposed(TypedDict):
-    """What one member proposed."""
+    """What one member proposed, and in which situation, by its mark."""
 
     member: int
     reason: str
     option: dict[str, Any]
+    mark: str
 
 
 class Asked(TypedDict):
-    """What one member is given to propose from."""
+    """What one member is given to propose from, and the mark of the situation that it last proposed in."""
 
     round: int
     situation: dict[str, Any]
+    proposed_in: str
 
 
 class State(HouseholdState, total=False):
-    """What MiTa adds: progress as it was, synopses, the joint actions since, and this round's proposals."""
+    """What MiTa adds: progress as it was, synopses, what was done since, and this round's proposals.
+
+    `overruled` tells each member, by its name, what the manager last decided against its proposal, and why.
+    """
 
     assessed: Progress
     last: Progress
@@ -56,6 +73,8 @@ class State(HouseholdState, total=False):
     synopses: list[DatedSynopsis]
     proposals: Annotated[list[Proposed], add]
     reason: str
+    overruled: dict[str, str]
+    proposed_in: dict[str, str]
 
 
 class Result(TypedDict, total=False):
@@ -107,14 +126,19 @@ def assess(episode: Episode, beliefs: Sequence[Beliefs]) -> Progress:
         known.name for known in team.things.values() if known.relation == "held by" and known.name in names
     ]
     known = Counter(each.name for each in team.objects())
-    wanted: Counter[str] = Counter()
-    for goal in episode.goals:
-        wanted[goal.name] += goal.count
     return Progress(
         placed=team.placed(episode.goals),
         held=dict(Counter(held)),
-        found={name: min(known[name], count) for name, count in wanted.items() if known[name]},
+        found={name: min(known[name], count) for name, count in wanted_in(episode).items() if known[name]},
     )
+
+
+def wanted_in(episode: Episode) -> dict[str, int]:
+    """Count the things of each class that the goals ask for."""
+    wanted: Counter[str] = Counter()
+    for goal in episode.goals:
+        wanted[goal.name] += goal.count
+    return dict(wanted)
 
 
 def change_of(before: Progress, now: Progress) -> str:

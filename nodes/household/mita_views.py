@@ -1,6 +1,7 @@
 """What MiTa's members and its manager are given: the view of eq. 2, the cross-agent context of eq. 3."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs, Known
@@ -9,12 +10,13 @@ from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import CLAIMING, beliefs_of, episode_of, plans_of, world_of
 from mneme.nodes.household.mita_state import (
     DatedSynopsis,
-    Progress,
     Proposed,
     State,
     in_order,
+    in_words,
     option_of,
     since,
+    wanted_in,
 )
 from mneme.nodes.household.views import Announced, knowledge_of, options_of, view_of, worker_of
 from mneme.prompts.household.household import Knowledge, Option, Worker
@@ -38,12 +40,21 @@ def situation_of(
         **dict(view),
         name=NAMES[number],
         task=task_of(knowledge),
-        progress=progress_in_words(state["assessed"]),
-        observation=seen_since(known, known.step),
-        belief=known.words(),
+        progress=progress_in_words(state),
+        observation=seen_now(known),
+        belief=in_lines(*known.sights(last=known.step - 1), known.explored(), known.unexplored()),
         done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
-        dialogue="\n".join(f"{NAMES[n]}: {each}" for n, each in others.items()),
+        dialogue=in_lines(
+            *(f"{NAMES[n]}: {each}" for n, each in others.items()),
+            state.get("overruled", {}).get(NAMES[number], ""),
+        ),
     ).model_dump(mode="json")
+
+
+def mark_of(situation: Situation) -> str:
+    """Tell situations apart: by what a member may do, the progress, and what the team said last."""
+    may = sorted((option.kind, option.target or 0) for option in situation.options)
+    return sha256(repr((may, situation.progress, situation.dialogue)).encode()).hexdigest()[:16]
 
 
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
@@ -54,8 +65,12 @@ def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) ->
 
 
 def _options_of(state: State, beliefs: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+    """List what a member may do; once all that is wanted is found, it need not open anything to find it."""
     observation = world_of(state).observe(number)
-    return options_of(observation, beliefs, knowledge, episode_of(state).goals, plans_of(state)[number])
+    options = options_of(observation, beliefs, knowledge, episode_of(state).goals, plans_of(state)[number])
+    if state["assessed"]["found"] != wanted_in(episode_of(state)):
+        return options
+    return [option for option in options if option.kind != "gocheck"]
 
 
 def task_of(knowledge: Knowledge) -> str:
@@ -64,15 +79,24 @@ def task_of(knowledge: Knowledge) -> str:
     )
 
 
-def progress_in_words(progress: Progress) -> str:
-    placed = ", ".join(f"{name}: {count}" for name, count in progress["placed"].items())
+def progress_in_words(state: State) -> str:
+    """Say how far the team is, and of how many."""
+    progress, episode = state["assessed"], episode_of(state)
+    counts, wanted = {goal.key: goal.count for goal in episode.goals}, wanted_in(episode)
+    placed = ", ".join(f"{key}: {count} of {counts[key]}" for key, count in progress["placed"].items())
     held = ", ".join(f"{count} {name}" for name, count in progress["held"].items()) or "nothing"
-    found = ", ".join(f"{count} {name}" for name, count in progress["found"].items()) or "nothing"
-    return f"Placed: {placed}. In hands: {held}. Found so far: {found}."
+    each = [f"{count} of {wanted[name]} {name}" for name, count in progress["found"].items()]
+    return f"Placed: {placed}. In hands: {held}. Found so far: {', '.join(each) or 'nothing'}."
 
 
-def seen_since(beliefs: Beliefs, step: int) -> str:
-    return since(beliefs, step).words()
+def seen_now(beliefs: Beliefs) -> str:
+    """Say what an agent perceives at this step."""
+    return in_lines(beliefs.position_in_words(), *beliefs.sights(first=beliefs.step))
+
+
+def in_lines(*sentences: str) -> str:
+    """Put each sentence on a line of its own."""
+    return "\n".join(sentence for sentence in sentences if sentence)
 
 
 def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
@@ -102,8 +126,8 @@ def _recall(team: Beliefs, dated: DatedSynopsis) -> None:
     """Know again what a synopsis says, about what it names."""
     synopsis = dated["synopsis"]
     recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
-    recalled.checked = dict.fromkeys(synopsis["checked"], dated["step"])
-    recalled.room_seen = dict.fromkeys(synopsis["explored"], dated["step"])
+    recalled.checked = {each: dated["seen"][str(each)] for each in synopsis["checked"]}
+    recalled.room_seen = {each: dated["seen"][str(each)] for each in synopsis["explored"]}
     team.merge(recalled)
 
 
@@ -125,8 +149,8 @@ def cross_context_of(
     return CrossContext(
         **dict(knowledge),
         task=task_of(knowledge),
-        progress=progress_in_words(state["assessed"]),
-        synopses="\n".join(dated["synopsis"]["narrative"] for dated in state["synopses"]),
+        progress=progress_in_words(state),
+        synopses="\n".join(in_words(dated) for dated in state["synopses"]),
         members=[
             _report(worker, beliefs[worker.number], proposed, options, oldest)
             for worker, proposed in zip(workers, in_order(state), strict=True)
@@ -160,7 +184,7 @@ def _report(
         worker=worker,
         proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
         reason=proposed["reason"],
-        observation=seen_since(own, own.step),
-        belief=seen_since(own, oldest),
+        observation=seen_now(own),
+        belief=in_lines(*own.sights(oldest, own.step - 1), own.explored(oldest)),
         options=list(options),
     )

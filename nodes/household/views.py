@@ -142,10 +142,9 @@ def options_of(
 ) -> list[Option]:
     """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
-    here = (beliefs.room, *beliefs.position)
     spots = {each.id: _spot(each) for each in beliefs.things.values()}
     spots |= {spot.id: spot for spot in _spots(knowledge) if spot.room != NOWHERE}
-    options = [_option(macro, spots, here, knowledge) for macro in macros]
+    options = [_option(macro, spots, beliefs, knowledge) for macro in macros]
     if plan is not None:
         options = [_marked(option, plan.macro) for option in options]
     return sorted(options, key=lambda option: not option.under_way)
@@ -160,14 +159,20 @@ def _spot(known: Known) -> Spot:
     return Spot(id=known.id, name=known.name, room=known.room, x=x, z=z)
 
 
-def _option(macro: Macro, spots: Mapping[int, Spot], here: Corner, knowledge: Knowledge) -> Option:
+def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge: Knowledge) -> Option:
+    """Say where an action leads, about how far that is, and when its room was explored."""
+    here: Corner = (beliefs.room, *beliefs.position)
     spot = None if macro.target is None else spots.get(macro.target)
     option = Option(kind=macro.kind, target=macro.target, name=macro.name)
     if spot is None:
-        return option
-    measure = steps_into if macro.kind == "goexplore" else steps_to_act
+        return option if macro.target is None else option.model_copy(update={"steps": None})
+    explores = macro.kind == "goexplore"
+    measure = steps_into if explores else steps_to_act
+    explored = beliefs.room_seen.get(spot.id) if explores else None
     room = next((room.name for room in knowledge.rooms if room.id == spot.room), "")
-    return option.model_copy(update={"room": room, "steps": measure(knowledge, here, spot)})
+    return option.model_copy(
+        update={"room": room, "steps": measure(knowledge, here, spot), "explored": explored}
+    )
 
 
 def _marked(option: Option, macro: Macro) -> Option:

@@ -3,6 +3,7 @@
 Everything here is data in words for a language model and in fields for the rules.
 """
 
+import math
 from functools import cached_property
 from typing import Literal
 
@@ -116,13 +117,18 @@ class Worker(BaseModel):
 
 
 class Option(BaseModel):
-    """An action that is possible now; `steps` is about what it takes, the last step included."""
+    """An action that is possible now.
+
+    `steps` is about what it takes, the last step included; None where nobody knows how far its target is.
+    `explored` is the step at which somebody was last in its room, where that is known.
+    """
 
     kind: Kind
     target: int | None = None
     name: str = ""
     room: str = ""
-    steps: int = 0
+    steps: int | None = 0
+    explored: int | None = None
     under_way: bool = False
     text: str = ""
 
@@ -130,8 +136,16 @@ class Option(BaseModel):
         if self.kind in ("wait", "send_message"):
             return f'{self.kind} "{self.text}"' if self.text else self.kind
         where = f" in the {self.room}" if self.room and self.room != self.name else ""
+        far = "distance not known" if self.steps is None else f"about {self.steps} steps"
+        seen = "" if self.explored is None else f"; explored at step {self.explored}"
         going = "; under way" if self.under_way else ""
-        return f"{self.kind} <{self.name}> ({self.target}){where}, about {self.steps} steps{going}"
+        return f"{self.kind} <{self.name}> ({self.target}){where}, {far}{seen}{going}"
+
+    @property
+    def reluctance(self) -> tuple[bool, bool, float]:
+        """Return a sort key for who has no other counsel: what is under way, else what is nearest."""
+        far = math.inf if self.steps is None else self.steps
+        return not self.under_way, self.kind in ("wait", "send_message"), far
 
     @property
     def claim(self) -> int | None:

@@ -165,7 +165,8 @@ def allocation_is_possible(given: CrossContext, answer: Allocation) -> None:
         _offered(number, reports[name].options, name)
         option = reports[name].options[number]
         if option.claim is not None and option.claim in claims:
-            raise ValueError(f"{claims[option.claim]} and {name} both go for {option.target}.")
+            both = f"{claims[option.claim]} and {name} both go for <{option.name}> ({option.target})"
+            raise ValueError(f"{both}: give one of them another option.")
         if option.claim is not None:
             claims[option.claim] = name
 

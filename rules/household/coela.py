@@ -66,7 +66,7 @@ def _best_after(given: Planning) -> int:
     wider = given.model_copy(update={"options": [*given.options, *unseen]})
     chosen = wider.options[best(wider)]
     if chosen.kind == "goput":
-        heard = {need.id: need.room for need in given.needs if chosen.steps == 0}
+        heard = {need.id: need.room for need in given.needs if chosen.steps is None}
     room = heard.get(chosen.target or ELSEWHERE, ELSEWHERE)
     ways = [n for n, each in enumerate(given.options) if (each.kind, each.target) == ("goexplore", room)]
     return ways[0] if ways else best(given)

@@ -1,5 +1,7 @@
 """How rules answer the questions of `prompts/household/mita.py`."""
 
+from collections.abc import Iterable
+
 from mneme.prompts.household import mita as questions
 from mneme.prompts.household.household import Container, Item
 from mneme.prompts.household.mita import (
@@ -61,10 +63,20 @@ def _narrative(
         _listed("Found and still loose", [f"{item.label} {item.holder}".strip() for item in loose]),
         _listed("Checked", _counted(checked)),
         _listed("Still unchecked", _counted(unchecked)),
-        _listed("Seen rooms", [room.label for room in given.rooms]),
+        _listed("Explored rooms", [room.label for room in given.rooms]),
         _listed("Under way", [f"{each.name}: {each.doing}" for each in given.workers if each.doing]),
+        *(f"{line}." for line in given.actions.splitlines() if not line.endswith("under way")),
     ]
-    return " ".join(sentence for sentence in sentences if sentence)[:NARRATIVE]
+    return _whole(sentence for sentence in sentences if sentence)
+
+
+def _whole(sentences: Iterable[str]) -> str:
+    """Put as many sentences together as a narrative holds; one cut short might say what is not so."""
+    text = ""
+    for sentence in sentences:
+        if len(text) + len(sentence) < NARRATIVE:
+            text = f"{text} {sentence}".strip()
+    return text
 
 
 def _counted(containers: list[Container]) -> list[str]:

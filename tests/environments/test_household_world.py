@@ -220,7 +220,7 @@ def test_of_two_that_want_the_same_thing_one_acts_at_random() -> None:
         outcomes = world.step([Action(kind="grab", object=PEAR)] * 2)
         winner = next(agent for agent, outcome in enumerate(outcomes) if outcome.ok)
         assert world.agents[winner].hands == [PEAR]
-        assert outcomes[1 - winner].why == f"agent {winner} was first"
+        assert outcomes[1 - winner].why == f"{('Alice', 'Bob')[winner]} was first"
         assert outcomes[1 - winner].forestalled
         lucky.add(winner)
     assert lucky == {0, 1}

@@ -113,6 +113,12 @@ def test_the_papers_cells_average_to_its_last_column() -> None:
     assert paper_steps("LLM", 2, AVERAGE) is None
 
 
+def test_rounds_without_an_allocation_stand_beside_the_arms_name() -> None:
+    results = Results([row(MITA, "a", 20) | {"unallocated": 3}, row(MITA, "b", 30), row(COELA, "a", 25)])
+    assert results.named(MITA, "2 MiTa") == "2 MiTa\n3 rounds without allocation"
+    assert results.named(COELA, "2 CoELA") == "2 CoELA"
+
+
 def test_the_lineup_is_that_of_the_papers_tables() -> None:
     arms = table_arms([3, 1], ["MHP", "CoELA", "MiTa", "LLM"], "rules", "rules")
     plan = Plan(arms, [], [])

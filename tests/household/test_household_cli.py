@@ -21,7 +21,9 @@ from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
 from mneme.environments.household.play import Frame
 from mneme.evals.commands import quiet
+from mneme.evals.doubles.ollama import Model, Reply
 from tests.doubles.command_line import Done, Running, run_mneme
+from tests.doubles.served import served
 
 RULES = ("--model", "rules")
 
@@ -237,3 +239,29 @@ class TestBadInput:
         file = tmp_path / "mine.json"
         save_episode(generate(4, "Wash Dishes"), file)
         assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--agents", "2", *RULES).stdout
+
+
+def test_a_manager_that_never_answers_does_not_look_like_mita(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "no usable allocation in "
+    played = ("--task", "Set up Table", "--agents", "2", "--seed", "4", "--name", "mute", "--no-summary")
+    with served(monkeypatch, Model("large"), brain=lambda _: Reply("I would love to help!")):
+        settings.cache_clear()
+        told = CliRunner().invoke(
+            app, ["household", "run", *played, "--model", "rules", "--manager-model", "ollama:large"]
+        )
+    assert told.exit_code == 0, told.output
+    assert said in told.output and "so this is not MiTa's play" in told.output
+    written = lines(here / "household" / "mute.jsonl")
+    rounds = [line for line in written if line.get("step") == "allocate"]
+    assert all("fallback" in line for line in rounds)
+    assert written[-1]["counters"]["unallocated"] == len(rounds) > 1
+    replayed = CliRunner().invoke(app, ["household", "replay", "mute"]).output
+    assert replayed.count("no usable allocation") == len(rounds)
+    assert said in CliRunner().invoke(app, ["household", "list", "--json"]).output
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=100, height=50)
+    with Screen(parse_episode(written[0]["episode"]), [], console) as screen:
+        screen.decided(rounds[0])
+    assert "no usable allocation (1 so far)" in out.getvalue()

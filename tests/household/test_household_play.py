@@ -25,6 +25,7 @@ from mneme.environments.household import (
     generate,
     possible,
 )
+from mneme.environments.household.acting import NAMES
 from mneme.environments.household.macro import LONGEST_WAIT, MOST_REPEATS
 from tests.doubles.apartment import (
     APPLE,
@@ -150,7 +151,7 @@ def test_of_two_that_grab_one_thing_one_fails() -> None:
     events, _ = play(world, team(world), macro("gograb", PEAR), macro("gograb", PEAR))
     assert sorted(event.kind for event in events) == ["failed", "finished"]
     [failed] = [event for event in events if event.kind == "failed"]
-    assert failed.why == f"agent {1 - failed.agent} holds it"
+    assert failed.why == f"{NAMES[1 - failed.agent]} holds it"
     assert failed.forestalled
 
 
@@ -269,7 +270,8 @@ def test_beliefs_keep_where_and_when() -> None:
     assert Beliefs.model_validate(json.loads(beliefs.model_dump_json())) == beliefs
     words = beliefs.words()
     assert "I am in the kitchen, holding nothing." in words
-    assert "<fridge> (11) is closed, unchecked, in the kitchen." in words
+    assert f"<fridge> (11) is closed, unchecked, in the kitchen (step {beliefs.step})." in words
+    assert f"Explored by me: <bedroom> (3) (step {left}), " in words and "Not yet explored" not in words
     assert f"<apple> (21) is in the bedroom (step {left})." in words
 
 

@@ -195,7 +195,7 @@ def test_brings_what_it_holds_to_where_it_heard_that_the_target_stands() -> None
     nowhere = [need.model_copy(update={"room": -1}) for need in view()["needs"]]
     wine = Item(id=WINE, name="wine", room=KITCHEN, x=3, z=3, held_by=0, seen=5)
     alice = Worker(number=0, name="Alice", room=KITCHEN, x=3, z=3, hands=[WINE])
-    options = [Option(kind="goput", target=TABLE, name="kitchentable"), *view()["options"][1:3]]
+    options = [Option(kind="goput", target=TABLE, name="kitchentable", steps=None), *view()["options"][1:3]]
     known = view(needs=nowhere[1:], items=[wine], workers=[alice], options=options, containers=[])
     heard = f"Bob at step 4: I found <kitchentable> ({TABLE}) in <livingroom> ({HALL})."
     given = planning_of(known, dialogue=[heard])

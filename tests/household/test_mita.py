@@ -329,6 +329,7 @@ async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pyt
         (each["kind"], each["target"]) for each in proposed
     ]
     assert state["counters"]["fallbacks"] == 2 and state["counters"]["repaired"] == 2
+    assert state["counters"]["unallocated"] == 1
 
 
 async def test_a_member_that_babbles_does_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -518,7 +519,7 @@ def cross_context() -> CrossContext:
 @pytest.mark.parametrize(
     ("choices", "why"),
     [
-        ({"M0": 0, "M1": 0}, "both go for 61"),
+        ({"M0": 0, "M1": 0}, r"both go for <x> \(61\)"),
         ({"M0": 0}, "exactly one choice"),
         ({"M0": 0, "M2": 1}, "exactly one choice"),
         ({"M0": 0, "M1": 1, "M2": 1}, "exactly one choice"),

@@ -19,6 +19,7 @@ from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.household import execute
+from mneme.nodes.household.mita_state import FALLBACK
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
 
@@ -73,13 +74,20 @@ def _decision(before: Values) -> dict[str, Any]:
     proposals = sorted(before["proposals"], key=lambda each: each["member"])
     options = [Option.model_validate(each["option"]) for each in proposals]
     decided = [Macro.model_validate(each) for each in before["decided"]]
+    reason = before["reason"]
+    if reason.startswith(FALLBACK):
+        how = {"fallback": reason.removeprefix(FALLBACK)}
+    else:
+        how = {
+            "allocation": [_words(*each) for each in zip(decided, options, before["members"], strict=True)],
+            "reason": reason,
+        }
     return {
         "proposals": [
             {"member": NAMES[each["member"]], "reason": each["reason"], "action": str(option)}
             for each, option in zip(proposals, options, strict=True)
         ],
-        "allocation": [_words(*each) for each in zip(decided, options, before["members"], strict=True)],
-        "reason": before["reason"],
+        **how,
     }
 
 

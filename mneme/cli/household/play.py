@@ -11,7 +11,7 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
-from mneme.api.household_runs import Line, Request, Run, brief, checked, to_play
+from mneme.api.household_runs import Line, Request, Run, brief, checked, to_play, unallocated
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.household.missed import rebuild
 from mneme.cli.household.screen import Screen
@@ -206,6 +206,8 @@ def print_decision(line: Line) -> None:
         console.print(f"{at}[dim]synopsis: {escape(synopsis)}[/]", soft_wrap=True)
         return
     parts = [_assigned(line, number) for number in range(len(line["proposals"]))]
+    if "fallback" in line:
+        console.print(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]", soft_wrap=True)
     console.print(f"{at}{'; '.join(parts)}", soft_wrap=True)
 
 
@@ -236,6 +238,9 @@ def _print_result(found: Run, ended: Line, as_json: bool) -> None:
     counters = ended["counters"]
     how = "[green]done[/]" if ended["success"] else "[red]not done[/]"
     cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())
+    if said := unallocated(counters):
+        said = f"{said}: proposals were followed, so this is not MiTa's play."
+        console.print(f"[yellow]{said}[/]", soft_wrap=True)
     console.print(f"{how} in {ended['steps']} steps (lower bound: {ended['bound']}); {cost}.")
     console.print(f"[dim]{escape('; '.join(ended['answered_by']))}[/]", soft_wrap=True)
     console.print(

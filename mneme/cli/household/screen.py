@@ -55,7 +55,7 @@ class Screen:
         self._rooms = [start.room for start in episode.starts]
         self._frames: list[Frame] = []
         self._decision: Line = {}
-        self._synopsis = ""
+        self._synopsis, self._fallbacks = "", 0
         for line in lines:
             self._recall(line)
         self._live = Live(self._view(), console=console, auto_refresh=False)
@@ -86,12 +86,14 @@ class Screen:
             self._synopsis = line.get("synopsis", "")
         elif line["kind"] == "decision":
             self._decision = line
+            self._fallbacks += "fallback" in line
 
     def _view(self) -> RenderableType:
         scene = scenes(self._episode, self._frames)[-1]
         rooms = self._frames[-1].rooms if self._frames else self._rooms
         parts = [self._head(scene), Columns(self._plan(scene, rooms), equal=True), self._table(scene)]
-        told = (("manager", self._decision.get("reason", "")), ("synopsis", self._synopsis))
+        lost = f"no usable allocation ({self._fallbacks} so far)" if "fallback" in self._decision else ""
+        told = (("manager", lost or self._decision.get("reason", "")), ("synopsis", self._synopsis))
         said = [Text.assemble((f"{who}: ", "bold"), words) for who, words in told if words]
         return Fitting(Group(*parts, *said), self._lines(scene, rooms), said)
 
