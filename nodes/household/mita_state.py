@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from operator import add
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -34,7 +34,7 @@ class DatedSynopsis(TypedDict):
     change: str
     synopsis: dict[str, Any]
     named: list[dict[str, Any]]
-    seen: dict[str, int]
+    seen: NotRequired[dict[str, int]]
 
 
 def in_words(dated: DatedSynopsis) -> str:

@@ -126,8 +126,9 @@ def _recall(team: Beliefs, dated: DatedSynopsis) -> None:
     """Know again what a synopsis says, about what it names."""
     synopsis = dated["synopsis"]
     recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
-    recalled.checked = {each: dated["seen"][str(each)] for each in synopsis["checked"]}
-    recalled.room_seen = {each: dated["seen"][str(each)] for each in synopsis["explored"]}
+    seen = dated.get("seen", {})  # runs of earlier versions have none: then as of the synopsis
+    recalled.checked = {each: seen.get(str(each), dated["step"]) for each in synopsis["checked"]}
+    recalled.room_seen = {each: seen.get(str(each), dated["step"]) for each in synopsis["explored"]}
     team.merge(recalled)
 
 

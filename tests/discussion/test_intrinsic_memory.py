@@ -844,7 +844,10 @@ class TestUnusableReplies:
             {"name": "soup", "price": "4"},
             {"name": "Pie"},
         ]
-        said = {"contribute": [AGREED] * 2, "update_memory": [noted("Eat.", "Soup")] * 2}
+        said: dict[str, list[Any]] = {
+            "contribute": [AGREED] * 2,
+            "update_memory": [noted("Eat.", "Soup")] * 2,
+        }
         written = [menu(items=items, ratings={"Effort": 70})]
         result = await small(edge_ledger, "half", {**said, "write_document": written})
         document = result["document"]
@@ -885,7 +888,10 @@ class TestIssues:
     """What is raised is answered before a consensus, and revokes the acceptances of whom it concerns."""
 
     async def discussed(self, ledger: Ledger, name: str, *turns: Contribution, **more: Any) -> Any:
-        said = {"contribute": list(turns), "update_memory": [noted("Eat.", "Soup")] * len(turns)}
+        said: dict[str, list[Any]] = {
+            "contribute": list(turns),
+            "update_memory": [noted("Eat.", "Soup")] * len(turns),
+        }
         return await small(ledger, name, {**said, "write_document": [menu()]}, **more)
 
     async def test_a_consensus_with_an_unanswered_gap_is_none(self, edge_ledger: Ledger) -> None:
