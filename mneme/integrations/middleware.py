@@ -61,8 +61,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
     >>> agent = create_agent(FakeListChatModel(responses=["Nice."]), middleware=[remembers])
     >>> said = agent.invoke({"messages": [{"role": "user", "content": "I live in Oslo."}]})
     >>> with mneme.open("ann") as memory:
-    ...     [memory.memory.content for memory in memory.list()]
-    ['The user lives in Oslo.']
+    ...     print(*[memory.memory.content for memory in memory.list()])
+    The user lives in Oslo.
     """
 
     state_schema = MemoryState
