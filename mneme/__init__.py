@@ -9,8 +9,7 @@ True
 """
 
 from importlib import import_module
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,7 +39,9 @@ __all__ = [
     "tools",
 ]
 
-if find_spec("langchain") is None:  # else `from mneme import *` would fail; by its name it says what it needs
+try:
+    version("langchain")
+except PackageNotFoundError:  # else `from mneme import *` would fail; by its name it says what it needs
     __all__.remove("MemoryMiddleware")
 
 _PLACES = {

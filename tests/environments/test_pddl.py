@@ -320,6 +320,7 @@ def test_a_folder_without_problems_or_a_domain_is_refused(tmp_path: Path) -> Non
         load(OWN / "absent.pddl", tmp_path / "alone.pddl")
 
 
+@pytest.mark.long
 def test_a_suite_has_agent_boards_shares_and_repeats_by_seed() -> None:
     suite = generate_suite(12, 4)
     assert suite == generate_suite(12, 4)

@@ -273,6 +273,7 @@ class TestTasks:
         assert len({t.schema_name for t in drawn[:8]}) == 8
         assert len({t.id for t in drawn}) == 64
 
+    @pytest.mark.long
     def test_queries_find_rows_on_both_databases(self, postgres_url: str) -> None:
         for task in tasks(7, 48):
             with SqlTuning.of(task, rows=20_000, limits=Limits(runs=1)) as env:

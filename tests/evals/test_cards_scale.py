@@ -9,6 +9,7 @@ from mneme.evals.learning import cards_scale
 from tests.doubles.embedding import WordEmbedder
 
 
+@pytest.mark.long
 async def test_flat_and_clustered_retrieval_are_measured_beside_plain_search(
     tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

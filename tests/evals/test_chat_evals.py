@@ -533,6 +533,7 @@ class TestMsc:
 # The stand-in's loop may end before the last of its clients' sockets is collected (Python 3.11).
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 class TestLatency:
+    @pytest.mark.long
     async def test_the_user_goes_first_and_checks_run_at_once(self, tmp_path: Path) -> None:
         options = latency.Options(
             seconds=0.2, pending=[0, 12], parallel=[1], parallel_remembering=[8], trials=2, out=tmp_path

@@ -10,6 +10,7 @@ from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_server import BINARY
 
 
+@pytest.mark.long
 async def test_a_message_and_records_are_measured(
     tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> Non
 SMALL = {"problems": 2, "agents": "rules", "workers": 2, "tight_window": 0}
 
 
+@pytest.mark.long
 async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     options = evaluation.Options(**SMALL, memories=["none", "intrinsic"], out=tmp_path)
@@ -167,6 +168,7 @@ async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) ->
     assert first.raw.read_text() == raw
 
 
+@pytest.mark.long
 async def test_the_tight_window_is_played_by_default_with_the_problems_that_fit(tmp_path: Path) -> None:
     options = evaluation.Options(
         problems=2, agents="rules", memories=["none", "intrinsic", "chat_dev"], workers=1, out=tmp_path
@@ -181,6 +183,7 @@ async def test_the_tight_window_is_played_by_default_with_the_problems_that_fit(
     assert {row["window"] for row in nothing.rows} == {4096} and nothing.summary["tight"] == {}
 
 
+@pytest.mark.long
 async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> None:
     suite = generate_suite(4, 3)
     for problem in suite:

@@ -108,6 +108,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("runs")
 
 
+@pytest.mark.long
 async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
     options = pipeline_design.Options(agents="rules", quick=True, out=out, context_tokens=2048)
     report = await pipeline_design.run(options)
@@ -163,6 +164,7 @@ def test_a_difference_is_tested_by_ranks() -> None:
     assert figures["tokens"]["p"] < 0.001 and figures["turns"]["p"] == 1.0
 
 
+@pytest.mark.long
 async def test_context_stays_bounded_and_checkpoints_grow_linearly(out: Path) -> None:
     options = discussion_growth.Options(agents="rules", turns=60, out=out, context_tokens=3000)
     report = await discussion_growth.run(options)

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from mneme.evals.reliability.queueing import KINDS, Options, Place, report
 from mneme.evals.report import Journal
 
 
+@pytest.mark.long
 async def test_what_is_lost_is_noticed(tmp_path: Path) -> None:
     place = Place(tmp_path, wait=30)
     await place.prepare()

@@ -12,6 +12,7 @@ from mneme.evals.sharing import retriever_speed
 from tests.doubles.embedding import WordEmbedder
 
 
+@pytest.mark.long
 async def test_a_step_is_measured_beside_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
     settings.cache_clear()

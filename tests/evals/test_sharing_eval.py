@@ -171,6 +171,7 @@ class TestScores:
         assert tokens("夜坐江楼冷,Two words") == ("夜", "坐", "江", "楼", "冷", "two", "words")
         assert rouge_l("夜坐江楼冷", "夜坐山楼冷") == pytest.approx(0.8)
 
+    @pytest.mark.long
     def test_bert_score_ranks_by_meaning_and_needs_no_network(
         self, bert: BertScore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -201,6 +202,7 @@ class TestScores:
         alone = [bert.score([a], [b])[0] for a, b in zip(answers, references, strict=True)]
         assert together == pytest.approx(alone, abs=1e-5)
 
+    @pytest.mark.long
     def test_an_encoder_without_chinese_says_so(self, bert: BertScore, shipped: list[Item]) -> None:
         def unknown(agent: str) -> float:
             return bert.unknown([each.answer for each in shipped if each.agent == agent])
@@ -213,6 +215,7 @@ class TestScores:
         folder.symlink_to(minilm.weights())
         assert BertScore(folder).score(["a"], ["a"])[0] == pytest.approx(1.0, abs=1e-5)
 
+    @pytest.mark.long
     def test_what_is_no_encoder_and_too_many_layers_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="holds no encoder"):
             BertScore(tmp_path)
@@ -285,6 +288,7 @@ async def test_a_run_that_was_killed_ends_as_one_that_was_not(data: Path, tmp_pa
     assert outcome(went_on) == outcome(whole)
 
 
+@pytest.mark.long
 async def test_a_run_that_was_killed_goes_on(data: Path, tmp_path: Path) -> None:
     journal = await _killed_while_pools_grow(data, tmp_path)
     finished = journal.read_text(encoding="utf-8")

@@ -73,6 +73,7 @@ class TestRuns:
         assert "After step 6" in part and f"After step {tea['steps']}" in whole
         assert mneme(home, "replay", "tea", "--step", "999", status=1).stderr.startswith("mneme: --step")
 
+    @pytest.mark.long
     def test_it_is_drawn_and_animated(self, home: Path, tea: dict[str, Any], tmp_path: Path) -> None:
         png, gif = tmp_path / "plan.png", tmp_path / "run.gif"
         mneme(home, "replay", "tea", "--step", "9", "--png", str(png), "--gif", str(gif))

@@ -110,6 +110,7 @@ async def test_a_broken_episode_is_refused_by_the_name_of_its_field() -> None:
         await builder.compile().ainvoke({"episode": episode}, context=context())
 
 
+@pytest.mark.long
 async def test_allocation_avoids_conflicts_and_synopses_avoid_looking_twice() -> None:
     episodes = [generate(11, category, 3) for category in CATEGORIES]
     whole = [await play(episode, window=2) for episode in episodes]
@@ -196,6 +197,7 @@ async def test_without_synopses_no_record_is_kept_for_them() -> None:
     assert state["round"] > 3 and state["actions"] == []
 
 
+@pytest.mark.long
 async def test_members_proposals_count_with_the_manager_but_cause_no_conflicts() -> None:
     episodes = [generate(13, category, 3) for category in CATEGORIES[:3]]
     sound = [(await play(each))["steps"] for each in episodes]
@@ -204,6 +206,7 @@ async def test_members_proposals_count_with_the_manager_but_cause_no_conflicts()
     assert all(each["success"] and each["counters"]["conflicts"] == 0 for each in lapsing)
 
 
+@pytest.mark.long
 async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
     episodes = [generate(11, category, 3) for category in CATEGORIES[:3]]
     steps = {}

@@ -103,6 +103,7 @@ def kill_the_client(server: Server, trace: Path, *words: str) -> str:
     return server.thread(json.loads(trace.read_text().splitlines()[0])["thread"])
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_what_the_server_played_without_its_client_is_told_all_the_same(server: Server) -> None:
     home = Path(server.environment["MNEME_HOME"])

@@ -67,6 +67,7 @@ def test_a_dry_run_says_what_would_come(export: Path, tmp_path: Path) -> None:
     failed(run_mneme((*words, "--since", "soon"), home), "'soon' is not a date")
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 def test_imports_go_through_the_server(server: Server, tmp_path: Path) -> None:
     kayak = {"id": "1", "memory": "Owns a red kayak", "user_id": "ann", "created_at": "2024-03-01T09:00:00Z"}

@@ -287,6 +287,7 @@ async def test_trials_keep_a_card_that_holds(edge_ledger: Ledger) -> None:
     assert kept.evidence.success_count > 1
 
 
+@pytest.mark.long
 async def test_a_contradiction_that_wins_everywhere_replaces_the_card(edge_ledger: Ledger) -> None:
     cards = cards_in(edge_ledger)
     card, dispute = await disputed(cards, "KEEP", "COVERING INDEX (filter, group)")
@@ -297,6 +298,7 @@ async def test_a_contradiction_that_wins_everywhere_replaces_the_card(edge_ledge
     assert (await cards.records.get(old.superseded_by)).rules[0].pattern == "COVERING INDEX (filter, group)"
 
 
+@pytest.mark.long
 async def test_two_rounds_that_do_not_decide_end_with_a_person(edge_ledger: Ledger) -> None:
     _, dispute = await disputed(cards_in(edge_ledger), "KEEP", "ANALYZE")
     waiting = await resolve(edge_ledger, dispute.id, environment="sql_tuning")
@@ -593,6 +595,7 @@ def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
         assert applies("; ".join(general(world.features)), world.features) is True
 
 
+@pytest.mark.long
 async def test_the_evaluation_can_be_interrupted_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ async def test_other_paths_and_methods_are_not_the_pages() -> None:
     assert (await ask("/console/", "POST")).status_code == 405
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 def test_the_command_names_the_page_of_the_running_server(server: Server) -> None:
     done = server.mneme("console", "--no-browser")

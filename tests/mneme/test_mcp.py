@@ -164,6 +164,8 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
         assert "dog called Kestrel" in found[0]["content"]
         await called(client, "propose_card", claim="Kestrels hover before they dive.")
     async with guarded.client(guarded.bob, mode, "?user=ann&team=ann") as client:
+        assert "The key is bob's" in await refused(client, "list_memories")
+    async with guarded.client(guarded.bob, mode) as client:
         for name, asked in (("search_memories", {"query": "Kestrel"}), ("list_memories", {})):
             assert (await called(client, name, **asked))["memories"] == []
         for name in ("memory_history", "forget_memory"):

@@ -319,6 +319,7 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_what_was_pending_when_the_server_died_is_remembered_once(tmp_path: Path) -> None:
     """Let the model answer nothing but the chat until the server dies, so that all is still pending.

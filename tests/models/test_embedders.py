@@ -177,6 +177,7 @@ def _open(cache: str) -> int:
     return len(minilm.MiniLM(Path(cache)).embed(["hello"])[0])
 
 
+@pytest.mark.long
 def test_two_processes_may_write_it_at_once(weights: Path, tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(_open, [str(tmp_path)] * 2, chunksize=1) == [384, 384]

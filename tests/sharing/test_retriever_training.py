@@ -158,6 +158,7 @@ async def test_what_was_stored_is_learned_and_logged(pool: MemoryPool) -> None:
     assert len(await pool.retrieve(QUESTION, 3, vector=vector)) == 3
 
 
+@pytest.mark.long
 async def test_every_lesson_is_learned_once_and_held_out_ones_never(pool: MemoryPool) -> None:
     await train(pool)
     assert (await train(pool))["why"] == "No memory is new.", "one run learns from all that waits"
@@ -289,6 +290,7 @@ async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(poo
     assert learned >= {key for version in versions for key in version.memories}
 
 
+@pytest.mark.long
 async def test_the_same_seed_makes_the_same_retriever(prepared: Path, tmp_path: Path) -> None:
     made = list[dict[str, Any]]()
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):

@@ -72,6 +72,7 @@ def test_an_answer_is_printed_with_its_score_and_what_was_learned(share: Run) ->
     assert "of 100 by rules" in done.stdout and "Stored." in done.stdout and "training" in done.stdout
 
 
+@pytest.mark.long
 def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
     rows(share("pool", "import", "--shipped", "--pool", "literary_creation", "--json"))
     trained = rows(share("retriever", "train", *POEMS, *RULES, "--json"))

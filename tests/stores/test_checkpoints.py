@@ -246,6 +246,7 @@ def run_python(code: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 async def test_processes_share_a_place_that_none_has_opened_before(database: str) -> None:
     running = [run_python(TURNS, database, f"process-{number}") for number in range(3)]
     errors = [(await asyncio.to_thread(each.communicate))[1] for each in running]
@@ -275,6 +276,7 @@ for number in range(40):
 """
 
 
+@pytest.mark.long
 def test_processes_open_new_places_at_the_same_moment(tmp_path: Path) -> None:
     running = [run_python(OPENS, str(tmp_path)) for _ in range(4)]
     assert [each.stdout.readline() for each in running if each.stdout] == ["ready\n"] * 4

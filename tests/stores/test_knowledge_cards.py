@@ -729,7 +729,8 @@ async def _elsewhere() -> Card:
 
 
 def card_of(name: str, status: str = "verified", **more: object) -> Card:
-    plain = {"id": name, "claim": name, "status": status, "confidence": 0.9}
+    plain: dict[str, object] = {"id": name, "claim": name, "status": status, "confidence": 0.9}
+    plain["evidence"] = {"success_count": 1}
     return Card.model_validate(plain | {"provenance": {"created_at": datetime.now(UTC)}} | more)
 
 

@@ -194,16 +194,16 @@ class TestCompareAndSet:
 
     async def test_eight_writers_lose_nothing_and_double_nothing(self, ledger: Ledger) -> None:
         async def writer(name: int) -> None:
-            for number in range(200):
+            for number in range(40):
                 text = f"writer {name} record {number}"
                 await put(ledger, text, ("users", f"u{name % 4}"), idempotency_key=f"{name}/{number}")
 
         await asyncio.gather(*map(writer, range(8)))
         kept = [version.text for version in await ledger.records((), limit=10_000)]
-        wanted = [f"writer {name} record {number}" for name in range(8) for number in range(200)]
+        wanted = [f"writer {name} record {number}" for name in range(8) for number in range(40)]
         assert sorted(kept) == sorted(wanted)
-        assert await ledger.count() == 1600
-        assert len([line async for line in ledger.export()]) == 1600
+        assert await ledger.count() == 320
+        assert len([line async for line in ledger.export()]) == 320
 
 
 class TestReplays:
@@ -631,6 +631,7 @@ class TestTransfer:
         report = await ledger.import_(lines, within=ALICE)
         assert "users/bob" in report.refused[0].reason
 
+    @pytest.mark.long
     async def test_many_records_of_one_moment_are_all_exported(self, ledger: Ledger) -> None:
         made = await put(ledger, "tea")
         [line] = [line async for line in ledger.export()]
