@@ -518,7 +518,7 @@ def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
 
 
 def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: Run) -> None:
-    learned = mneme(*LEARN, "--id", "first", "--json")
+    learned = mneme(*LEARN[:-1], str(LARGE), "--id", "first", "--json")
     assert learned.returncode == 0, learned.stderr
     assert json.loads(learned.stdout)["answered_by"]
     (line,) = mneme("cards", "list", "--json").stdout.splitlines()

@@ -1,6 +1,7 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from mneme.nodes.learning.compound_learning.state import (
     Effort,
@@ -68,7 +69,7 @@ async def decide(state: State, runtime: LearningRuntime) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
     draft, used = draft_of(state, state["final"]), used_cards(state)
     trial = trial_of(state["measured"])
-    log = _settled(state)
+    log = _settled(state, trial)
     given = Case(
         **setting_of(state, await world_of(state, runtime)),
         draft=draft,
@@ -99,18 +100,23 @@ def _served_before(state: State, used: Sequence[Recalled]) -> list[int]:
     return [n for n, each in enumerate(used) if {*each["tasks"]} - {state["task_id"]}]
 
 
-def _settled(state: State) -> list[LoggedObjection]:
+def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
     """Close what was objected to drafts that were not chosen; what the final one suffers from is open.
 
-    That is so even where a patch answered it: a later draft that was not chosen.
+    That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
+    measured and solves the task.
     """
     final = state["final"] + 1
-    return [
-        each | {"status": "open", "closed_by": ""}
-        if each["round"] == final
-        else each | {"status": "closed", "closed_by": each["closed_by"] or f"draft {final} was chosen"}
-        for each in state["log"]
-    ]
+    opened: Mapping[str, str] = {"status": "open", "closed_by": ""}
+    passed: Mapping[str, str] = {"status": "closed", "closed_by": f"draft {final} was chosen"}
+
+    def settled(each: LoggedObjection) -> LoggedObjection:
+        if each["round"] != final:
+            return cast(LoggedObjection, {**each, **passed}) if each["status"] == "open" else each
+        is_solved = trial is None or trial.solved
+        return each if is_solved else cast(LoggedObjection, {**each, **opened})
+
+    return [settled(each) for each in state["log"]]
 
 
 def _packet(
