@@ -80,6 +80,10 @@ class OwnSqlite:
         """Yield a copy in memory, which is deleted at the end."""
         return copied(self._open, self.catalogue, limits)
 
+    def again(self) -> "OwnSqlite":
+        """Return this: each copy is its own."""
+        return self
+
     def twin(self, query: str, limits: Limits) -> AbstractContextManager[SqliteCopy]:
         """Yield the same tables in memory, with rows that tell rewritings apart."""
         return twin_of(self._open, self.catalogue, query, limits)

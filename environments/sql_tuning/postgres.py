@@ -57,6 +57,10 @@ class PostgresWorld:
                 f"PostgreSQL no longer answers: {error}", hint="Start it, and open again."
             ) from error
 
+    def again(self) -> "PostgresWorld":
+        """Return the same schema on a connection of its own."""
+        return PostgresWorld(*self._made_of)
+
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator["PostgresCopy"]:
         """Yield the same tables with rows that tell rewritings apart; they are rolled back."""

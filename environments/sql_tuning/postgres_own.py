@@ -59,13 +59,17 @@ class OwnPostgres:
                 self._connection.execute(words.SQL("ANALYZE {}").format(words.Identifier(table)))
             yield PostgresCopy(self._connection, self._temporary(), limits)
 
+    def again(self) -> "OwnPostgres":
+        """Return the same schema on a connection of its own."""
+        return OwnPostgres(self._url, self._most, self._tables)
+
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator[PostgresCopy]:
         """Yield the same tables with rows that tell rewritings apart, on a connection of their own.
 
         On this one, copies of the same names may be in use.
         """
-        with closing(OwnPostgres(self._url, self._most)) as other, other._apart():
+        with closing(self.again()) as other, other._apart():
             yield temporary(other._connection, self._place, self.catalogue, query, limits)
 
     def smaller(self, by: int) -> "OwnPostgres":

@@ -22,9 +22,11 @@ class Limits(BaseModel):
     rows: int = Field(100_000, gt=0, description="Rows of a result.")
     characters: int = Field(20_000_000, gt=0, description="Characters of a result.")
     statements: int = Field(8, gt=0, description="Preparatory statements of a solution.")
-    runs: int = Field(15, ge=1, description="Timed runs of each query at most; the fastest counts.")
+    runs: int = Field(
+        15, ge=1, description="Timed pairs of runs, original and solution, at most; the median pair counts."
+    )
     enough: float = Field(
-        0.25, gt=0, description="Seconds after which three runs are enough; after twice that, fewer."
+        0.5, gt=0, description="Seconds after which three pairs are enough; after twice that, fewer."
     )
 
 
@@ -32,8 +34,8 @@ class Measured(BaseModel):
     """The measured result of a solution; a refusal or an error is a failure with a message."""
 
     correct: bool = False
-    baseline_seconds: float = 0.0
-    solution_seconds: float = 0.0
+    baseline_seconds: float = Field(0.0, description="Of the pair of runs whose speed-up is the median.")
+    solution_seconds: float = Field(0.0, description="Of the same pair.")
     speed_up: float = Field(0.0, description="Baseline by solution; 0 where the solution failed.")
     plan_before: str = ""
     plan_after: str = ""

@@ -66,6 +66,10 @@ class SqliteWorld:
         """Yield a copy in memory, which is deleted at the end."""
         return copied(partial(_open, *self._made_of), self.catalogue, limits)
 
+    def again(self) -> "SqliteWorld":
+        """Return this: each copy is its own."""
+        return self
+
     def twin(self, query: str, limits: Limits) -> AbstractContextManager["SqliteCopy"]:
         """Yield the same tables in memory, with rows that tell rewritings apart."""
         return twin_of(partial(_open, *self._made_of), self.catalogue, query, limits)

@@ -27,7 +27,7 @@ FIRST_IDEAS = (
     "KEEP",
 )
 """What a textbook begins with: the simplest rewriting, or an index on the first filter."""
-QUICK_TRIAL = Limits(runs=5, enough=0.1)
+QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 DRAWN = 160
 """Tasks that are drawn to find similar ones among."""

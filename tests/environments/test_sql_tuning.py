@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,7 @@ from mneme.environments.sql_tuning import (
     tasks,
 )
 from mneme.environments.sql_tuning.generating import draw
+from mneme.environments.sql_tuning.sqlite import SqliteCopy
 
 FEW = 2_000
 QUERY = "SELECT user_id, COUNT(*) AS total FROM user_events WHERE duration_ms > 9000 GROUP BY user_id"
@@ -483,6 +485,28 @@ class TestAnalysis:
         with SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=FEW) as env:
             measured = env.run(Solution(statements=["CREATE INDEX i ON user_events (duration_ms)"]))
         assert not measured.correct and "proves nothing" in measured.error
+
+    def test_a_query_is_as_fast_as_itself(self) -> None:
+        with SqlTuning.of(story()[0], rows=20_000) as env:
+            assert env.run(Solution()).speed_up == pytest.approx(1, rel=0.25)
+
+    def test_a_processor_that_changes_its_pace_changes_no_speed_up(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Every so often all takes three times as long, for some queries on end."""
+        asked, ask = 0, SqliteCopy.ask
+
+        def paced(copy: SqliteCopy, sql: str, seconds: float | None = None) -> Any:
+            nonlocal asked
+            asked += 1
+            pace = 3 if asked // 9 % 2 else 1
+            took = pace * (0.01 if "INDEX" in "".join(copy.indexes("user_events")) else 0.03)
+            return ask(copy, sql, seconds)[0], took
+
+        monkeypatch.setattr(SqliteCopy, "ask", paced)
+        with SqlTuning.of(story()[0], rows=FEW) as env:
+            index = Solution(statements=["CREATE INDEX i ON user_events (request_token)"])
+            assert [round(env.run(index).speed_up, 2) for _ in range(5)] == [3.0] * 5
 
     def test_a_slow_original_is_stopped_once_and_can_be_solved(self) -> None:
         query = (

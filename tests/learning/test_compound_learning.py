@@ -33,7 +33,7 @@ from tests.doubles.served import served
 
 RULES = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
 ROWS = 30_000
-LARGE = 150_000
+LARGE = 60_000
 """Rows where close races are run: the more rows, the less the noise."""
 CHANGE = Change(reason="a test", actor="test")
 DISCOVERY, REUSE, EDGE_CASE = story()
