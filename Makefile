@@ -16,7 +16,7 @@ demo: .venv/.demo
 test test-all test-console: export PYTHONDONTWRITEBYTECODE =
 
 test: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m 'not long and not console'
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m 'not long' --ignore tests/console
 
 # Before a release: also what kills many times, trains whole models, or runs whole evaluations.
 test-all: lint types

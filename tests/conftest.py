@@ -1,6 +1,7 @@
 """Fixtures that several tests share."""
 
 import os
+import re
 
 # Read when numpy and PyTorch are loaded. There is a test process on each core: threads beside it would only
 # spin until they get one.
@@ -14,20 +15,26 @@ import pytest
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.langgraph_server import Guarded, Server, serving
 
 pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server", "tests.doubles.tiny_encoder"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that share a server: one process runs them all, and others would wait for it.
+    """Let one process run all tests of a group, and of a file: what they prepare and load is there once.
 
-    They wait for servers to start, which takes as long as the machine is busy.
+    Begin with the groups, which share a server or a large library: they take longest, and wait for servers to
+    start, which takes as long as the machine is busy.
     """
+    for item in items:
+        if "postgres_url" in getattr(item, "fixturenames", ()) or re.search(r"\bpostgres\b", item.name):
+            item.add_marker(pytest.mark.xdist_group("postgres"))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.timeout(900))
+        else:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(autouse=True)
@@ -82,4 +89,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Give one server to all tests of the group `server`, each with users and teams of its own."""
     with serving(tmp_path_factory.mktemp("served") / "home") as running:
         yield running
+    assert "BlockingError" not in running.log.read_text()
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Give one server that asks for keys, and lets little wait, to the group `server`."""
+    folder = tmp_path_factory.mktemp("guarded")
+    users = folder / "users.json"
+    with serving(folder / "home", MNEME_AUTH=str(users), MNEME_WAITING_BYTES="2000") as running:
+        yield Guarded(running, users)
     assert "BlockingError" not in running.log.read_text()

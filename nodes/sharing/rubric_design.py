@@ -153,10 +153,9 @@ async def review(state: State, runtime: DesignRuntime) -> Update:
 def _question(state: State) -> dict[str, Any]:
     """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     rubric = Rubric.model_validate(state["rubric"])
-    criteria = state["rubric"]["criteria"]
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
     allowed = ("approve", "edit", "reject")
-    shown = action("freeze_rubric", about, {"criteria": criteria}, allowed, Args.model_json_schema())
+    shown = action("freeze_rubric", about, Args(criteria=state["rubric"]["criteria"]), allowed)
     return {"rubric": state["rubric"], **shown}
 
 
