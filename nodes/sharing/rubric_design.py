@@ -104,7 +104,7 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
     domain, wishes = domain_named(state.get("domain")), state.get("wishes") or ""
     if not isinstance(wishes, str):
-        raise BadInput("`wishes` is no text.", "Say in words what the rubric shall look at.")
+        raise BadInput("`wishes` is not a text.", "Say in words what the rubric should look at.")
     given = Domain(domain=domain, tasks=_tasks(state), wishes=wishes)
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
