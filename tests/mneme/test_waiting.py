@@ -132,9 +132,9 @@ async def test_nobody_gives_up_while_the_line_moves_on(place: Path, monkeypatch:
     monkeypatch.setattr("mneme.client.waiting.monotonic", lambda: clock[0])
     monkeypatch.setattr("mneme.client.waiting.Patience", Seeing)
     with another_process(place):
-        before = [Line(place), Line(place)]
-        for each in before:
-            each.stand()
+        first, second = Line(place), Line(place)
+        first.stand()
+        second.stand()
         with os.scandir(place) as found:
             for ticket in (each for each in found if each.name.startswith(TICKET)):
                 os.utime(ticket, (time.time() + 600,) * 2)  # nobody passes them by, however slowly it goes
@@ -142,10 +142,12 @@ async def test_nobody_gives_up_while_the_line_moves_on(place: Path, monkeypatch:
         await until(lambda: seen[False] == 2)
         clock[0] += 1.2
         await until(lambda: seen[True] == 2)
-        for each in before:
-            each.leave()
-            await until(lambda left=seen[True]: seen[True] == left - 1)
-            clock[0] += 1.2
+        first.leave()
+        await until(lambda: seen[True] == 1)
+        clock[0] += 1.2
+        second.leave()
+        await until(lambda: seen[True] == 0)
+        clock[0] += 1.2
         await asyncio.sleep(0.1)
         assert not waiting.done(), "1.5 s begin anew when the last one left"
         clock[0] += 0.4
