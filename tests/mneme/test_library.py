@@ -130,15 +130,17 @@ def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> 
         memory.cards.nonsense()  # type: ignore[attr-defined]
 
 
-def test_an_app_of_thirty_lines_remembers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_an_app_of_thirty_lines_remembers(tmp_path: Path, runs: int) -> None:
     app, beside = Path(__file__).parents[2] / "examples" / "app.py", quiet(tmp_path / "mneme_home")
     said = [
         subprocess.run(
             [sys.executable, str(app), words], env=beside, capture_output=True, text=True, check=True
         ).stdout
-        for words in ("I live in Oslo.", "Where do I live?")
+        for words in ("I live in Oslo.", "Where do I live?")[:runs]
     ]
-    assert "nothing yet" in said[0] and "lives in Oslo" in said[1]
+    assert "nothing yet" in said[0]
+    assert runs == 1 or "lives in Oslo" in said[1]
 
 
 async def test_a_store_for_graphs_of_one_s_own() -> None:
