@@ -5,8 +5,8 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 # Two more than cores: a test often waits for another process.
 JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN := .venv/bin
-# All tests of a file in one process, which loads and prepares what they need once; in the order of tests/conftest.py.
-PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+# All tests of a file run in one process, and in the order of tests/conftest.py.
+PYTEST := $(BIN)/pytest -n $(JOBS) --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .PHONY: demo test test-all test-console docs pictures installed check lint types dev clean setup

@@ -1,16 +1,18 @@
 """Fixtures that several tests share."""
 
 import os
-import re
 
 # Read when numpy and PyTorch are loaded. There is a test process on each core: threads beside it would only
 # spin until they get one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -20,21 +22,36 @@ from tests.doubles.langgraph_server import Guarded, Server, serving
 pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server", "tests.doubles.tiny_encoder"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process run all tests of a group, and of a file: what they prepare and load is there once.
+SERVER = 'xdist_group("server")'
 
-    Begin with the groups, which share a server or a large library: they take longest, and wait for servers to
-    start, which takes as long as the machine is busy.
+
+class ByFile(LoadScopeScheduling):
+    """One process runs all tests of a file: what they prepare and load is there once.
+
+    Files with tests that share a server go to one process, too.
     """
-    for item in items:
-        if "postgres_url" in getattr(item, "fixturenames", ()) or re.search(r"\bpostgres\b", item.name):
-            item.add_marker(pytest.mark.xdist_group("postgres"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "server" if SERVER in text_of(self.config.rootpath / file) else file
+
+
+@cache
+def text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that share a server: it takes long to start, and others would wait for them."""
+    items.sort(key=lambda item: SERVER not in text_of(item.path))
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.timeout(900))
-        else:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(autouse=True)
