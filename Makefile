@@ -5,6 +5,8 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 # Two more than cores: a test often waits for another process.
 JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 BIN := .venv/bin
+# All tests of a file run in one process, and in the order of tests/conftest.py.
+PYTEST := $(BIN)/pytest -n $(JOBS) --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .PHONY: demo test test-all test-console docs pictures installed check lint types dev clean setup
@@ -16,11 +18,11 @@ demo: .venv/.demo
 test test-all test-console: export PYTHONDONTWRITEBYTECODE =
 
 test: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m 'not long and not console'
+	$(PYTEST) -m 'not long' --ignore tests/console
 
 # Before a release: also what kills many times, trains whole models, or runs whole evaluations.
 test-all: lint types
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(PYTEST)
 
 # Needs Chromium (apt-get install chromium); without it the tests skip. It also makes the README's pictures.
 test-console: setup

@@ -15,7 +15,7 @@ class Evaluation(NamedTuple):
 
 
 EVALUATIONS = {
-    "model": Evaluation("prompts.evaluation", "Find which model is fit for which role, by golden cases."),
+    "model": Evaluation("prompts.evaluation", "Test which model is good enough for which role."),
     "msc": Evaluation("chat.msc", "Score what is remembered: table 1, contradictions."),
     "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
     "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),
@@ -39,7 +39,7 @@ EVALUATIONS = {
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),
-    "erasing": Evaluation("reliability.erasing", "Forget words, and look for them in all bytes."),
+    "erasing": Evaluation("reliability.erasing", "Forget words, and search all files for them."),
     "isolation": Evaluation(
         "reliability.isolation", "Ask every route of a server for another user's things."
     ),
@@ -48,7 +48,7 @@ EVALUATIONS = {
     "queueing": Evaluation("reliability.queueing", "Run many commands at the same time without a server."),
     "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
     "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
-    "power": Evaluation("reliability.power", "Cut the power at every moment, and read everything back."),
+    "power": Evaluation("reliability.power", "Simulate a power cut at every moment; read all back."),
     "reliability": Evaluation("reliability.reliability", "Run small versions of the checks above."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

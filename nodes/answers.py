@@ -56,17 +56,15 @@ def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable
             wrong = f"{unusable} {unusable.hint}".strip()
 
 
-def action(
-    name: str, about: str, args: dict[str, Any], allowed: Sequence[str], schema: Any
-) -> dict[str, Any]:
-    """Return the parts of a question that the two clients show: what may be done, with what arguments.
-
-    agent-inbox cannot show None, so `args` has none.
-    """
-    config = {"action_name": name, "allowed_decisions": list(allowed), "args_schema": schema}
+def action(name: str, about: str, proposed: BaseModel, allowed: Sequence[str]) -> dict[str, Any]:
+    """Return the parts of a question that the two clients show: what may be done, with what arguments."""
+    args = proposed.model_dump(mode="json", exclude_none=True)  # agent-inbox cannot show None
+    schema = type(proposed).model_json_schema()
     return {
         "action_requests": [{"name": name, "args": args, "description": about}],
-        "review_configs": [config],
+        "review_configs": [
+            {"action_name": name, "allowed_decisions": list(allowed), "args_schema": schema},
+        ],
     }
 
 

@@ -45,7 +45,7 @@ def said_in(messages: Sequence[Any]) -> Said:
     """Return what the user said last. Raises BadInput where the last message is not a user's."""
     chat = spoken(messages)
     if not chat or chat[-1].type != "human" or not chat[-1].text.strip():
-        raise BadInput("messages: the last one is no text of a user's.", HINT)
+        raise BadInput("messages: the last one is not a text message of the user.", HINT)
     return Said(chat[-1].text, [turn(each) for each in chat[:-1]])
 
 

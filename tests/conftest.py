@@ -7,24 +7,48 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.langgraph_server import Guarded, Server, serving
 
 pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server", "tests.doubles.tiny_encoder"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that share a server: one process runs them all, and others would wait for it.
+SERVER = 'xdist_group("server")'
 
-    They wait for servers to start, which takes as long as the machine is busy.
+
+class ByFile(LoadScopeScheduling):
+    """One process runs all tests of a file: what they prepare and load is there once.
+
+    Files with tests that share a server go to one process, too.
     """
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "server" if SERVER in text_of(self.config.rootpath / file) else file
+
+
+@cache
+def text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that share a server: it takes long to start, and others would wait for them."""
+    items.sort(key=lambda item: SERVER not in text_of(item.path))
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.timeout(900))
@@ -82,4 +106,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Give one server to all tests of the group `server`, each with users and teams of its own."""
     with serving(tmp_path_factory.mktemp("served") / "home") as running:
         yield running
+    assert "BlockingError" not in running.log.read_text()
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Give one server that asks for keys, and lets little wait, to the group `server`."""
+    folder = tmp_path_factory.mktemp("guarded")
+    users = folder / "users.json"
+    with serving(folder / "home", MNEME_AUTH=str(users), MNEME_WAITING_BYTES="2000") as running:
+        yield Guarded(running, users)
     assert "BlockingError" not in running.log.read_text()

@@ -162,7 +162,7 @@ def imported(node: ast.AST) -> list[str]:
 
 
 def called(node: ast.Call) -> str:
-    return ast.unparse(node.func).rpartition(".")[2]
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
 
 
 @cache

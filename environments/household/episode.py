@@ -267,7 +267,7 @@ def _check_target(goal: Goal, by_id: Mapping[int, Thing]) -> None:
     needed = "surface" if goal.relation == "on" else "container"
     if target.category != needed:
         raise BadInput(
-            f"goals: {goal.key}: the target {target.name} ({target.id}) is no {needed}.",
+            f"goals: {goal.key}: the target {target.name} ({target.id}) is not a {needed}.",
             f"What goes {goal.relation} a thing needs a {needed}: name one.",
         )
 

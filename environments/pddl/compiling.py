@@ -151,7 +151,7 @@ def _read(domain: str, problem: str | None) -> Any:
         except KeyError as error:
             raise UnreadableError(f"{error} is used and not declared.") from error
         except (UPException, *RAISED) as error:
-            raise UnreadableError(_plain(str(error)) or "it is no well-formed PDDL.") from error
+            raise UnreadableError(_plain(str(error)) or "it is not well-formed PDDL.") from error
 
 
 def _plain(message: str) -> str:
@@ -193,7 +193,7 @@ def _initial(parsed: Any) -> list[Literal]:
 def _schema(action: Any) -> Schema:
     where = f"The domain: the action {action.name}"
     if not hasattr(action, "preconditions") or not hasattr(action, "effects") or hasattr(action, "duration"):
-        raise BadInput(f"{where} is no plain action.", STRIPS)
+        raise BadInput(f"{where} is not a plain action.", STRIPS)
     changes = [(_literal(effect.fluent, where), _truth(effect, where)) for effect in action.effects]
     return Schema(
         name=action.name,
@@ -224,7 +224,7 @@ def _conjunction(formula: Any, where: str) -> list[Literal]:
 
 def _literal(formula: Any, where: str) -> Literal:
     if not formula.is_fluent_exp() or not formula.type.is_bool_type():
-        raise BadInput(f"{where} has {formula}, which is no positive literal.", STRIPS)
+        raise BadInput(f"{where} has {formula}, which is not a positive literal.", STRIPS)
     return (str(formula.fluent().name), *(_argument(part, where) for part in formula.args))
 
 

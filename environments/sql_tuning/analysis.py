@@ -4,6 +4,7 @@ This module needs no database and measures nothing.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Literal
 
 import sqlglot
@@ -16,6 +17,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
 
 Catalogue = Mapping[str, Mapping[str, str]]  # table -> column -> type, the key first
+Tables = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # a catalogue that can be a key
 Kind = Literal["equality", "range", "inequality"]
 By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
@@ -98,6 +100,15 @@ class Structure(BaseModel):
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
     """Read a query's structure; a query that cannot be read raises `BadInput`."""
+    return _analysed(
+        query, tuple((table, tuple(kinds.items())) for table, kinds in catalogue.items()), dialect
+    )
+
+
+@lru_cache(maxsize=64)
+def _analysed(query: str, tables: Tables, dialect: Dialect) -> Structure:
+    """Read a structure once: every pattern that is tried begins with the same query's."""
+    catalogue = {table: dict(kinds) for table, kinds in tables}
     return _Reader(qualified(query, catalogue, dialect), catalogue, dialect).structure()
 
 

@@ -245,7 +245,7 @@ def _step(text: str) -> Step:
         word = (found[1] or "").upper()
         shape = f"{word} INDEX" if word in ("COVERING", "EACH") else "INDEX"
         return Step(shape=cast(Shape, shape), parts=_parts(found[2]), where=_parts(found[3] or ""))
-    raise BadInput(f"{text!r} is no step of a pattern.", hint="For example: INDEX (range, group)")
+    raise BadInput(f"{text!r} is not a step of a pattern.", hint="For example: INDEX (range, group)")
 
 
 def _rewriting(name: str) -> Rewriting:
@@ -267,7 +267,7 @@ def _part(text: str) -> str:
     if _NUMBERED.fullmatch(word):
         return "filters"
     if word not in PARTS:
-        raise BadInput(f"{text.strip()!r} is no part of a pattern.", hint=f"There are {', '.join(PARTS)}.")
+        raise BadInput(f"{text.strip()!r} is not a part of a pattern.", hint=f"There are {', '.join(PARTS)}.")
     return word
 
 

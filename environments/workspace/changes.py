@@ -49,7 +49,7 @@ def is_changeable(path: str, known: Mapping[str, str], may_change: Sequence[str]
 def _check(path: str, text: str, read: Mapping[str, str], may_change: Sequence[str]) -> None:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith(("/", "~")) or "\\" in path or ".." in parts or ":" in parts[0]:
-        raise NotAllowed(f"{path!r} is no path inside the workspace.")
+        raise NotAllowed(f"{path!r} is not a path inside the workspace.")
     if str(PurePosixPath(path)) != path:
         raise NotAllowed(f"{path!r} is not written as a plain path.")
     if "\0" in text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
@@ -68,7 +68,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.parent.resolve().is_relative_to(root) or target.is_symlink() or target.is_dir():
-            raise NotAllowed(f"{path!r} is no plain file of the workspace.")
+            raise NotAllowed(f"{path!r} is not a plain file of the workspace.")
         target.write_text(text, encoding="utf-8", newline="")
 
 

@@ -109,7 +109,7 @@ def read_description(file: Path) -> Described:
     except OSError as missing:
         raise BadInput(f"{file} cannot be read: {missing.strerror}.", FORM) from missing
     except (yaml.YAMLError, UnicodeDecodeError) as wrong:
-        raise BadInput(f"{file} is no YAML: {' '.join(str(wrong).split())}", FORM) from wrong
+        raise BadInput(f"{file} is not YAML: {' '.join(str(wrong).split())}", FORM) from wrong
     except ValidationError as wrong:
         raise BadInput(f"{file}: {_first(wrong)}", FORM) from wrong
 

@@ -101,7 +101,7 @@ class WorkspaceKind(WorldKind):
 def _can_be_held(held: Held) -> None:
     if not held.check and not (held.measure and held.same_output):
         raise BadInput(
-            "A world needs a `check`, or a `measure` with `same_output: true`: else anything would pass.",
+            "A world needs a `check`, or a `measure` with `same_output: true`; or every solution would pass.",
             "docs/how-to/learn-in-your-own-world.md shows one.",
         )
 

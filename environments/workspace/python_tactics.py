@@ -55,7 +55,7 @@ class PythonTactics:
         """Return the files that the tactics change. Raises InWords for a pattern that is none of them."""
         steps = self.check(pattern).split("; ")
         if any(step not in TACTICS for step in steps):
-            raise InWords(f"{pattern!r} is carried out by who reads it.")
+            raise InWords(f"{pattern!r} is in words: it is for the reader to carry out.")
         changed = dict(files)
         for step in steps:
             for path, text in list(changed.items()):

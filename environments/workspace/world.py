@@ -73,7 +73,9 @@ class FilesWorld(World):
         if key not in _baselines:
             found = self._measured({}, self._held.runs)
             if found.broken:
-                raise BadInput(f"As it is, it cannot be run: {found.wrong}", "Try the command by hand.")
+                raise BadInput(
+                    f"The unchanged files cannot be run: {found.wrong}", "Run the command by hand."
+                )
             _baselines[key] = found
         found = _baselines[key]
         if (
@@ -82,8 +84,8 @@ class FilesWorld(World):
             and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
         ):
             raise BadInput(
-                "The check passes as it is, and nothing is to become better: no solution proves anything.",
-                "Say what is, like --metric cpu_seconds:lower:2.",
+                "The check passes already, and there is no metric to improve: no solution could be judged.",
+                "Name a metric, e.g. --metric cpu_seconds:lower:2.",
             )
         return found
 

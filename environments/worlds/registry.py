@@ -43,7 +43,7 @@ def find_world(name: str) -> WorldKind:
     kind = made() if callable(made) else made
     if not isinstance(kind, WorldKind):
         raise BadInput(
-            f"The entry point {name!r} of {PLUGGED} is no WorldKind.",
+            f"The entry point {name!r} of {PLUGGED} is not a WorldKind.",
             "docs/how-to/learn-in-your-own-world.md shows one.",
         )
     return kind

@@ -112,7 +112,7 @@ def _turns(sessions: dict[str, Any]) -> list[Any]:
 def _session(sessions: dict[str, Any], name: str) -> list[Any]:
     turns, date = sessions[name], {"date": sessions.get(f"{name}_date_time", "")}
     if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-        raise ValueError(f"{name} is no list of turns")
+        raise ValueError(f"{name} is not a list of turns")
     return [turn | date for turn in turns]
 
 

@@ -78,7 +78,7 @@ def _files(data: Path) -> list[Path]:
         return [data]
     if files := sorted(path for path in data.glob("*.jsonl") if path.stem in AGENTS):
         return files
-    raise BadInput(f"{data} is no file, and no folder of agents' items.", f"AGENT.jsonl; {FORMAT}")
+    raise BadInput(f"{data} is neither a file nor a folder of agents' items.", f"AGENT.jsonl; {FORMAT}")
 
 
 def _read(path: Path) -> Iterator[Item]:

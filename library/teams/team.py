@@ -187,7 +187,7 @@ def _clashes(document: Document) -> Iterator[str]:
     for part in ("fields", "ratings", "item_fields", "report"):
         given: dict[str, str] = getattr(document, part)
         yield from (
-            f"document.{part}: {name!r} is no name: a letter, then letters, digits, blanks, - and _."
+            f"document.{part}: {name!r} is not a name: use a letter, then letters, digits, blanks, - and _."
             for name in given
             if not PART.fullmatch(name)
         )

@@ -122,7 +122,7 @@ def _standing(run: Run) -> Played:
 
 def _refuse_with_keys() -> None:
     if settings().auth is not None:
-        raise Forbidden("Household runs are files of the whole machine, of no user.", "Use the command line.")
+        raise Forbidden("Household runs are files of this machine, of no user.", "Use the command line.")
 
 
 def _replay(run: Run) -> Replay:

@@ -94,7 +94,7 @@ class Threads(Operations):
         if not name or not found:
             raise NotFound(f"There is no thread {name}.", "See `mneme threads list`.")
         if len(found) > 1:
-            raise BadInput(f"{len(found)} threads are meant by {name}.", "Give the whole id.")
+            raise BadInput(f"{len(found)} threads match {name}.", "Give the whole id.")
         return found[0]
 
     @changes("threads/delete", erases=True)

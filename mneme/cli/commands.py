@@ -13,7 +13,7 @@ app = typer.Typer()
 @app.command()
 def graph(
     name: Annotated[str, typer.Argument(help="A graph in langgraph.json, e.g. memory_agent.")],
-    png: Annotated[Path | None, typer.Option("--png", help="Also draw it into this file.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="Also write it as an image to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print a graph as Mermaid."""
@@ -42,11 +42,11 @@ def mcp(
 def console(
     browser: Annotated[bool, typer.Option(help="Open the page; else print only its address.")] = True,
     port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Where a server that is started listens.")
+        int, typer.Option(min=1, max=65535, help="The port of the server, if one is started.")
     ] = 2024,
     as_json: Json = False,
 ) -> None:
-    """Open the console: look at memories in the browser, and correct them. Starts the server if none runs."""
+    """Open the console, to look at memories in the browser and correct them. Starts a server if none runs."""
     from mneme.cli.console import open_console
 
     run_command(open_console(port, browser=browser, as_json=as_json))
@@ -70,7 +70,7 @@ def verify(as_json: Json = False) -> None:
 
 @app.command()
 def repair(as_json: Json = False) -> None:
-    """Build a damaged ledger anew from the versions that are whole, and list what is lost."""
+    """Rebuild a damaged ledger from its intact versions, and list what is lost."""
     from mneme.cli import keeping
 
     run_command(keeping.repair(as_json))

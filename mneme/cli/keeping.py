@@ -81,6 +81,6 @@ def _folder() -> str:
     location = settings().ledger_location
     if is_server(location):
         raise BadInput(
-            "The ledger is on a server, which looks after its own files.", "Use Qdrant's snapshots."
+            "The ledger is on a Qdrant server, which keeps its own files.", "Use Qdrant's snapshots."
         )
     return location

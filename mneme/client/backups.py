@@ -117,7 +117,7 @@ def _unpack(file: Path, room: Path) -> tuple[Manifest, Content]:
         raise BadInput(f"{file} lacks {missing.filename}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:
         raise BadInput(
-            f"{file} is no backup, or it is damaged: {broken}.", "Give a file of `mneme backup`."
+            f"{file} is not a backup, or it is damaged: {broken}.", "Give a file of `mneme backup`."
         ) from broken
     check_format(file, manifest.format)
     if wrong := content.damaged or ((room / CHECKPOINTS).exists() and check_sqlite(room / CHECKPOINTS)):

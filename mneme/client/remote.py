@@ -78,7 +78,7 @@ class Remote:
             try:
                 request = self._request(operation, arguments)
             except UnicodeError as broken:
-                raise BadInput(f"What is sent holds broken Unicode: {broken}.") from broken
+                raise BadInput(f"The request contains broken Unicode: {broken}.") from broken
             answer = await self._sent(request)
             return operation.returns.validate_json(answer.content)
 

@@ -21,7 +21,7 @@ def _address(text: str) -> str:
     except ValueError:
         is_address = False
     if not is_address:
-        raise ValueError("this is no address")
+        raise ValueError("this is not an address")
     return text.rstrip("/")
 
 

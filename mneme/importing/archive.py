@@ -74,7 +74,7 @@ def _check(member: zipfile.ZipInfo) -> None:
     """Raise BadInput for a file of an archive that cannot be read, or that nobody should read."""
     name, place = member.filename, PurePosixPath(member.filename)
     if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:
-        raise BadInput(f"The archive has an unsafe name: {name!r}.", "It is no export; do not unpack it.")
+        raise BadInput(f"The archive has an unsafe name: {name!r}.", "It is not an export; do not unpack it.")
     if member.flag_bits & 1:
         raise BadInput(f"{name} is encrypted.", "Unpack the archive with its password and give the folder.")
     if member.file_size > HIGHEST_RATIO * max(member.compress_size, 1024):

@@ -74,13 +74,15 @@ def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, in
         try:
             value, end = _decoder.raw_decode(text, place)
         except RecursionError as error:
-            raise BadInput(f"{name} is nested too deeply.", "It is no export.") from error
+            raise BadInput(f"{name} is nested too deeply.", "It is not an export.") from error
         except ValueError as error:
             if len(text) - place > LARGEST:
-                raise BadInput(f"{name} has more than {LARGEST:,} characters.", "It is no export.") from error
+                raise BadInput(
+                    f"{name} has more than {LARGEST:,} characters.", "It is not an export."
+                ) from error
             more = file.read(max(CHUNK, len(text) - place))
             if not more:
-                raise BadInput(f"{name} is no JSON: {error}.", "Export it again.") from error
+                raise BadInput(f"{name} is not JSON: {error}.", "Export it again.") from error
             text, place = text[place:] + more, 0
         else:
             return value, text, end

@@ -100,7 +100,7 @@ def unreachable(url: str, error: Exception) -> ModelUnavailable:
         what = f"{url} gives no answer in time."
         return ModelUnavailable(what, f"Wait if Ollama is busy there; else look at the network. {CHECK}")
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-        return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is no address.", EXAMPLE)
+        return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is not an address.", EXAMPLE)
     if isinstance(error, httpx.ConnectError | ConnectionError):
         return _unconnected(url, str(error))
     return stranger(url)

@@ -128,7 +128,7 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
     )
     asked = Turn(
         message=state["messages"][-1].text,
-        memories=[Recalled.model_validate(each) for each in state["recalled"]],
+        memories=state["recalled"],
         today=f"{datetime.now():%A, %Y-%m-%d}",
         unclear=state.get("unclear", []),
     )

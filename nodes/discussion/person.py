@@ -73,8 +73,7 @@ Answer = TypeVar("Answer", PersonTurn, Approval)
 def action(name: str, about: str, proposed: BaseModel) -> dict[str, Any]:
     """Return the part of a question that clients show: what may be done, with what arguments."""
     allowed = ("edit",) if name == "speak" else ("approve", "reject")
-    args = proposed.model_dump(exclude_none=True)
-    return answers.action(name, about, args, allowed, type(proposed).model_json_schema())
+    return answers.action(name, about, proposed, allowed)
 
 
 def read_answer(question: dict[str, Any], kind: type[Answer]) -> Answer:

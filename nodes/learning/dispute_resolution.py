@@ -229,10 +229,11 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     dispute = await cards.disputes.get(state["dispute_id"])
     given = await _contest(dispute, state, runtime)
     answered = await ask(resolve_dispute, given, runtime.context.devils_advocate, lane="background")
-    runtime.stream_writer({"step": "recommend", **answered.value.model_dump()})
+    recommendation = answered.value.model_dump()
+    runtime.stream_writer({"step": "recommend", **recommendation})
     if state["similar"]:
         tested = Round(
-            trials=[disputes.PairedTrial.model_validate(each) for each in state["trials"]],
+            trials=state["trials"],
             recommendation=answered.value.recommendation,
             rationale=answered.value.rationale,
             by=answered.responder,
@@ -242,7 +243,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
         dispute = await cards.disputes.add_round(dispute.id, tested, change=change, idempotency_key=once)
     return {
         "dispute": _plain(dispute),
-        "recommendation": answered.value.model_dump(),
+        "recommendation": recommendation,
         "rounds": len(dispute.rounds),
         "responder": answered.responder,
     }
@@ -256,7 +257,7 @@ async def _contest(dispute: Dispute, state: State, runtime: TeamRuntime) -> Cont
         old=old,
         new=new,
         conflict_type=dispute.conflict_type,
-        matches=[Match.model_validate(each) for each in state["matches"]],
+        matches=state["matches"],
         old_tasks=card.evidence.success_count,
     )
 
@@ -292,10 +293,9 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
 
 def _question(dispute: Dispute, state: State) -> dict[str, Any]:
     """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
-    proposed = _proposed(dispute)
     about = f"{dispute.old.claim}\nagainst\n{dispute.new.claim}\n\n{state['recommendation']['rationale']}"
     allowed = ("approve", "edit", "reject")
-    shown = answers.action("resolve_dispute", about, proposed.model_dump(), allowed, Args.model_json_schema())
+    shown = answers.action("resolve_dispute", about, _proposed(dispute), allowed)
     return {"dispute": state["dispute"], "matches": state["matches"], **shown}
 
 

@@ -66,7 +66,7 @@ class Scored:
 def check_question(question: object, leading: object = ()) -> None:
     """Refuse a question that cannot be asked, whatever a client sent. Raises BadInput naming the field."""
     if not isinstance(question, str):
-        raise BadInput(f"`question` is no text but {question!r}.", "Say what the agent is to write.")
+        raise BadInput(f"`question` is not a text: {question!r}.", "Say what the agent is to write.")
     turns = texts("leading", leading)
     if not question.strip():
         raise BadInput("The question is empty.", "Say what you want the agent to write.")
@@ -82,7 +82,7 @@ def check_question(question: object, leading: object = ()) -> None:
 def texts(field: str, given: object) -> list[str]:
     """Return a field that is a list of texts; a text alone is no list. Raises BadInput naming it."""
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
-        raise BadInput(f"`{field}` is no list of texts.", f'Give `{field}` like ["…", "…"].')
+        raise BadInput(f"`{field}` is not a list of texts.", f'Give `{field}` like ["…", "…"].')
     return list(given)
 
 

@@ -33,7 +33,7 @@ class Question(TypedDict):
     question: NotRequired[
         Annotated[
             str,
-            Field("", description="What the agent shall write.", examples=["Write a sonnet about the sea."]),
+            Field("", description="What the agent should write.", examples=["Write a sonnet about the sea."]),
         ]
     ]
     leading: NotRequired[

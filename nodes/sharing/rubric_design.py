@@ -104,7 +104,7 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
     domain, wishes = domain_named(state.get("domain")), state.get("wishes") or ""
     if not isinstance(wishes, str):
-        raise BadInput("`wishes` is no text.", "Say in words what the rubric shall look at.")
+        raise BadInput("`wishes` is not a text.", "Say in words what the rubric should look at.")
     given = Domain(domain=domain, tasks=_tasks(state), wishes=wishes)
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
@@ -153,10 +153,9 @@ async def review(state: State, runtime: DesignRuntime) -> Update:
 def _question(state: State) -> dict[str, Any]:
     """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     rubric = Rubric.model_validate(state["rubric"])
-    criteria = state["rubric"]["criteria"]
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
     allowed = ("approve", "edit", "reject")
-    shown = action("freeze_rubric", about, {"criteria": criteria}, allowed, Args.model_json_schema())
+    shown = action("freeze_rubric", about, Args(criteria=state["rubric"]["criteria"]), allowed)
     return {"rubric": state["rubric"], **shown}
 
 

@@ -136,7 +136,7 @@ class Folder:
             self.discard(path)
         for path in self._generations():
             if path != self.shard:
-                self.set_aside(path, "is no generation that this ledger knows")
+                self.set_aside(path, "is not a generation that this ledger knows")
 
     def disown(self, path: Path) -> None:
         """Let no generation count as the one that replaced this: then it is set aside, and not deleted."""

@@ -46,7 +46,7 @@ def check(read: Callable[[Value], object], value: Value) -> None:
     try:
         read(value)
     except ValidationError as broken:
-        raise BadInput(f"its value is no memory: {_reason(broken)}") from broken
+        raise BadInput(f"its value is not a memory: {_reason(broken)}") from broken
 
 
 def _advice(key: str) -> str:

@@ -503,8 +503,9 @@ class TestDiscussions:
         "memory", ["meta_gpt", "generative", "chat_dev", "memory_bank", "voyager", "g_memory"]
     )
     async def test_memory_can_be_exchanged_for_any_baseline(self, edge_ledger: Ledger, memory: str) -> None:
-        first = await discuss(edge_ledger, given(discussion_id="one"), memory=memory, context_tokens=3000)
-        second = await discuss(edge_ledger, given(discussion_id="two"), memory=memory, context_tokens=3000)
+        short: Any = {"memory": memory, "context_tokens": 3000, "max_turns": 8}
+        first = await discuss(edge_ledger, given(discussion_id="one"), **short)
+        second = await discuss(edge_ledger, given(discussion_id="two"), **short)
         assert first["document"] and second["document"]
 
     async def test_other_teams_discuss_too(self, edge_ledger: Ledger) -> None:

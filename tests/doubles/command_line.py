@@ -22,6 +22,9 @@ PAGE = 4096
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(
     [
+        "anyio.from_thread",
+        "h2.connection",
+        "httpcore",
         "langgraph_sdk",
         "mneme.graphs.chatbot",
         "mneme.graphs.compound_learning",
@@ -97,7 +100,7 @@ def _become(words: Sequence[str], environment: dict[str, str], place: Path, file
         fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, PAGE)
     sys.argv = ["mneme", *words]
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  (it lasts as long as the process)
-    from mneme.cli.main import main  # noqa: PLC0415  (it looks at the environment)
+    from mneme.cli.main import main  # noqa: PLC0415  (the forking process has loaded it)
 
     try:
         main()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -11,6 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 from mneme.api.operation import API_PATH
 from mneme.evals import langgraph_server
 from mneme.evals.commands import quiet
+from mneme.server.users import add_user
 from tests.doubles.command_line import Done, run_mneme
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,18 @@ class Server(langgraph_server.Server):
     def mneme(self, *words: str, stdin: str = "") -> Done:
         """Run the command line beside the server, in the same home."""
         return run_mneme(words, self.environment, stdin)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A running server that asks for keys, and the file of its users."""
+
+    server: Server
+    users: Path
+
+    def key(self, user: str) -> str:
+        """Add a user, and return the user's key."""
+        return add_user(self.users, user)
 
 
 @contextmanager

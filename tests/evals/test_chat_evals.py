@@ -367,7 +367,7 @@ class TestLocomo:
             ('[{"sample_id": "a", "qa": []}]', "needs `sample_id`"),
             (
                 '[{"sample_id": "a", "qa": [], "conversation": {"session_1": 3}}]',
-                "session_1 is no list of turns",
+                "session_1 is not a list of turns",
             ),
         ],
     )

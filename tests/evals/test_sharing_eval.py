@@ -143,7 +143,7 @@ class TestItems:
             read_items(written(tmp_path, [whole[0], line, *whole[1:]]))
 
     def test_too_few_items_and_a_folder_without_items_are_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match="is no file, and no folder"):
+        with pytest.raises(BadInput, match="is neither a file nor a folder"):
             read_items(tmp_path)
         few = (PAIRS / "pun.jsonl").read_text(encoding="utf-8").splitlines()[:4]
         with pytest.raises(BadInput, match="pun has 4"):

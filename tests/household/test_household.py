@@ -188,7 +188,10 @@ BAD_FILES: dict[str, tuple[Any, str]] = {
     "none": (cwah(goal={"on_apple_4": 0}), "goals: there is no goal"),
     "unknown predicate": (cwah(goal={"under_apple_4": 1}), "goal: under_apple_4 is an unknown predicate"),
     "missing target": (cwah(goal={"on_apple_99": 1}), "goals: on_apple_99: the target 99 is missing"),
-    "target of another kind": (cwah(goal={"inside_apple_4": 1}), r"the target table \(4\) is no container"),
+    "target of another kind": (
+        cwah(goal={"inside_apple_4": 1}),
+        r"target table \(4\) is not a container",
+    ),
     "too few": (cwah(goal={"on_apple_4": 2}), "2 of apple are wanted and 1 can be reached"),
     "missing room": (without_node(2), "graph.edges: the node 2 is missing"),
     "unreachable room": (without_edge("BETWEEN", 3), r"doors: bedroom \(2\) cannot be reached"),

@@ -81,9 +81,10 @@ def view(**changes: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- whole episodes
 
 
+@pytest.mark.parametrize("few", [2, pytest.param(len(CATEGORIES), marks=pytest.mark.long)])
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda module: module.__name__)
-async def test_plays_generated_episodes_to_their_end(rival: ModuleType) -> None:
-    for seed, category in enumerate(CATEGORIES, start=11):
+async def test_plays_generated_episodes_to_their_end(rival: ModuleType, few: int) -> None:
+    for seed, category in enumerate(CATEGORIES[:few], start=11):
         episode = generate(seed, category, 1 + seed % 3)
         ended = await play(rival, episode)
         assert ended["steps"] >= lower_bound(episode).steps

@@ -102,7 +102,7 @@ def test_a_model_that_is_not_there_is_named_at_the_start(mneme: Run) -> None:
 @pytest.mark.parametrize("address", ["notaurl", "localhost:11434", "ftp://x", "http://", "http://x:port"])
 def test_a_setting_that_is_no_address_is_said_to_be_none(mneme: Run, address: str) -> None:
     done = mneme("chat", stdin="hello\n", MNEME_OLLAMA_URL=address)
-    failed(done, f"MNEME_OLLAMA_URL={address}: this is no address", "Default: http://127.0.0.1:11434")
+    failed(done, f"MNEME_OLLAMA_URL={address}: this is not an address", "Default: http://127.0.0.1:11434")
     assert "ollama serve" not in done.stderr
     ill = mneme("doctor", MNEME_OLLAMA_URL=address)
     assert ill.returncode == 1 and "FAILED" in ill.stdout and "MNEME_OLLAMA_URL" in ill.stdout

@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from mneme.evals.commands import mneme as run_mneme
 from mneme.evals.commands import quiet
-from mneme.server.users import add_user
-from tests.doubles.langgraph_server import Server, serving
+from mneme.evals.reliability.routes import MCP
+from tests.doubles.command_line import run_mneme
+from tests.doubles.langgraph_server import Guarded
 
 ROOT = Path(__file__).parents[2]
 TOOLS = {
@@ -83,7 +82,7 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         assert told["status"] == "stored"
         (found,) = (await called(client, "search_memories", query="Where does the user live?"))["memories"]
         assert found["content"] == "The user lives in Oslo." and found["key"] in told["keys"]
-        beside = run_mneme(quiet(tmp_path), "memories", "list", "--user", "ann", "--json")
+        beside = run_mneme(("memories", "list", "--user", "ann", "--json"), quiet(tmp_path))
         assert "Oslo" in beside.stdout  # an idle client lets other processes at the memories
         (version,) = (await called(client, "memory_history", key=found["key"]))["versions"]
         assert version["event"] == "insert"
@@ -123,39 +122,20 @@ def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
     assert all(each.startswith(b'{"jsonrpc":"2.0"') for each in done.stdout.splitlines())
 
 
-@dataclass
-class Guarded:
-    """A server with two users."""
-
-    server: Server
-    ann: str
-    bob: str
-
-    @property
-    def url(self) -> str:
-        return f"{self.server.url}/mneme/mcp"
-
-    @asynccontextmanager
-    async def client(self, key: str, mode: str = "auto", asked: str = "") -> AsyncIterator[Client]:
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=100) as http:
-            transport = streamable_http_client(f"{self.url}{asked}", http_client=http)
-            async with Client(transport, mode=mode) as client:
-                yield client
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    home = tmp_path_factory.mktemp("guarded")
-    ann, bob = (add_user(home / "users.json", name) for name in ("ann", "bob"))
-    with serving(home / "home", MNEME_AUTH=str(home / "users.json")) as server:
-        yield Guarded(server, ann, bob)
-    assert "BlockingError" not in server.log.read_text()
+@asynccontextmanager
+async def keyed(guarded: Guarded, key: str, mode: str = "auto", asked: str = "") -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=100) as http:
+        transport = streamable_http_client(f"{guarded.server.url}{MCP}{asked}", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            yield client
 
 
 @pytest.mark.xdist_group("server")
 @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarded, mode: str) -> None:
-    async with guarded.client(guarded.ann, mode) as client:
+    cas, dan = f"cas-{mode}", f"dan-{mode}"
+    key_of_cas, key_of_dan = map(guarded.key, (cas, dan))
+    async with keyed(guarded, key_of_cas, mode) as client:
         assert {each.name for each in (await client.list_tools()).tools} == {*TOOLS}
         told = await called(client, "remember", text="I have a dog called Kestrel.")
         assert told["status"] in {"stored", "discarded"}  # the second client tells what is known
@@ -163,9 +143,9 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
         key = found[0]["key"]
         assert "dog called Kestrel" in found[0]["content"]
         await called(client, "propose_card", claim="Kestrels hover before they dive.")
-    async with guarded.client(guarded.bob, mode, "?user=ann&team=ann") as client:
-        assert "The key is bob's" in await refused(client, "list_memories")
-    async with guarded.client(guarded.bob, mode) as client:
+    async with keyed(guarded, key_of_dan, mode, f"?user={cas}&team={cas}") as client:
+        assert f"The key is {dan}'s" in await refused(client, "list_memories")
+    async with keyed(guarded, key_of_dan, mode) as client:
         for name, asked in (("search_memories", {"query": "Kestrel"}), ("list_memories", {})):
             assert (await called(client, name, **asked))["memories"] == []
         for name in ("memory_history", "forget_memory"):
@@ -176,15 +156,15 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
 
 @pytest.mark.xdist_group("server")
 async def test_without_a_right_key_nothing_is_answered(guarded: Guarded) -> None:
+    url, right = f"{guarded.server.url}{MCP}", {"x-api-key": guarded.key("eva")}
     headers = {"accept": "application/json, text/event-stream"}
     async with httpx.AsyncClient(headers=headers) as client:
         for more in ({}, {"x-api-key": "wrong"}, {"authorization": "Bearer wrong"}):
-            answer = await client.post(guarded.url, json=INITIALIZE, headers=more)
+            answer = await client.post(url, json=INITIALIZE, headers=more)
             assert answer.status_code == 401 and "mneme" not in answer.text.lower()
-        right = {"x-api-key": guarded.ann}
-        assert (await client.post(guarded.url, json=INITIALIZE, headers=right)).status_code == 200
-        assert (await client.get(guarded.url, headers=right)).status_code == 405
-        large = await client.post(guarded.url, content=b" " * 1_100_000, headers=right)
+        assert (await client.post(url, json=INITIALIZE, headers=right)).status_code == 200
+        assert (await client.get(url, headers=right)).status_code == 405
+        large = await client.post(url, content=b" " * 1_100_000, headers=right)
         assert large.status_code == 413
 
 

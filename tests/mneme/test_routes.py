@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +20,15 @@ from mneme.evals.reliability.routes import (
     belongings,
     is_refused,
 )
-from mneme.server.users import add_user
-from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.langgraph_server import Guarded, Server
 from tests.mneme.test_server import remembered, said
 
 pytestmark = pytest.mark.xdist_group("server")
 
 
 @dataclass
-class Guarded:
-    """A server with two users, and what Ann has on it."""
+class Asked:
+    """A server, the keys of two of its users, and what Ann has on it."""
 
     server: Server
     ann: str
@@ -39,52 +37,49 @@ class Guarded:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    home = tmp_path_factory.mktemp("guarded")
-    ann, bob = (add_user(home / "users.json", name) for name in ("ann", "bob"))
-    with serving(home / "home", MNEME_AUTH=str(home / "users.json"), MNEME_WAITING_BYTES="2000") as server:
-        yield Guarded(server, ann, bob, asyncio.run(belongings(server.url, ann)))
-    assert "BlockingError" not in server.log.read_text()
+def asked(guarded: Guarded) -> Asked:
+    ann, bob = map(guarded.key, ("ann", "bob"))
+    return Asked(guarded.server, ann, bob, asyncio.run(belongings(guarded.server.url, ann)))
 
 
-async def answered(guarded: Guarded, key: str) -> list[tuple[Ask, int, str]]:
-    found = await answers(guarded.server.url, key, guarded.ids)
+async def answered(asked: Asked, key: str) -> list[tuple[Ask, int, str]]:
+    found = await answers(asked.server.url, key, asked.ids)
     assert len(found) > 60
     return found
 
 
 @pytest.mark.parametrize("key", ["", WRONG_KEY], ids=["without a key", "with a wrong key"])
-async def test_without_a_right_key_no_route_answers(guarded: Guarded, key: str) -> None:
+async def test_without_a_right_key_no_route_answers(asked: Asked, key: str) -> None:
     let_in = [
         (ask[:2], status)
-        for ask, status, text in await answered(guarded, key)
+        for ask, status, text in await answered(asked, key)
         if (ask[1] not in OPEN and not is_refused(ask[1], status)) or WORD in text
     ]
     assert let_in == []
 
 
-async def test_another_user_s_things_are_not_there(guarded: Guarded) -> None:
-    before = await hers(guarded)
-    found = await answered(guarded, guarded.bob)
+async def test_another_user_s_things_are_not_there(asked: Asked) -> None:
+    before = await hers(asked)
+    found = await answered(asked, asked.bob)
     assert [(ask[:2], text) for ask, _, text in found if WORD in text] == []
     assert [
         (ask, status, text) for ask, status, text in found if status >= 500 and status != NOT_OFFERED
     ] == []
-    assert await hers(guarded) == before
+    assert await hers(asked) == before
 
 
-async def hers(guarded: Guarded) -> Any:
+async def hers(asked: Asked) -> Any:
     """Return all that Ann has, to see that it stays."""
-    async with guarded.server.client(guarded.ann) as client:
+    async with asked.server.client(asked.ann) as client:
         threads = await client.threads.search(limit=100)
-        state: Any = await client.threads.get_state(guarded.ids["thread_id"])
+        state: Any = await client.threads.get_state(asked.ids["thread_id"])
         names = [each["name"] for each in await client.assistants.search(limit=100)]
         crons = [each["cron_id"] for each in await client.crons.search()]
         left = sorted(each["thread_id"] for each in threads), state["values"], sorted(names), crons
         return json.loads(json.dumps([left, await remembered(client, "ann")]))
 
 
-async def test_what_the_store_cannot_do_is_the_asker_s_fault(guarded: Guarded) -> None:
+async def test_what_the_store_cannot_do_is_the_asker_s_fault(asked: Asked) -> None:
     searches: list[dict[str, Any]] = [
         {"namespace_prefix": ["users", "ann"], "filter": {"$nonsense": 1}},
         {"namespace_prefix": ["users", "ann"], "filter": {"a": {"$gt": [1]}}, "query": "x"},
@@ -97,20 +92,20 @@ async def test_what_the_store_cannot_do_is_the_asker_s_fault(guarded: Guarded) -
     ]
     put = {"namespace": ["users", "ann", "notes"], "key": "k", "value": {"a": 1}}
     async with httpx.AsyncClient(
-        base_url=guarded.server.url, headers={"x-api-key": guarded.ann}, timeout=None
+        base_url=asked.server.url, headers={"x-api-key": asked.ann}, timeout=None
     ) as client:
         found = [(await client.post("/store/items/search", json=each)) for each in searches]
         found.append(await client.put("/store/items", json={**put, "ttl": 5}))
         found.append(await client.put("/store/items", json={**put, "key": ""}))
     assert [(each.status_code, each.text) for each in found if each.status_code >= 500] == []
     assert 400 <= found[0].status_code < 500
-    assert "MnemeError" not in guarded.server.log.read_text()
+    assert "MnemeError" not in asked.server.log.read_text()
 
 
-async def test_more_than_may_wait_is_refused_before_it_runs(guarded: Guarded) -> None:
+async def test_more_than_may_wait_is_refused_before_it_runs(asked: Asked) -> None:
     run = {"assistant_id": "chatbot", "input": {"messages": said("I have a dog. " * 200)}, "context": RULES}
     async with httpx.AsyncClient(
-        base_url=guarded.server.url, headers={"x-api-key": guarded.bob}, timeout=None
+        base_url=asked.server.url, headers={"x-api-key": asked.bob}, timeout=None
     ) as client:
         thread = (await client.post("/threads", json={})).json()["thread_id"]
         for path in ("/runs", "/runs/wait", f"/threads/{thread}/runs/stream", f"/threads/{thread}/runs"):
@@ -118,6 +113,6 @@ async def test_more_than_may_wait_is_refused_before_it_runs(guarded: Guarded) ->
             assert (path, refused.status_code) == (path, 429)
             assert "may wait" in refused.json()["detail"]
         assert (await client.get(f"/threads/{thread}/runs")).json() == []
-    guarded.server.environment["MNEME_KEY"] = guarded.bob
-    chat = guarded.server.mneme("chat", stdin=f"{'I have a dog. ' * 200}\n")
+    asked.server.environment["MNEME_KEY"] = asked.bob
+    chat = asked.server.mneme("chat", stdin=f"{'I have a dog. ' * 200}\n")
     assert "may wait" in chat.stderr

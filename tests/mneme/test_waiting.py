@@ -18,13 +18,14 @@ import pytest
 from mneme.client.announcement import ANNOUNCEMENT, Announcement
 from mneme.client.home import open_or_find_server
 from mneme.client.session import PoliteSession
+from mneme.client.waiting import Patience
 from mneme.core.errors import LedgerInUse
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.line import TICKET, Line
 from tests.doubles.command_line import Running, failed, run_mneme
-from tests.doubles.waiting import wait_until
+from tests.doubles.waiting import until, wait_until
 
 LIST = ("memories", "list")
 SEARCH = ["memories", "search", "tea"]
@@ -118,19 +119,40 @@ def test_there_is_no_order_where_no_ticket_can_be_written(tmp_path: Path) -> Non
 
 
 async def test_nobody_gives_up_while_the_line_moves_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is the test's: it goes on when the waiting process has seen who is before it."""
     monkeypatch.setenv("MNEME_WAIT", "1.5")
     settings.cache_clear()
+    clock, seen = [0.0], {False: -1, True: -1}
+
+    class Seeing(Patience):
+        def note(self, before: int) -> None:
+            super().note(before)
+            seen[self._moves] = before
+
+    monkeypatch.setattr("mneme.client.waiting.monotonic", lambda: clock[0])
+    monkeypatch.setattr("mneme.client.waiting.Patience", Seeing)
     with another_process(place):
-        before, started = [Line(place), Line(place)], time.monotonic()
-        for each in before:
-            each.stand()
+        first, second = Line(place), Line(place)
+        first.stand()
+        second.stand()
+        with os.scandir(place) as found:
+            for ticket in (each for each in found if each.name.startswith(TICKET)):
+                os.utime(ticket, (time.time() + 600,) * 2)  # nobody passes them by, however slowly it goes
         waiting = asyncio.create_task(open_or_find_server())
-        for each in before:
-            await asyncio.sleep(1.2)
-            each.leave()
+        await until(lambda: seen[False] == 2)
+        clock[0] += 1.2
+        await until(lambda: seen[True] == 2)
+        first.leave()
+        await until(lambda: seen[True] == 1)
+        clock[0] += 1.2
+        second.leave()
+        await until(lambda: seen[True] == 0)
+        clock[0] += 1.2
+        await asyncio.sleep(0.1)
+        assert not waiting.done(), "1.5 s begin anew when the last one left"
+        clock[0] += 0.4
         with pytest.raises(LedgerInUse):
             await waiting
-    assert 3.6 < time.monotonic() - started < 10, "it gave up 1.5 s after the last one left"
 
 
 async def test_a_process_never_waits_behind_those_who_wait_for_it(place: Path) -> None:

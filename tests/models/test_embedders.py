@@ -133,7 +133,7 @@ async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(cache: Path
 async def test_the_loop_goes_on_while_texts_are_embedded(cache: Path) -> None:
     embedder = await open_embedder("bundled")
     async with Turns() as turns:
-        await embedder.embed_documents(["a rather long sentence about dogs " * 20] * 64)
+        await embedder.embed_documents(["a rather long sentence about dogs " * 20] * 16)
     assert turns.count > 10
     assert turns.longest < 0.1
 

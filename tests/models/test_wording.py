@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.commands import mneme, quiet
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Model
 from mneme.models.asking.asking import ask
 from mneme.models.asking.wording import as_file, file_of, worded
 from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.prompts.chat.memory_agent import read_message
 from mneme.prompts.every import Question, questions
+from tests.doubles.command_line import run_mneme
 from tests.doubles.served import served
 
 USER = "Today is $today.\n$memories\n$unclear\n$message"
@@ -75,11 +76,11 @@ def test_an_example_is_held_to_the_type_of_the_answer(tmp_path: Path) -> None:
 def test_the_command_line_lists_exports_and_checks(tmp_path: Path) -> None:
     folder = tmp_path / "words"
     home = quiet(tmp_path / "home", MNEME_PROMPTS=str(folder))
-    assert mneme(home, "prompts", "check").returncode == 1
-    assert mneme(home, "prompts", "export", str(folder), "chat/reply").returncode == 0
+    assert run_mneme(("prompts", "check"), home).returncode == 1
+    assert run_mneme(("prompts", "export", str(folder), "chat/reply"), home).returncode == 0
     (folder / "chat" / "reply.yaml").write_text("system: Be brief.\n")
     write(folder, "system: x", "nonsense")
-    assert "1 of 2 fit" in mneme(home, "prompts", "check").stdout
-    assert "Be brief." in mneme(home, "prompts", "show", "chat/reply").stdout
-    assert '"own": true' in mneme(home, "prompts", "list", "--json").stdout
-    assert "There is no prompt" in mneme(home, "prompts", "show", "chat/nonsense").stderr
+    assert "1 of 2 fit" in run_mneme(("prompts", "check"), home).stdout
+    assert "Be brief." in run_mneme(("prompts", "show", "chat/reply"), home).stdout
+    assert '"own": true' in run_mneme(("prompts", "list", "--json"), home).stdout
+    assert "There is no prompt" in run_mneme(("prompts", "show", "chat/nonsense"), home).stderr

@@ -722,8 +722,8 @@ def test_who_scores_sees_the_examples_that_may_not_be_copied() -> None:
     [
         ({"question": 5}, "`question`"),
         ({}, "question is empty"),
-        ({"question": "Sing.", "leading": "abc"}, "`leading` is no list"),
-        ({"question": "Sing.", "leading": [1]}, "`leading` is no list"),
+        ({"question": "Sing.", "leading": "abc"}, "`leading` is not a list"),
+        ({"question": "Sing.", "leading": [1]}, "`leading` is not a list"),
         ({"question": "Sing.", "leading": ["x" * 50_000]}, "`leading.0.` has 50000"),
     ],
 )
@@ -753,8 +753,8 @@ async def test_what_a_growth_is_given_wrongly_is_named(edge_ledger: Ledger, give
     ("given", "told"),
     [
         ({}, "`domain` is missing"),
-        ({"domain": POEMS, "tasks": "abc"}, "`tasks` is no list"),
-        ({"domain": POEMS, "wishes": 5}, "`wishes` is no text"),
+        ({"domain": POEMS, "tasks": "abc"}, "`tasks` is not a list"),
+        ({"domain": POEMS, "wishes": 5}, "`wishes` is not a text"),
     ],
 )
 async def test_what_a_design_is_given_wrongly_is_named(design: Any, given: Any, told: str) -> None:

@@ -400,6 +400,7 @@ def killed_while_training(place: str) -> int:
     return serving
 
 
+@pytest.mark.long
 async def test_killed_while_training_the_last_good_version_serves(prepared: Path, home: Path) -> None:
     shutil.copytree(prepared / "taught", home)
     place = str(home / "ledger")

@@ -202,7 +202,10 @@ async def test_what_is_damaged_in_both_is_listed_as_lost(folder: Path, embedder:
     await after.close()
 
 
-@pytest.mark.parametrize("step", ["fresh", "complete", "switch", "set_aside"])
+@pytest.mark.parametrize(
+    "step",
+    ["complete", "switch", *(pytest.param(each, marks=pytest.mark.long) for each in ("fresh", "set_aside"))],
+)
 async def test_a_repair_that_is_killed_loses_nothing(
     folder: Path, tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

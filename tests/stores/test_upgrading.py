@@ -114,7 +114,13 @@ class TestAHomeOfFormat1:
             assert "Portland" in told["messages"][-1].text
         await ledger.close()
 
-    @pytest.mark.parametrize("moment", ["the first copies", "all copies", "the removal"])
+    @pytest.mark.parametrize(
+        "moment",
+        [
+            "all copies",
+            *(pytest.param(each, marks=pytest.mark.long) for each in ("the first copies", "the removal")),
+        ],
+    )
     async def test_a_kill_half_way_loses_nothing(self, home: Path, moment: str) -> None:
         killed = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.stores.test_upgrading", str(home), moment),

@@ -94,7 +94,7 @@ def _metre(number: int, words: Sequence[Word], scanned: Sequence[Scan]) -> list[
     where = f"line {number + 1}"
     if unknown(words):
         return [(where, f"no known sound for: {', '.join(unknown(words))}")]
-    return [] if scanned else [(where, "is no iambic pentameter")]
+    return [] if scanned else [(where, "is not an iambic pentameter")]
 
 
 def _scheme(scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]) -> list[tuple[str, str]]:

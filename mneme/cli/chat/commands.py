@@ -10,7 +10,7 @@ from mneme.cli.options import Json, Limit, Reason, User, Yes, run_command
 app = typer.Typer()
 memories = typer.Typer(no_args_is_help=True, help="List, search and change memories.")
 app.add_typer(memories, name="memories")
-inbox = typer.Typer(no_args_is_help=True, help="Messages to be remembered, and those that were set aside.")
+inbox = typer.Typer(no_args_is_help=True, help="Messages that wait to be remembered, and those that failed.")
 app.add_typer(inbox, name="inbox")
 
 Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
@@ -33,8 +33,8 @@ Search = Annotated[
     Literal["blend", "dense", "bm25", "hybrid"],
     typer.Option(
         "--search",
-        help="blend: by meaning, words, names, dates and what was told beside it; dense: by meaning; "
-        "bm25: by words; hybrid: by both ranks.",
+        help="blend: by meaning, words, names, dates and neighbouring messages; dense: by meaning; "
+        "bm25: by words; hybrid: by the ranks of both.",
     ),
 ]
 
@@ -99,7 +99,7 @@ def search(
 def review(
     user: User = "local",
     accept: Annotated[
-        str, typer.Option(metavar="KEY", help="Take the flag off this memory: it is right.")
+        str, typer.Option(metavar="KEY", help="Remove the flag from this memory: it is right.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -127,7 +127,7 @@ def show_message(message_id: MessageId, user: User = "local", as_json: Json = Fa
 
 @inbox.command("retry")
 def retry_message(message_id: MessageId, user: User = "local", as_json: Json = False) -> None:
-    """Let a message that was set aside wait again; the next run of the memory agent takes it up."""
+    """Put a message that was set aside back into the inbox; the memory agent then tries it again."""
     from mneme.cli.chat import inbox as run
 
     run_command(run.retry(user, message_id, as_json))
@@ -213,22 +213,22 @@ def forget(
         str,
         typer.Option(
             metavar="USER",
-            help="Erase all that is kept of this user: memories, inbox, threads. Cards and pools are teams'.",
+            help="Erase everything of this user: memories, inbox, threads. Cards and pools are the team's.",
         ),
     ] = "",
     with_threads: Annotated[
-        bool, typer.Option("--with-threads", help="Delete the conversations that hold it, whole.")
+        bool, typer.Option("--with-threads", help="Delete the whole conversations that contain it.")
     ] = False,
     user: User = "local",
     reason: Reason = "requested on the command line",
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Erase a memory, its history, the messages that it came from and the turns that tell it; for good.
+    """Erase a memory for good, with its history, the messages that it came from and the turns that repeat it.
 
-    In the conversations, the text of each message that told it, of the reply to it, and of replies that
-    repeat it is taken out. Not reached: what another message says in other words, traces that were sent to
-    LangSmith, the model server's logs, exports, and backups; backups that may hold it are listed.
+    In conversations, this removes the text of each message that said it, of the reply to that message, and
+    of replies that repeat it. It does not reach other messages that say the same in other words, traces sent
+    to LangSmith, the model server's logs, exports and backups; backups that may contain it are listed.
     """
     from mneme.cli.chat import memories as run
 

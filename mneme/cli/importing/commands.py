@@ -10,25 +10,23 @@ from mneme.cli.options import Json, User, run_command
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Bring in what other programs know of you; the same command continues an interrupted run.",
+    help="Import what other programs know about you; the same command continues an interrupted run.",
 )
 
 Export = Annotated[
     Path, typer.Argument(metavar="FILE", help="The zip file, the folder in it, or a conversations.json.")
 ]
-Since = Annotated[str, typer.Option("--since", metavar="DATE", help="Leave out what is older.")]
+Since = Annotated[str, typer.Option("--since", metavar="DATE", help="Import nothing that is older.")]
 First = Annotated[
     int | None,
-    typer.Option(
-        "--limit", "-n", min=1, help="Only the oldest so many, to try it out; not those after them."
-    ),
+    typer.Option("--limit", "-n", min=1, help="Import at most this many, the oldest first, to try it out."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would come, and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, and import nothing.")]
 ThroughAgent = Annotated[
     bool,
     typer.Option(
         "--through-agent",
-        help="Let the memory agent compare them with what is known, instead of as they are.",
+        help="Let the memory agent compare them with known memories, instead of importing them unchanged.",
     ),
 ]
 
@@ -79,7 +77,7 @@ def markdown(
     memory_agent: MemoryAgent = "auto",
     as_json: Json = False,
 ) -> None:
-    """Remember what your notes say, as Obsidian and others keep them; again, only what is new in them."""
+    """Remember what your notes say, e.g. those of Obsidian; a second run reads only what is new."""
     from mneme.cli.importing import importing as run
     from mneme.importing import markdown
 
@@ -97,7 +95,7 @@ def mem0(
     ] = Path("/tmp/qdrant"),  # noqa: S108  (where Mem0 puts it)
     user: User = "local",
     of: Annotated[
-        str, typer.Option("--of", metavar="NAME", help="Whose, where it holds several users' memories.")
+        str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
     ] = "",
     collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
     history: Annotated[
@@ -110,7 +108,7 @@ def mem0(
     memory_agent: MemoryAgent = "auto",
     as_json: Json = False,
 ) -> None:
-    """Take over the memories of Mem0 with their times, and with what they said before."""
+    """Import the memories of Mem0, with their times and earlier versions."""
     from mneme.cli.importing import importing as run
     from mneme.importing import mem0
 
@@ -127,7 +125,8 @@ def langmem(
     ],
     user: User = "local",
     namespace: Annotated[
-        str, typer.Option("--namespace", metavar="PATH", help="Below which namespace: memories/ann.")
+        str,
+        typer.Option("--namespace", metavar="PATH", help="Only items below it, e.g. memories/ann."),
     ] = "",
     through_agent: ThroughAgent = False,
     since: Since = "",
@@ -136,7 +135,7 @@ def langmem(
     memory_agent: MemoryAgent = "auto",
     as_json: Json = False,
 ) -> None:
-    """Take over the memories of LangMem, or of another LangGraph store, with their times."""
+    """Import the memories of LangMem, or of another LangGraph store, with their times."""
     from mneme.cli.importing import importing as run
     from mneme.importing import langmem
 

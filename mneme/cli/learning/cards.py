@@ -61,7 +61,7 @@ async def propose(
 def _rule(text: str) -> Rule:
     condition, _, pattern = (part.strip() for part in text.partition(":"))
     if not condition or not pattern:
-        raise BadInput(f"--rule {text!r} is none.", 'Write "CONDITION: WHAT TO DO".')
+        raise BadInput(f"--rule {text!r} cannot be read.", 'Write "CONDITION: WHAT TO DO".')
     return Rule(condition=condition, pattern=pattern)
 
 

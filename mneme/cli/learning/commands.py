@@ -54,15 +54,15 @@ def learn(
         Path | None, typer.Option("--workspace", help="The folder of the files, which is copied.")
     ] = None,
     check: Annotated[
-        str, typer.Option("--check", help="The command that a solution must pass, like `pytest -q`.")
+        str, typer.Option("--check", help="The command that a solution must pass, e.g. `pytest -q`.")
     ] = "",
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="What is to become better, like cpu_seconds:lower:2; repeatable."),
+        typer.Option("--metric", help="What should improve, e.g. cpu_seconds:lower:2; repeatable."),
     ] = None,
     may_change: Annotated[
         list[str] | None,
-        typer.Option("--may-change", help="Files that may change, like 'src/*.py'; repeatable."),
+        typer.Option("--may-change", help="Files that may change, e.g. 'src/*.py'; repeatable."),
     ] = None,
     task_id: Annotated[
         str, typer.Option("--id", help="The task's id; the id of a killed run continues it.")
@@ -130,7 +130,7 @@ def search_cards(
     limit: Limit = 5,
     as_json: Json = False,
 ) -> None:
-    """Show the cards that a task would get, and the parts of their scores."""
+    """Show the cards that would be used for a task, and the parts of their scores."""
     from mneme.cli.learning import cards as run
 
     run_command(run.search(team, task, limit, as_json))
@@ -222,7 +222,7 @@ def promote_card(
 def export_cards(
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
-    versions: Annotated[bool, typer.Option("--history", help="With every version of each card.")] = False,
+    versions: Annotated[bool, typer.Option("--history", help="Include every version of each card.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write all cards as YAML."""

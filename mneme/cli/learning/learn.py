@@ -125,7 +125,7 @@ def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], w
 def _text_of(world: str, case: str) -> str:
     """Return the words of a world's own task. Raises BadInput for one that there is not."""
     if not world:
-        raise BadInput(f"The task {case} is of no world.", "Name its world with --world.")
+        raise BadInput(f"The task {case} names no world.", "Name its world with --world.")
     cases = {each.id: each.text for each in find_world(world).cases()}
     if case not in cases:
         raise BadInput(f"The world {world} has no task {case!r}.", f"It has: {', '.join(cases) or 'none'}.")

@@ -44,7 +44,7 @@ def check(as_json: bool) -> int:
     if folder is None:
         raise BadInput("MNEME_PROMPTS is not set.", "Set it to a folder; see `mneme prompts export`.")
     if not folder.expanduser().is_dir():
-        raise BadInput(f"MNEME_PROMPTS={folder} is no folder.", "See `mneme prompts export`.")
+        raise BadInput(f"MNEME_PROMPTS={folder} is not a folder.", "See `mneme prompts export`.")
     known = {file_of(each, folder): each for each in questions().values()}
     files, wrong = sorted(folder.expanduser().rglob("*.yaml")), 0
     for file in files:

@@ -57,7 +57,7 @@ def _context(agents: str, roles: dict[str, str], **more: Any) -> dict[str, Any]:
 
 @app.command()
 def ask(
-    question: Annotated[str, typer.Argument(help="What the agent shall write.")],
+    question: Annotated[str, typer.Argument(help="What the agent should write.")],
     agent: Annotated[
         str, typer.Option("--agent", help="A shipped agent, or the path of an agent's YAML file.")
     ],
@@ -101,7 +101,7 @@ def grow(
         typer.Option(
             "--budget",
             min=1,
-            help="The most model calls for asking, answering and scoring (grading is not counted).",
+            help="At most this many model calls for asking, answering and scoring (grading is not counted).",
         ),
     ] = 100,
     asked: Annotated[
@@ -157,7 +157,7 @@ def search_pool(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Show at most this many.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """Show the pairs that a question would be answered with, the best first."""
+    """Show the pairs that would be used to answer a question, the best first."""
     from mneme.cli.sharing import pools as run
 
     run_command(run.search(team, pool, question, limit, as_json))
@@ -236,7 +236,7 @@ def train_retriever(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Train on the pairs that it was not trained on yet."""
+    """Train on the pairs that are new since the last training."""
     from mneme.cli.sharing import retriever as run
 
     context = _context(agents, {"grader": grader}, team=team, learning=learning, seed=seed)
@@ -290,7 +290,7 @@ def design_rubric(
         list[str] | None, typer.Option("--task", help="For a new domain: what its agents write; repeatable.")
     ] = None,
     wishes: Annotated[
-        str, typer.Option("--wishes", help="What the rubric shall measure, in your words.")
+        str, typer.Option("--wishes", help="What the rubric should measure, in your words.")
     ] = "",
     designer: Annotated[
         str, typer.Option("--designer", help="Model that writes the draft: auto, rules, ollama:MODEL, …")

@@ -11,7 +11,7 @@ threads = typer.Typer(no_args_is_help=True, help="Conversations and other thread
 
 @threads.command("list")
 def list_threads(user: User = "local", as_json: Json = False) -> None:
-    """List your threads; the one that went on last is at the end."""
+    """List your threads, the most recently used one last."""
     from mneme.cli.threads import threads as run
 
     run_command(run.list_(user, as_json))
@@ -36,12 +36,12 @@ def prune_threads(
     everything: Annotated[bool, typer.Option("--all", help="All your threads.")] = False,
     keep: Annotated[
         int | None,
-        typer.Option("--keep", min=1, help="Turns to go back to; otherwise MNEME_CHECKPOINT_TURNS."),
+        typer.Option("--keep", min=1, help="Turns that you can go back. Default: MNEME_CHECKPOINT_TURNS."),
     ] = None,
     user: User = "local",
     as_json: Json = False,
 ) -> None:
-    """Keep only the last turns of a thread to go back to; what was said stays in the conversation."""
+    """Delete a thread's old checkpoints, so that you can go back only a few turns; all messages stay."""
     from mneme.cli.threads import threads as run
 
     run_command(run.prune(user, name, everything, keep, as_json))
