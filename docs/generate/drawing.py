@@ -117,7 +117,7 @@ def _bent(edge: tuple[str, str], places: dict[Node, Place], right: float, number
     (x0, y0), (x1, y1) = places[edge[0]], places[edge[1]]
     side, half = right + number % 3 * GAP / 2, LAYER / 2
     return (
-        f"M{x0:.0f} {y0 + HEIGHT / 2:.0f}C{x0:.0f} {y0 + half:.0f} {side:.0f} {y0 + half:.0f} {side:.0f} {y0:.0f}"
-        f"L{side:.0f} {y1:.0f}C{side:.0f} {y1 - half:.0f} {x1:.0f} {y1 - half:.0f} "
+        f"M{x0:.0f} {y0 + HEIGHT / 2:.0f}C{x0:.0f} {y0 + half:.0f} {side:.0f} {y0 + half:.0f} "
+        f"{side:.0f} {y0:.0f}L{side:.0f} {y1:.0f}C{side:.0f} {y1 - half:.0f} {x1:.0f} {y1 - half:.0f} "
         f"{x1:.0f} {y1 - HEIGHT / 2:.0f}"
     )
