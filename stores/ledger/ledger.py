@@ -201,9 +201,9 @@ class Ledger(Lookup):
         return sum(each is not None for each in marks)
 
     async def drop(self, heads: Sequence[Version]) -> None:
-        """Erase records without a note that they were there: one of the same key begins with version 1 again.
+        """Erase records without a note of it: a later one of the same key begins with version 1 again.
 
-        So it is for what nobody changes who read it before, such as answers that are too old.
+        So it is only for what nobody changes who read it before, such as answers that are too old.
         """
         await self.forget_records([], reason="", actor="", dropped=heads)
 
