@@ -34,7 +34,7 @@ docs: setup
 	$(BIN)/mkdocs build --strict
 	MNEME_TEST_SITE=build/site $(BIN)/pytest -q tests/test_site.py -k 'not strict'
 
-# Needs Chromium. The plots are of the tables in docs/measurements.md, the recording is of what `mneme demo` prints.
+# Needs Chromium, and Mermaid (docs/generate/pictures/diagram.py). The plots are of the tables in docs/measurements.md, the recording is of what `mneme demo` prints.
 pictures: setup
 	for each in diagram plots recording; do $(BIN)/python docs/generate/pictures/$$each.py || exit 1; done
 

@@ -36,7 +36,7 @@ class OwnedByUser(BaseModel):
 
     user: str = Field(
         LOCAL,
-        description="Whose memories. Ignored where the server authenticates: then the caller's.",
+        description="Whose memories. With a key on the server: the key's user's; name nobody else.",
         examples=["ann"],
     )
 
@@ -58,8 +58,11 @@ TeamOwned = TypeVar("TeamOwned", bound=OwnedByTeam)
 
 
 def user_of(runtime: Runtime[UserOwned]) -> str:
-    """Return the authenticated user where there is one, else the context's; never a name from a text."""
-    return _authenticated(runtime) or runtime.context.user
+    """Return the authenticated user where there is one, else the context's; never a name from a text.
+
+    Raises Forbidden where the context names another one than the key's.
+    """
+    return own_user(_authenticated(runtime), runtime.context.user)
 
 
 def team_of(runtime: Runtime[TeamOwned]) -> str:

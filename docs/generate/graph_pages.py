@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from drawing import as_svg
 from tables import code, fields, table
 
-from mneme.cli.draw import as_mermaid
 from mneme.graphs import load
 from mneme.prompts.every import questions
 
@@ -39,9 +39,9 @@ def _graph(name: str, description: str) -> str:
         f"**{title}**\n\n{fields(schema, of=f'{name}: {title}')}" for title, schema in parts.items()
     )
     result = ", ".join(map(code, graph.get_output_jsonschema().get("properties", {})))
-    drawn = as_mermaid(graph.get_graph())
+    drawn = as_svg(graph.get_graph(), name)
     return (
-        f"## {name}\n\n{description}\n\n```mermaid\n{drawn.strip()}\n```\n\n{tables}"
+        f'## {name}\n\n{description}\n\n<div class="diagram">{drawn}</div>\n\n{tables}'
         f"**Result**: {result or 'nothing'}\n\n"
     )
 

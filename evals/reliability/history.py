@@ -4,8 +4,7 @@ Several processes of several threads and tasks read, insert, update (compare-and
 few records of one ledger. One of them is killed or paused every moment; a killed one is replaced. On a server
 they work at the same time. A folder has one owner: there the threads and tasks of one process work at the
 same time, and the processes take turns, or find the ledger free after a kill. Afterwards the history of what
-they began and what they were told is searched for an order that explains it (see `linear`). Nothing is
-forgotten on a server: there a write on its way may bring back a record that is forgotten meanwhile.
+they began and what they were told is searched for an order that explains it (see `linear`).
 """
 
 import asyncio

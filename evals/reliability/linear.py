@@ -6,7 +6,7 @@ a result (its process was killed, or its answer was lost) may have happened at a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 NEVER = 2**63
@@ -22,10 +22,21 @@ class Record(NamedTuple):
     live: bool
 
 
+class State(NamedTuple):
+    """What is under a name: the record, if there is one, and the highest number that a version there had.
+
+    The numbers go on after a forgotten record, whose changes nobody can then make to its successor.
+    """
+
+    last: int = 0
+    record: Record | None = None
+
+
 class Operation(NamedTuple):
     """What a client did, from when to when (in one clock's units), and what came of it.
 
-    `version` is the one that a change expected; `seen` is what a read found, None for no record.
+    `version` is the one that a change expected; `seen` is the record that a read found or a change made, None
+    for none.
     """
 
     key: str
@@ -51,50 +62,63 @@ def is_linearisable(operations: Sequence[Operation]) -> bool:
     ordered = sorted(operations, key=lambda each: each.begun)
     ends = [NEVER if each.result == "unknown" else each.ended for each in ordered]
     needed = sum(1 << n for n, each in enumerate(ordered) if each.result != "unknown")
-    tried: set[tuple[int, Record | None]] = set()
-    waiting: list[tuple[int, Record | None]] = [(0, None)]
+    numbers = _numbers(ordered)
+    tried: set[tuple[int, State]] = set()
+    waiting: list[tuple[int, State]] = [(0, State())]
     while waiting:
-        done, record = waiting.pop()
+        done, state = waiting.pop()
         if done & needed == needed:
             return True
-        if (done, record) in tried:
+        if (done, state) in tried:
             continue
-        tried.add((done, record))
+        tried.add((done, state))
         left = [n for n in range(len(ordered)) if not done >> n & 1]
         first_end = min(ends[n] for n in left)
         for n in reversed(left):
             if ordered[n].begun <= first_end:
-                waiting += [(done | 1 << n, then) for then in _after(ordered[n], record)]
+                waiting += [(done | 1 << n, then) for then in _after(ordered[n], state, numbers)]
     return False
 
 
-def _after(operation: Operation, record: Record | None) -> list[Record | None]:
-    """Return what a record can be after an operation with this result; nothing where it cannot be."""
-    then = _changed(operation, record)
-    refused = then == record and operation.kind != "read"
+def _numbers(operations: Iterable[Operation]) -> dict[str, int]:
+    """Return the number with which each text came, as far as it was seen: an insertion may pass over some."""
+    seen = (each.seen for each in operations if each.seen is not None)
+    return {record.text: record.version - (not record.live) for record in seen}
+
+
+def _after(operation: Operation, state: State, numbers: Mapping[str, int]) -> list[State]:
+    """Return what can be there after an operation with this result; nothing where it cannot be."""
+    then = _changed(operation, state, numbers)
+    refused = then == state and operation.kind != "read"
     match operation.result:
         case "unknown":
             return [then]
         case "missing":
-            return [record] if record is None and operation.kind != "insert" else []
+            return [state] if state.record is None and operation.kind != "insert" else []
         case "conflict":  # a forgetting that lost against a write is refused too, and changes nothing
-            return [record] if refused or operation.kind == "forget" else []
+            return [state] if refused or operation.kind == "forget" else []
         case "done" if operation.kind == "read":
-            return [record] if operation.seen == record else []
+            return [state] if operation.seen == state.record else []
         case "done":
             return [] if refused else [then]
 
 
-def _changed(operation: Operation, record: Record | None) -> Record | None:
-    """Return what an operation makes of a record; the same where it is refused."""
+def _changed(operation: Operation, state: State, numbers: Mapping[str, int]) -> State:
+    """Return what an operation makes of what is there; the same where it is refused."""
+    record = state.record
     if operation.kind == "insert":
-        return Record(1, operation.text, True) if record is None else record
+        number = numbers.get(operation.text, state.last + 1)
+        return _now(Record(number, operation.text, True)) if record is None and number > state.last else state
     if operation.kind == "read" or record is None:
-        return record
+        return state
     if operation.kind == "forget":
-        return None
+        return State(record.version, None)
     if not record.live or record.version != operation.version:
-        return record
+        return state
     if operation.kind == "retire":
-        return record._replace(version=record.version + 1, live=False)
-    return Record(record.version + 1, operation.text, True)
+        return _now(record._replace(version=record.version + 1, live=False))
+    return _now(Record(record.version + 1, operation.text, True))
+
+
+def _now(record: Record) -> State:
+    return State(record.version, record)

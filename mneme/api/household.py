@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.api.household_runs import Line, Run, brief, run_named, runs, unallocated
+from mneme.api.household_runs import Line, Run, brief, no_run, run_named, runs, unallocated
 from mneme.api.operation import Operations, reads
-from mneme.core.errors import BadInput, Forbidden
+from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.scene import NAMES, Scene, scenes
@@ -77,21 +77,32 @@ class Replay(BaseModel):
 
 
 class Household(Operations):
-    """Operations on household runs: files of this machine, which belong to no user or team."""
+    """Operations on household runs: files of the server's machine.
 
-    OWNER = "team"
+    With keys a run is its player's, whose key is noted at its beginning; one that was played without a key
+    is nobody's, and shown on the machine alone (`mneme household list`).
+    """
+
+    OWNER = "user"
 
     @reads("household/runs")
     async def list(self) -> Sequence[Played]:
-        """Return the runs, the latest first. Raises Forbidden on a server with keys."""
-        _refuse_with_keys()
-        return await asyncio.to_thread(lambda: [played(each) for each in runs()])
+        """Return the runs, the latest first; with keys, those that the key's user played."""
+        return await asyncio.to_thread(lambda: [played(each) for each in runs() if self._may_see(each)])
 
     @reads("household/runs/{name}")
     async def get(self, name: RunName) -> Replay:
-        """Return a run step by step. Raises NotFound, BadInput, Forbidden on a server with keys."""
-        _refuse_with_keys()
-        return await asyncio.to_thread(lambda: _replay(run_named(name)))
+        """Return a run step by step. Raises NotFound, BadInput."""
+        return await asyncio.to_thread(self._replayed, name)
+
+    def _replayed(self, name: str) -> Replay:
+        run = run_named(name)
+        if not self._may_see(run):
+            raise no_run(name)
+        return _replay(run)
+
+    def _may_see(self, run: Run) -> bool:
+        return settings().auth is None or run.owner() == self._owner
 
 
 def played(run: Run) -> Played:
@@ -118,11 +129,6 @@ def _standing(run: Run) -> Played:
         at_least=end["bound"] if end else None,
         answered_by="; ".join(end["answered_by"]) if end else None,
     )
-
-
-def _refuse_with_keys() -> None:
-    if settings().auth is not None:
-        raise Forbidden("Household runs are files of this machine, of no user.", "Use the command line.")
 
 
 def _replay(run: Run) -> Replay:

@@ -48,6 +48,11 @@ class Run:
             return None
         return first if first and first["kind"] == "episode" else None
 
+    def owner(self) -> str | None:
+        """Return who played it; None where that is not known, or it was played without a key."""
+        begun = self.began()
+        return begun.get("owner") if begun else None
+
     def missing(self) -> list[int]:
         """Return the steps that were played and are not in the trace."""
         end, written = self.first("end"), {_at(line) for line in self.lines() if line["kind"] == "step"}
@@ -88,8 +93,13 @@ def run_named(name: str) -> Run:
     """Return a run that exists. Raises NotFound."""
     run = Run(checked(name))
     if not run.trace.path.exists():
-        raise NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
+        raise no_run(name)
     return run
+
+
+def no_run(name: str) -> NotFound:
+    """Return the error for a run that is not there, or not for whoever asks."""
+    return NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
 
 
 def runs() -> Iterator[Run]:

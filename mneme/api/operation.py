@@ -5,14 +5,14 @@ line, the library, the tools of an agent and those of an MCP server.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
+from functools import cached_property, wraps
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hints
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
-from mneme.core.errors import MnemeError
+from mneme.core.errors import BadInput, MnemeError
 from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, user_namespace
@@ -68,8 +68,13 @@ def changes(path: str, *, erases: bool = False) -> Callable[[Function], Function
 
 def _declared(route: Route) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
-        setattr(function, ROUTE, route)
-        return function
+        @wraps(function)
+        async def checked(self: "Operations", *args: Any, **kwargs: Any) -> Any:
+            operation = self.OFFERED[function.__name__]
+            return await function(self, **operation.checked(*args, **kwargs))
+
+        setattr(checked, ROUTE, route)
+        return cast(Function, checked)
 
     return mark
 
@@ -154,10 +159,35 @@ class Operation:
     def _hints(self) -> Mapping[str, Any]:
         return get_type_hints(self._function, include_extras=True)
 
-    def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the arguments of a call by name. Raises TypeError."""
+    @cached_property
+    def _types(self) -> Mapping[str, TypeAdapter[Any]]:
+        return {name: TypeAdapter(each.annotation) for name, each in self.parameters.items()}
+
+    def checked(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the arguments of a call by name, within the declared bounds. Raises TypeError, BadInput."""
         bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments
-        return {name: value for name, value in bound.items() if name in self.parameters}
+        given, wrong = dict[str, Any](), list[str]()
+        for name in bound.keys() & self.parameters.keys():
+            try:
+                given[name] = self._types[name].validate_python(bound[name])
+            except ValidationError as error:
+                wrong += [complaint((name, *each["loc"]), each["msg"]) for each in error.errors()]
+        if wrong:
+            raise not_allowed(sorted(wrong))
+        return given
+
+
+def complaint(where: Iterable[object], what: str) -> str:
+    """Return what is wrong with a part of a request."""
+    return f"{'.'.join(map(str, where))}: {what}"
+
+
+def not_allowed(wrong: Sequence[str]) -> BadInput:
+    """Return the error for a call, or a request, that the declaration of its operation does not allow."""
+    return BadInput(
+        f"The request is not valid: {'; '.join(wrong)}.",
+        "The reference says what each parameter takes; a server shows it at /docs.",
+    )
 
 
 def problem_of(error: MnemeError, status: int) -> dict[str, Any]:

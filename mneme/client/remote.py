@@ -74,7 +74,7 @@ class Remote:
             raise AttributeError(f"{self._kind.__name__} has no operation {name!r}")
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            arguments = operation.arguments(*args, **kwargs)
+            arguments = operation.checked(*args, **kwargs)
             try:
                 request = self._request(operation, arguments)
             except UnicodeError as broken:

@@ -1,4 +1,8 @@
-"""Read large JSON element by element, so that no more than one element is in memory."""
+"""Read large JSON element by element, so that no more than one element is in memory.
+
+The package `ijson` (3.6.0) is as fast, and was tried: it bounds no element, and 100 kB of opening brackets
+make it take all memory, since it writes out the path of each.
+"""
 
 import json
 import re

@@ -15,7 +15,7 @@ from langgraph_sdk import Auth
 
 from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
-from mneme.nodes.context import ALONE, LOCAL
+from mneme.nodes.context import ALONE, LOCAL, own_user
 from mneme.server.opened import store
 from mneme.server.users import authenticate
 from mneme.stores.checkpoints.checkpointer import thread_owner
@@ -121,7 +121,9 @@ async def own_threads(ctx: Context, value: Value) -> Filter:
     if _makes_a_thread(ctx, value):
         await _refuse_another_s_checkpoints(ctx, value)
     if ctx.action == "create_run" and ALONE not in ctx.permissions:
-        await _refuse_a_full_inbox(ctx.user.identity, (value.get("kwargs") or {}).get("input"))
+        given = value.get("kwargs") or {}
+        _refuse_another_user(ctx.user.identity, given)
+        await _refuse_a_full_inbox(ctx.user.identity, given.get("input"))
     return _own(ctx, value)
 
 
@@ -179,6 +181,18 @@ async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     thread, me = str(value["thread_id"]), ctx.user.identity
     if await thread_owner(thread) not in (None, me):
         raise _refusal(409, "A thread with this id belongs to another user.")
+
+
+def _refuse_another_user(me: str, given: Value) -> None:
+    """Refuse a run whose context names another user than the key's; the graph would refuse it, too."""
+    configured = (given.get("config") or {}).get("configurable")
+    for context in (given.get("context"), configured):
+        user = context.get("user") if isinstance(context, dict) else None
+        if isinstance(user, str):
+            try:
+                own_user(me, user)
+            except Forbidden as refusal:
+                raise _refusal(403, f"{refusal} {refusal.hint}") from refusal
 
 
 async def _refuse_a_full_inbox(me: str, given: object) -> None:

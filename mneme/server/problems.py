@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
-from mneme.api.operation import API_PATH, PROBLEM, problem_of
+from mneme.api.operation import API_PATH, PROBLEM, complaint, not_allowed, problem_of
 from mneme.core.errors import (
     BadInput,
     Conflict,
@@ -96,8 +96,7 @@ async def not_understood(request: Request, error: Exception) -> Response:
 
 async def not_valid(_: Request, error: RequestValidationError) -> Response:
     """Answer a request that its route's description does not allow."""
-    wrong = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
-    return problem(BadInput(f"The request is not valid: {'; '.join(wrong)}.", "See /docs."))
+    return problem(not_allowed([complaint(each["loc"][1:], each["msg"]) for each in error.errors()]))
 
 
 async def not_taken(request: Request, error: HTTPException) -> Response:

@@ -1,12 +1,21 @@
 """How a write becomes the next version of a record: compare-and-set, replays, and what is refused."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.engine import Entry, Payload, Point, Step, head_point, version_point
-from mneme.stores.ledger.records import Namespace, Version, Write, receipt_id, record_id, version_id
+from mneme.stores.ledger.records import (
+    Namespace,
+    Version,
+    Write,
+    receipt_id,
+    record_id,
+    tombstone_id,
+    version_id,
+)
 from mneme.stores.ledger.words import Words
 
 FORGOTTEN = 0  # the version that a receipt names once its record has been forgotten
@@ -26,28 +35,43 @@ def step(prepared: Prepared, now: Callable[[], datetime]) -> Step:
     write = prepared.write
     record = record_id(write.namespace, prepared.key)
     receipt = write.idempotency_key and receipt_id(record, write.idempotency_key)
+    tombstone = tombstone_id(record) if write.event == "insert" else None
 
     def decide(seen: Mapping[str, Payload]) -> Entry | str:
         if receipt and receipt in seen:
             return _done_already(record, prepared.key, seen[receipt]["version"])
         head = Version.model_validate_json(seen[record]["event"]) if record in seen else None
-        version = next_version(prepared, head, now())
+        version = next_version(prepared, head, now(), last_number(seen.get(tombstone or "")))
         claim = version_point(version_id(record, version.version), version)
         head_now = head_point(record, version, claim.payload["event"], prepared.dense, prepared.words)
         receipts = (Point(receipt, {"version": version.version}),) if receipt else ()
         return Entry(version, (claim,), head_now, receipts)
 
-    return Step(record, (record, receipt) if receipt else (record,), decide)
+    return Step(record, tuple(filter(None, (record, receipt, tombstone))), decide)
 
 
-def next_version(prepared: Prepared, head: Version | None, now: datetime) -> Version:
+def last_number(tombstone: Payload | None) -> int:
+    """Return the highest number of a version that was forgotten under a name; 0 where there is none.
+
+    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
+    the record that has its name now.
+    """
+    if tombstone is None:
+        return 0
+    known: int = tombstone.get("last") or json.loads(tombstone["forgotten"])["versions"]
+    return known
+
+
+def next_version(prepared: Prepared, head: Version | None, now: datetime, forgotten: int = 0) -> Version:
     """Return the version that the write makes of the record as it is, or refuse.
+
+    `forgotten` is the last number that a forgotten record of the same name had.
 
     Raises Conflict where somebody else wrote first, NotFound where there is no record.
     """
     write = prepared.write
     if write.event == "insert":
-        return _first(prepared, head, now)
+        return _first(prepared, head, now, forgotten + 1)
     if head is None:
         raise missing(write.namespace, prepared.key)
     if write.expected_version != head.version:
@@ -61,6 +85,7 @@ def next_version(prepared: Prepared, head: Version | None, now: datetime) -> Ver
         namespace=write.namespace,
         key=prepared.key,
         version=head.version + 1,
+        first=head.first,
         event=write.event,
         value=head.value if write.value is None else write.value,
         text=head.text if write.text is None else write.text,
@@ -78,14 +103,15 @@ def missing(namespace: Namespace, key: str) -> NotFound:
     return NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
 
 
-def _first(prepared: Prepared, head: Version | None, now: datetime) -> Version:
+def _first(prepared: Prepared, head: Version | None, now: datetime, number: int) -> Version:
     write = prepared.write
     if head is not None:
         raise Conflict(f"Record {prepared.key} exists already, at version {head.version}.")
     return Version(
         namespace=write.namespace,
         key=prepared.key,
-        version=1,
+        version=number,
+        first=number,
         event="insert",
         value=write.value or {},
         text=write.text or "",

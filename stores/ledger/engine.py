@@ -87,6 +87,8 @@ class Erasure(NamedTuple):
 
     erased: tuple[str, ...]
     left: tuple[Point, ...]
+    created: Mapping[str, int] = {}
+    """When the records of the heads among them were created: a head of another record stays."""
 
 
 Erasing = Generator[list[str], dict[str, Payload], Erasure]

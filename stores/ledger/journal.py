@@ -167,10 +167,12 @@ class Histories(NamedTuple):
     @property
     def gaps(self) -> list[str]:
         """Name the versions that are missing before a record's last one."""
+        odd = [versions for versions in self.versions.values() if len(versions) < max(versions)]
+        heads = [Version.model_validate_json(versions[max(versions)]) for versions in odd]
         return [
-            f"{Version.model_validate_json(versions[max(versions)]).key}, version {number}"
-            for versions in self.versions.values()
-            for number in range(1, max(versions))
+            f"{head.key}, version {number}"
+            for head, versions in zip(heads, odd, strict=True)
+            for number in range(head.first, head.version)
             if number not in versions
         ]
 

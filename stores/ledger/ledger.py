@@ -180,6 +180,7 @@ class Ledger(Lookup):
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk. Raises NotFound.
 
+        The numbers of its versions are not used again: a later record of that key goes on after them.
         On the embedded engine that is a rewrite of the store: some seconds for 20,000 records.
         """
         head = await self._head(namespace, key)
@@ -200,7 +201,10 @@ class Ledger(Lookup):
         return sum(each is not None for each in marks)
 
     async def drop(self, heads: Sequence[Version]) -> None:
-        """Erase records without a note that they were there."""
+        """Erase records without a note of it: a later one of the same key begins with version 1 again.
+
+        So it is only for what nobody changes who read it before, such as answers that are too old.
+        """
         await self.forget_records([], reason="", actor="", dropped=heads)
 
     async def forget_records(

@@ -237,7 +237,7 @@ class Lookup:
         """Yield every version as a line of JSON, record by record, oldest first."""
         where = where_below(check_namespace(namespace_prefix, prefix=True), retired=True)
         async for heads in self._pages(where):
-            of = {(head.namespace, head.key): head.version for head in heads}
+            of = {(head.namespace, head.key): head.version - head.first + 1 for head in heads}
             for version in await self._many(heads):
                 number = of[version.namespace, version.key]
                 yield f'{{"of":{number},{version.model_dump_json()[1:]}'
@@ -300,13 +300,13 @@ def _version(payload: Payload) -> Version:
 
 def _version_ids(head: Version) -> list[str]:
     record = record_id(head.namespace, head.key)
-    return [version_id(record, number) for number in range(1, head.version + 1)]
+    return [version_id(record, number) for number in range(head.first, head.version + 1)]
 
 
 def known_version(versions: Mapping[int, Version], key: str, number: int) -> Version:
     """Return the version of that number. Raises NotFound."""
     if number not in versions:
-        raise NotFound(f"Record {key} has no version {number}; it has 1 to {max(versions)}.")
+        raise NotFound(f"Record {key} has no version {number}; it has {min(versions)} to {max(versions)}.")
     return versions[number]
 
 

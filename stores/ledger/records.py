@@ -58,6 +58,13 @@ class Version(BaseModel):
     namespace: Namespace
     key: str
     version: int = Field(ge=1)
+    first: int = Field(
+        1,
+        ge=1,
+        exclude_if=lambda first: first == 1,
+        description="The number of the record's first version: above 1 where a record of the same name was "
+        "forgotten before, whose numbers are not used again.",
+    )
     event: Event
     value: Value
     text: str = Field(description="What search looks at; empty for records that are not searched.")

@@ -31,6 +31,7 @@ from qdrant_client import models
 
 from mneme.core.errors import LedgerMismatch, MnemeError, NotFound
 from mneme.stores.ledger.addresses import Address, address_of
+from mneme.stores.ledger.deciding import last_number
 from mneme.stores.ledger.engine import (
     CHANGED,
     DENSE,
@@ -52,7 +53,7 @@ from mneme.stores.ledger.engine import (
     Where,
 )
 from mneme.stores.ledger.manifest import Manifest, check_format
-from mneme.stores.ledger.records import Version, version_id
+from mneme.stores.ledger.records import Version, tombstone_id, version_id
 from mneme.stores.ledger.server_claims import Claims
 from mneme.stores.ledger.server_collection import MANIFEST_ID, ORDERED, READ_AT_ONCE, Collection
 from mneme.stores.ledger.server_points import (
@@ -60,7 +61,7 @@ from mneme.stores.ledger.server_points import (
     embedding_operation,
 )
 from mneme.stores.ledger.server_queries import Leg, beside, filter_of, legs_of, request_of, scored_of
-from mneme.stores.ledger.settling import struct
+from mneme.stores.ledger.settling import erased, struct
 
 MOST_SCOPES = 1_000_000
 FLOAT = models.PayloadSchemaType.FLOAT
@@ -121,8 +122,12 @@ class ServerEngine:
         """Return the points' payloads, after settling any claim that is ahead of its head."""
         found = await self._collection.read(ids)
         heads = {point: found.get(point, {"n": 0}) for point in ids}
-        following = [version_id(point, head["n"] + 1) for point, head in heads.items() if "n" in head]
-        ahead = await self._collection.read(following)
+        following = {point: version_id(point, head["n"] + 1) for point, head in heads.items() if "n" in head}
+        gone = {tombstone_id(point): point for point in following if point not in found}
+        ahead = await self._collection.read([*following.values(), *gone])
+        marks = {gone[mark]: ahead.pop(mark) for mark in gone if mark in ahead}
+        anew = [version_id(point, last_number(mark) + 1) for point, mark in marks.items()]
+        ahead |= await self._collection.read(anew)
         if not ahead:
             return found
         await self._claims.settle(ahead)
@@ -257,15 +262,17 @@ class ServerEngine:
     async def erase(self, plan: Callable[[], Erasing]) -> Erasure:
         """Delete the points; their bytes stay in the server's files until it writes these anew.
 
-        A writer may add a version before the deletion; then another round erases that one.
+        A writer may add a version before the deletion; then another round erases that one. What is left comes
+        first, so that whoever takes a number that was erased finds that it is used up; but records that
+        begin anew come after what they were.
         """
         name, total = self._collection.name, Erasure((), ())
         while (erasure := await self._drive(plan())).erased:
-            left = models.PointsList(points=[struct(point) for point in erasure.left])
-            doomed = models.PointIdsList(points=list(erasure.erased))
-            steps = [models.DeleteOperation(delete=doomed), models.UpsertOperation(upsert=left)]
-            wanted = steps if left.points else steps[:1]
-            await self._collection.call(methodcaller("batch_update_points", name, wanted, **ORDERED))
+            notes = [struct(point) for point in erasure.left if "event" not in point.payload]
+            anew = [struct(point) for point in erasure.left if "event" in point.payload]
+            doomed = erased(erasure.erased, erasure.created)
+            steps = [*_upserted(notes), doomed, *_upserted(anew)]
+            await self._collection.call(methodcaller("batch_update_points", name, steps, **ORDERED))
             total = Erasure(total.erased + erasure.erased, total.left + erasure.left)
         return total
 
@@ -355,6 +362,10 @@ def _check_manifest(location: str, found: Manifest, wanted: Manifest) -> None:
             f"({found.dimension} dimensions), not {wanted.embedder} ({wanted.dimension}).",
             REEMBED,
         )
+
+
+def _upserted(points: list[models.PointStruct]) -> list[models.UpsertOperation]:
+    return [models.UpsertOperation(upsert=models.PointsList(points=points))] if points else []
 
 
 def _first_of_each_record(waiting: Mapping[int, Step]) -> dict[int, Step]:

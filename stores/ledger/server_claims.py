@@ -9,7 +9,7 @@ from qdrant_client import models
 from mneme.core.errors import MnemeError, NotFound
 from mneme.stores.ledger.engine import Entry, Payload
 from mneme.stores.ledger.nodes import Gone
-from mneme.stores.ledger.records import Version, version_id
+from mneme.stores.ledger.records import Version, tombstone_id, version_id
 from mneme.stores.ledger.server_collection import ORDERED, Collection
 from mneme.stores.ledger.settling import claim_struct, concluding, heads_of, lone_heads, settled, writing
 
@@ -75,7 +75,9 @@ class Claims:
             except Gone:  # one of them; then nothing was written
                 claims = await self._collection.read(list(open_))
                 continue
-            found = settled(open_, await self._collection.read([*open_, *heads_of(open_)]))
+            heads = heads_of(open_)
+            asked = [*open_, *heads, *map(tombstone_id, heads)]
+            found = settled(open_, await self._collection.read(asked))
             await self._batch(concluding(open_, found))
             return found.void
         return set()

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from qdrant_client import models
 
+from mneme.stores.ledger.deciding import last_number
 from mneme.stores.ledger.engine import DENSE, SPARSE, Entry, Payload, Point
-from mneme.stores.ledger.records import version_id
+from mneme.stores.ledger.records import Version, tombstone_id, version_id
 from mneme.stores.ledger.words import Words
 
 OPEN = ["intent", "pending"]
@@ -87,13 +88,19 @@ def settled(claims: Mapping[str, Payload], found: Mapping[str, Payload]) -> Sett
     done, void, lost = set[str](), set[str](), set[str]()
     for point, payload in claims.items():
         wanted = payload["intent"]["head"]
-        head = found.get(wanted["id"], {})
+        head, tombstone = found.get(wanted["id"], {}), found.get(tombstone_id(wanted["id"]))
+        used = tombstone is not None and _is_used(payload, last_number(tombstone))
         if point in found:
             reached = head.get("created") == wanted["created"] and head["n"] >= wanted["n"]
-            (done if reached else void).add(point)
-        elif head.get("event") == payload["event"]:
+            (done if reached and not used else void).add(point)
+        if (point not in found or used) and head.get("event") == payload["event"]:
             lost.add(point)
     return Settled(done, void, lost)
+
+
+def _is_used(claim: Payload, last: int) -> bool:
+    """Say whether a new record was given a number that a forgotten one had when that was noted just then."""
+    return claim["intent"].get("fresh", True) and Version.model_validate_json(claim["event"]).first <= last
 
 
 def concluding(claims: Mapping[str, Payload], found: Settled) -> list[Any]:
@@ -110,6 +117,14 @@ def concluding(claims: Mapping[str, Payload], found: Settled) -> list[Any]:
         selected = models.FilterSelector(filter=_all(doomed))
         operations.append(models.DeleteOperation(delete=selected))
     return operations
+
+
+def erased(points: Sequence[str], created: Mapping[str, int]) -> models.DeleteOperation:
+    """Return the operation that deletes points; of heads only those of the records that were created then."""
+    heads = [_filter([head], _is("created", moment)) for head, moment in created.items()]
+    others = [point for point in points if point not in created]
+    doomed = [*heads, *([_filter(others)] if others else [])]
+    return models.DeleteOperation(delete=models.FilterSelector(filter=_all(doomed)))
 
 
 def lone_heads(heads: Mapping[str, Payload], versions: Mapping[str, Payload]) -> list[Any]:

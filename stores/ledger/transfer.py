@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, Conflict, MnemeError
 from mneme.models.embedding.embedders import Embedder, vectors_of
+from mneme.stores.ledger.deciding import last_number
 from mneme.stores.ledger.engine import Engine, Entry, Payload, Point, Step, head_point, version_point
 from mneme.stores.ledger.records import (
     Namespace,
@@ -63,6 +64,10 @@ class Record(NamedTuple):
     @property
     def id(self) -> str:
         return record_id(self.lines[0][1].namespace, self.lines[0][1].key)
+
+    @property
+    def first(self) -> int:
+        return self.lines[0][1].first
 
     @property
     def versions(self) -> list[Version]:
@@ -148,20 +153,26 @@ async def _import(
     heads = [record.versions[-1] for record in wanted]
     vectors = await vectors_of(embedder, [head.text for head in heads if head.live])
     for record in wanted:
-        await _import_one(engine, record, vectors, seen.get(record.id, {"n": 0})["n"], report)
+        here = seen[record.id]["n"] - record.first + 1 if record.id in seen else 0
+        last = last_number(seen.get(tombstone_id(record.id)))
+        if not here and record.first <= last:
+            _refuse(record, f"a record of this name was forgotten here, up to version {last}", report)
+            continue
+        await _import_one(engine, record, vectors, here, report)
 
 
 def _is_whole(record: Record, report: ImportReport) -> bool:
-    of = record.lines[0][1].of
-    if [line.version for _, line in record.lines] == list(range(1, of + 1)):
+    first, last = record.first, record.first + record.lines[0][1].of - 1
+    if [line.version for _, line in record.lines] == list(range(first, last + 1)):
         return True
-    _refuse(record, f"the record needs its versions 1 to {of}, each once and in order", report)
+    _refuse(record, f"the record needs its versions {first} to {last}, each once and in order", report)
     return False
 
 
 def _is_forgotten(record: Record, seen: Mapping[str, Payload], report: ImportReport) -> bool:
+    """Say whether a record was there, here or elsewhere, when the one of its name was forgotten here."""
     tombstone = seen.get(tombstone_id(record.id))
-    if tombstone is None or microseconds(record.versions[-1].at) > tombstone["created"]:
+    if tombstone is None or microseconds(record.lines[0][1].created) > tombstone["created"]:
         return False
     report.forgotten += len(record.lines)
     return True
@@ -201,7 +212,9 @@ def history_step(versions: Sequence[Version], vector: Sequence[float] | None) ->
     )
 
     def decide(seen: Mapping[str, Payload]) -> Entry | str:
-        if any(seen.get(claim.id, claim.payload)["event"] != claim.payload["event"] for claim in claims):
+        head_now = Version.model_validate_json(seen[root]["event"]) if root in seen else last
+        differs = any(seen.get(each.id, each.payload)["event"] != each.payload["event"] for each in claims)
+        if differs or head_now.first != last.first:
             raise Conflict("the ledger holds another history of this record")
         missing = tuple(claim for claim in claims if claim.id not in seen)
         return Entry(last, missing, head, receipts) if missing else claims[-1].id

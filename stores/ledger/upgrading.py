@@ -14,9 +14,17 @@ On a server, stop the processes of the older version first: what they write mean
 
 from collections.abc import Mapping, Sequence
 
+from mneme.stores.ledger.deciding import last_number
 from mneme.stores.ledger.engine import FORMAT, Engine, Erasing, Erasure, Payload, Where, namespace_of, scope
 from mneme.stores.ledger.namespaces import escaped, is_escaped
-from mneme.stores.ledger.records import Namespace, Version, receipt_id, record_id, version_id
+from mneme.stores.ledger.records import (
+    Namespace,
+    Version,
+    receipt_id,
+    record_id,
+    tombstone_id,
+    version_id,
+)
 from mneme.stores.ledger.transfer import history_step
 
 KINDS = ("pools", "rubrics", "discussions", "household", "task_memory")
@@ -58,11 +66,14 @@ async def _heads(engine: Engine, prefix: Namespace) -> list[Version]:
 
 async def _copy(engine: Engine, heads: Sequence[Version]) -> list[str]:
     """Write records in their new places; return the ids of all points in the old ones."""
-    numbered = {_id(head): [version_id(_id(head), n + 1) for n in range(head.version)] for head in heads}
+    numbered = {
+        _id(head): [version_id(_id(head), n) for n in range(head.first, head.version + 1)] for head in heads
+    }
     found = await engine.read([each for ids in numbered.values() for each in ids])
     histories = {root: [_version(found[each]) for each in ids] for root, ids in numbered.items()}
     new = {root: [_moved(version) for version in versions] for root, versions in histories.items()}
-    there = await engine.read([version_id(_id(versions[0]), 1) for versions in new.values()])
+    roots = [_id(versions[0]) for versions in new.values()]
+    there = await engine.read([each for root in roots for each in (root, tombstone_id(root))])
     free = [root for root, versions in new.items() if _is_free(versions[0], there)]
     vectors = await engine.vectors_by_ids(free)
     await engine.append([history_step(new[root], vectors.get(root)) for root in free])
@@ -76,8 +87,10 @@ def _moved(version: Version) -> Version:
 
 def _is_free(first: Version, there: Mapping[str, Payload]) -> bool:
     """Say whether a record's new place is empty, or holds this very record."""
-    found = there.get(version_id(_id(first), 1))
-    return found is None or _version(found) == first
+    found, tombstone = there.get(_id(first)), there.get(tombstone_id(_id(first)))
+    if found is None:
+        return last_number(tombstone) < first.first
+    return _version(found).created == first.created
 
 
 def _points(root: str, history: Sequence[Version]) -> list[str]:

@@ -343,7 +343,7 @@ class UserMemories:
         return await self._ledger.records(self.namespace, limit=count, include_retired=True)
 
     async def _changes(self, head: Version) -> Sequence[Version]:
-        return [head] if head.version == 1 else await self.history(head.key)
+        return [head] if head.version == head.first else await self.history(head.key)
 
     async def _take_back(self, standing: Sequence[Version], actor: str) -> MemoryRecord:
         last, key = standing[-1], standing[-1].key

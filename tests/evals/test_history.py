@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from mneme.core.errors import NotFound
 from mneme.evals.reliability.damage import Scattered
 from mneme.evals.reliability.history import read
 from mneme.evals.reliability.history_client import act
 from mneme.evals.reliability.linear import NEVER, Operation, Record, impossible, is_linearisable
+from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Namespace, Version
 from tests.doubles.qdrant_double import QdrantDouble
@@ -64,6 +66,16 @@ class TestTheChecker:
         assert is_linearisable([INSERTED, forgotten, op("forget", 2, 4, "missing")])
         assert not is_linearisable([INSERTED, forgotten, op("forget", 2, 4)]), "it happens once"
 
+    def test_a_number_is_not_used_twice(self) -> None:
+        begun = [INSERTED, op("forget", 2, 3)]
+        assert is_linearisable([*begun, op("insert", 4, 5, text="c", seen=Record(2, "c", True))])
+        assert is_linearisable([*begun, op("insert", 4, 5, text="c", seen=Record(7, "c", True))])
+        again = op("insert", 4, 5, text="c", seen=Record(1, "c", True))
+        assert not is_linearisable([*begun, again])
+        late = op("update", 6, 7, "conflict", text="b", version=1)
+        assert is_linearisable([*begun, again._replace(seen=Record(2, "c", True)), late])
+        assert not is_linearisable([*begun, again._replace(seen=None), late._replace(result="done")])
+
     def test_records_are_judged_by_themselves(self) -> None:
         stale = op("read", 4, 5, seen=TWO)._replace(key="other")
         assert impossible([INSERTED, op("read", 2, 3, seen=ONE), stale]) == ["other"]
@@ -105,6 +117,15 @@ class LosingUpdates(Ledger):
         return await super().update(namespace, key, *given, **named)
 
 
+class CountingAnew(Ledger):
+    async def forget(self, namespace: Namespace, key: str, **named: Any) -> Forgotten:
+        head = await self.get(namespace, key)
+        if head is None:
+            raise NotFound(key)
+        await self.drop([head])
+        return Forgotten(at=head.at, reason="", actor="")
+
+
 class ReadingLate(Ledger):
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         known: dict[str, Version | None] = self.__dict__.setdefault("known", {})
@@ -127,7 +148,7 @@ class TestAFolder:
         assert impossible(found) == []
         assert {each.kind for each in found if each.result == "done"} >= {"read", "insert", "update"}
 
-    @pytest.mark.parametrize("broken", [NotComparing, LosingUpdates, ReadingLate])
+    @pytest.mark.parametrize("broken", [NotComparing, LosingUpdates, ReadingLate, CountingAnew])
     async def test_a_broken_ledger_is_caught(self, location: str, broken: Broken) -> None:
         ledger = await open_ledger(location, Scattered())
         found = await history([broken(ledger._engine, ledger._embedder)] * 6)

@@ -13,9 +13,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from typer.testing import CliRunner
 
+from mneme.api.household import Household
 from mneme.cli.household.screen import Screen
 from mneme.cli.main import app
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
@@ -53,6 +54,13 @@ def tea(home: Path) -> dict[str, Any]:
     )
 
 
+def copied(trace: Path, other: Path, **more: str) -> None:
+    """Copy a run, with something more in its first line."""
+    begun, *others = trace.read_text().splitlines()
+    other.parent.mkdir(exist_ok=True)
+    other.write_text("\n".join([json.dumps(json.loads(begun) | more), *others, ""]))
+
+
 class TestRuns:
     """One run, seen from all sides."""
 
@@ -61,6 +69,24 @@ class TestRuns:
         assert all("rules" in who for who in tea["answered_by"])
         steps = [line for line in lines(Path(tea["trace"])) if line["kind"] == "step"]
         assert [line["step"] for line in steps] == list(range(1, tea["steps"] + 1))
+
+    async def test_with_keys_it_is_its_player_s_and_nobody_else_s(
+        self, tea: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        copied(Path(tea["trace"]), tmp_path / "household" / "nobodys.jsonl")
+        copied(Path(tea["trace"]), tmp_path / "household" / "anns.jsonl", owner="ann")
+        monkeypatch.setenv("MNEME_HOME", str(tmp_path))
+        settings.cache_clear()
+        ledger: Any = None
+        ann, bob = (Household(ledger, name) for name in ("ann", "bob"))
+        assert {each.run for each in await bob.list()} == {"anns", "nobodys"}
+        monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
+        settings.cache_clear()
+        assert ([each.run for each in await ann.list()], await bob.list()) == (["anns"], [])
+        assert (await ann.get("anns")).played.outcome == "done"
+        for who, run in ((bob, "anns"), (ann, "nobodys")):
+            with pytest.raises(NotFound, match="no run"):
+                await who.get(run)
 
     def test_it_is_listed(self, home: Path, tea: dict[str, Any]) -> None:
         (listed,) = [json.loads(line) for line in mneme(home, "list", "--json").stdout.splitlines()]

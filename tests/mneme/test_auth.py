@@ -142,6 +142,20 @@ async def test_what_one_makes_is_one_s_own_whatever_one_says(action: str) -> Non
     assert (filtered, value["metadata"]) == ({"owner": "alice"}, {"owner": "alice", "kept": 1})
 
 
+@pytest.mark.parametrize("place", ["context", "config"])
+async def test_a_run_that_names_another_user_is_refused(place: str) -> None:
+    def run(user: str) -> dict[str, Any]:
+        named = {"user": user}
+        return {"metadata": {}, "kwargs": {place: named if place == "context" else {"configurable": named}}}
+
+    for mine in ("alice", "local"):
+        assert await decided("alice", "threads", "create_run", run(mine)) == {"owner": "alice"}
+    with pytest.raises(Refused, match="The key is alice's, not bob's") as refused:
+        await decided("alice", "threads", "create_run", run("bob"))
+    assert refused.value.status_code == 403
+    assert await decided("local", "threads", "create_run", run("bob"), ALONE)
+
+
 @pytest.mark.parametrize("action", ["read", "search", "delete"])
 async def test_only_one_s_own_is_found_and_the_search_is_left_as_it_is(action: str) -> None:
     value: dict[str, Any] = {"metadata": {"owner": "bob"}}

@@ -20,6 +20,7 @@ from mneme.api.pools import Pools
 from mneme.api.threads import Threads
 from mneme.client import blocking as blocking_calls
 from mneme.client.blocking import Waits
+from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
 from tests.doubles.command_line import run_mneme
@@ -49,6 +50,25 @@ def test_every_name_has_an_example_that_is_true(name: str) -> None:
     (found,) = doctest.DocTestFinder(recurse=False).find(of, name or "mneme")
     assert found.examples
     assert doctest.DocTestRunner().run(found).failed == 0
+
+
+def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None:
+    with mneme.open("ann", "team") as memory:
+        for field, call in {
+            "limit": lambda: memory.recall("a dog", limit=0),
+            "offset": lambda: memory.memories.list(offset=-1),
+            "reason": lambda: memory.memories.add("Ann has a dog.", reason="x" * 2001),
+            "content": lambda: memory.memories.add(""),
+            "to_version": lambda: memory.rollback("key", 0),
+            "seconds": lambda: memory.remember("I have a dog.", seconds=-1),
+            "claim": lambda: memory.cards.propose("", "why"),
+        }.items():
+            with pytest.raises(BadInput, match=f"^The request is not valid: {field}: .+") as refused:
+                call()
+            assert "reference" in refused.value.hint
+        with pytest.raises(BadInput, match=r"limit: .*; query: "):
+            memory.recall(None, limit=1001)  # type: ignore[arg-type]
+        assert memory.memories.count() == 0
 
 
 def test_what_blocks_has_every_operation_with_its_types() -> None:

@@ -20,9 +20,10 @@ from mneme.evals.reliability.routes import (
     belongings,
     is_refused,
 )
-from tests.doubles.langgraph_server import Guarded, Server
+from tests.doubles.langgraph_server import ROOT, Guarded, Server
 from tests.mneme.test_server import remembered, said
 
+GRAPHS = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
 pytestmark = pytest.mark.xdist_group("server")
 
 
@@ -100,6 +101,22 @@ async def test_what_the_store_cannot_do_is_the_asker_s_fault(asked: Asked) -> No
     assert [(each.status_code, each.text) for each in found if each.status_code >= 500] == []
     assert 400 <= found[0].status_code < 500
     assert "MnemeError" not in asked.server.log.read_text()
+
+
+async def test_no_graph_takes_the_key_for_another_user_s(asked: Asked) -> None:
+    async with httpx.AsyncClient(
+        base_url=asked.server.url, headers={"x-api-key": asked.bob}, timeout=None
+    ) as client:
+        for name in GRAPHS:
+            run = {"assistant_id": name, "input": {}, "context": {"user": "ann"}}
+            refused = await client.post("/runs/wait", json=run)
+            assert (name, refused.status_code) == (name, 403)
+            assert "The key is bob's, not ann's" in refused.json()["detail"]
+        own = {"graph_id": "chatbot", "context": {"user": "ann"}}
+        assistant = (await client.post("/assistants", json=own)).json()["assistant_id"]
+        given = {"assistant_id": assistant, "input": {"messages": said("I have a cat.")}}
+        failed = await client.post("/runs/wait", json=given)
+    assert "The key is bob's, not ann's" in failed.text
 
 
 async def test_more_than_may_wait_is_refused_before_it_runs(asked: Asked) -> None:

@@ -235,7 +235,10 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         async with server.client(bob) as bobs:
             await take_threads_of_ann(bobs)
         async with server.client(ann) as anns, server.client(bob) as bobs, server.client() as strangers:
-            thread, _ = await say(anns, "I live in Austin.", user="bob")
+            with pytest.raises(APIStatusError) as refusal:
+                await say(anns, "I live in Austin.", user="bob")
+            assert refusal.value.status_code == 403
+            thread, _ = await say(anns, "I live in Austin.")
             await eventually(lambda: remembered(anns, "ann"))
             assert await remembered(anns, "ann") == ["The user lives in Austin."], "the key decides"
             remembering: Any = await anns.threads.get_state(server.thread("memory/ann", key=ann))

@@ -6,6 +6,7 @@ another process. The writer goes on, or is killed at that moment or at a later o
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -89,9 +90,9 @@ async def insert(ledger: Ledger) -> Version:
     return await ledger.insert(ALICE, {}, text=WORD, change=SAID, key="k", idempotency_key=uuid4().hex)
 
 
-async def update(ledger: Ledger) -> Version:
+async def update(ledger: Ledger, seen: int) -> Version:
     return await ledger.update(
-        ALICE, "k", {}, text=f"{WORD} again", change=SAID, expected_version=1, idempotency_key=uuid4().hex
+        ALICE, "k", {}, text=f"{WORD} again", change=SAID, expected_version=seen, idempotency_key=uuid4().hex
     )
 
 
@@ -123,12 +124,13 @@ async def test_what_is_forgotten_stays_forgotten_whatever_its_writer_does(
     ledgers: tuple[Ledger, Ledger], location: str, embedder: WordEmbedder, work: Work, dies: bool
 ) -> None:
     ledger, other = ledgers
-    tried = 0
+    tried, doing = 0, work
     for forget in range(1, MOMENTS):
         for death in range(forget, MOMENTS) if dies else (0,):
             if work is update:
-                await ledger.insert(ALICE, {}, text=WORD, change=SAID, key="k")
-            if not await written(ledger, other, work, forget, death):
+                before = await ledger.insert(ALICE, {}, text=WORD, change=SAID, key="k")
+                doing = partial(update, seen=before.version)
+            if not await written(ledger, other, doing, forget, death):
                 await forgotten_anyway(other)
                 break
             tried += 1
@@ -148,8 +150,8 @@ async def forgotten_anyway(ledger: Ledger) -> None:
 
 async def goes_on(ledger: Ledger) -> None:
     """See that nothing that was left is in the way of the same key."""
-    await ledger.insert(ALICE, {}, text="tea", change=SAID, key="k")
-    await ledger.update(ALICE, "k", {}, text="green tea", change=SAID, expected_version=1)
+    made = await ledger.insert(ALICE, {}, text="tea", change=SAID, key="k")
+    await ledger.update(ALICE, "k", {}, text="green tea", change=SAID, expected_version=made.version)
     assert [version.text for version in await ledger.history(ALICE, "k")] == ["tea", "green tea"]
     await ledger.forget(ALICE, "k", reason="", actor="")
 

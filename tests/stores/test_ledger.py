@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -515,8 +516,56 @@ class TestForget:
         await put(ledger, "old", key="k")
         await ledger.forget(ALICE, "k", reason="", actor="")
         again = await put(ledger, "new", key="k")
-        assert again.version == 1
+        assert (again.version, again.first) == (2, 2)
         assert await ledger.history(ALICE, "k") == [again]
+        changed = await ledger.update(ALICE, "k", {}, text="newer", change=SAID, expected_version=2)
+        assert await ledger.history(ALICE, "k") == [again, changed]
+        with pytest.raises(NotFound, match="it has 2 to 3"):
+            await ledger.rollback(ALICE, "k", 1, change=SAID)
+        await ledger.forget(ALICE, "k", reason="", actor="")
+        assert sorted(mark.versions for mark in await ledger.forgotten(ALICE)) == [2]
+        assert (await put(ledger, "newest", key="k")).version == 4
+
+    async def test_who_read_a_forgotten_record_cannot_change_its_successor(
+        self, ledger: Ledger, embedder: WordEmbedder, tmp_path: Path
+    ) -> None:
+        await put(ledger, "old", key="k")
+        exported = [line async for line in ledger.export()]
+        await ledger.forget(ALICE, "k", reason="", actor="")
+        again = await put(ledger, "new", key="k")
+        for change in (ledger.retire, partial(ledger.update, value={}, text="mine")):
+            with pytest.raises(Conflict, match="at version 2, not 1"):
+                await change(ALICE, "k", change=SAID, expected_version=1)
+        lines = [line async for line in ledger.export()]
+        other = await open_ledger(str(tmp_path / "other"), embedder)
+        assert (await other.import_(lines)).imported == 1
+        assert [line async for line in other.export()] == lines
+        assert await other.history(ALICE, "k") == [again]
+        assert [each.line for each in (await other.import_(exported)).refused] == [1]
+        await other.close()
+
+    async def test_a_number_that_was_forgotten_is_not_imported_again(
+        self, ledger: Ledger, embedder: WordEmbedder, tmp_path: Path
+    ) -> None:
+        await put(ledger, "old", key="k")
+        await ledger.forget(ALICE, "k", reason="", actor="")
+        other = await open_ledger(str(tmp_path / "other"), embedder)
+        await put(other, "another", key="k")
+        report = await ledger.import_([line async for line in other.export()])
+        assert "was forgotten here, up to version 1" in report.refused[0].reason
+        assert await ledger.get(ALICE, "k") is None
+        await other.close()
+
+    async def test_what_begins_anew_goes_on_counting(self, ledger: Ledger) -> None:
+        made = await put(ledger, "", key="k")
+        await ledger.forget_records([], reason="", actor="", rewritten=[(made, {"left": 1})])
+        head = await ledger.get(ALICE, "k")
+        assert head is not None
+        assert (head.value, head.version > 1) == ({"left": 1}, True)
+        assert await ledger.history(ALICE, "k") == [head]
+        for stale in (1, 2):
+            with pytest.raises(Conflict):
+                await ledger.update(ALICE, "k", {}, text="", change=SAID, expected_version=stale)
 
     async def test_it_happens_once(self, ledger: Ledger) -> None:
         made, other = await put(ledger, "tea"), await put(ledger, "coffee")

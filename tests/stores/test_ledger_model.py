@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class AgainstADictionary(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.folder = Path(tempfile.mkdtemp(prefix="mneme-model-"))
         self.known: dict[tuple[tuple[str, ...], str], list[Known]] = {}
+        self.before: Counter[tuple[tuple[str, ...], str]] = Counter()  # versions that were forgotten
         self.lines: list[str] = []
         self.ledger = self.opened()
 
@@ -65,31 +67,35 @@ class AgainstADictionary(RuleBasedStateMachine):
         work = self.ledger.insert(namespace, {"t": text}, text=text, change=SAID, key=key)
         self.attempt(work, (namespace, key), (namespace, key) not in self.known, (text, True))
 
-    @rule(namespace=names, key=keys, text=texts, seen=st.integers(1, 4))
+    def numbered(self, record: tuple[tuple[str, ...], str]) -> dict[int, Known]:
+        return dict(enumerate(self.known.get(record, []), self.before[record] + 1))
+
+    @rule(namespace=names, key=keys, text=texts, seen=st.integers(1, 6))
     def update(self, namespace: tuple[str, ...], key: str, text: str, seen: int) -> None:
-        history = self.known.get((namespace, key), [])
+        history = self.numbered((namespace, key))
         work = self.ledger.update(namespace, key, {"t": text}, text=text, change=SAID, expected_version=seen)
-        self.attempt(work, (namespace, key), len(history) == seen and history[-1][1], (text, True))
+        allowed = bool(history) and max(history) == seen and history[seen][1]
+        self.attempt(work, (namespace, key), allowed, (text, True))
 
-    @rule(namespace=names, key=keys, seen=st.integers(1, 4))
+    @rule(namespace=names, key=keys, seen=st.integers(1, 6))
     def retire(self, namespace: tuple[str, ...], key: str, seen: int) -> None:
-        history = self.known.get((namespace, key), [])
-        allowed = len(history) == seen and history[-1][1]
+        history = self.numbered((namespace, key))
+        allowed = bool(history) and max(history) == seen and history[seen][1]
         work = self.ledger.retire(namespace, key, change=SAID, expected_version=seen)
-        self.attempt(work, (namespace, key), allowed, (history[-1][0] if history else "", False))
+        self.attempt(work, (namespace, key), allowed, (history[seen][0] if allowed else "", False))
 
-    @rule(namespace=names, key=keys, seen=st.integers(1, 4))
+    @rule(namespace=names, key=keys, seen=st.integers(1, 6))
     def restore(self, namespace: tuple[str, ...], key: str, seen: int) -> None:
-        history = self.known.get((namespace, key), [])
-        allowed = len(history) == seen and not history[-1][1]
+        history = self.numbered((namespace, key))
+        allowed = bool(history) and max(history) == seen and not history[seen][1]
         work = self.ledger.restore(namespace, key, change=SAID, expected_version=seen)
-        self.attempt(work, (namespace, key), allowed, (history[-1][0] if history else "", True))
+        self.attempt(work, (namespace, key), allowed, (history[seen][0] if allowed else "", True))
 
-    @rule(namespace=names, key=keys, to=st.integers(1, 3))
+    @rule(namespace=names, key=keys, to=st.integers(1, 4))
     def rollback(self, namespace: tuple[str, ...], key: str, to: int) -> None:
-        history = self.known.get((namespace, key), [])
-        allowed = len(history) >= to and (history[to - 1][1] or history[-1][1])
-        text, live = history[to - 1] if allowed else ("", True)
+        history = self.numbered((namespace, key))
+        allowed = to in history and (history[to][1] or history[max(history)][1])
+        text, live = history[to] if allowed else ("", True)
         work = self.ledger.rollback(namespace, key, to, change=SAID)
         self.attempt(work, (namespace, key), allowed, (text, live))
 
@@ -100,7 +106,7 @@ class AgainstADictionary(RuleBasedStateMachine):
         except NotFound:
             assert (namespace, key) not in self.known
         else:
-            del self.known[namespace, key]
+            self.before[namespace, key] += len(self.known.pop((namespace, key)))
 
     @precondition(lambda self: self.location != OnAServer.location)
     @rule()
@@ -127,6 +133,7 @@ class AgainstADictionary(RuleBasedStateMachine):
                 if history:
                     versions = self.run(self.ledger.history(namespace, key))
                     assert [(version.text, version.live) for version in versions] == history
+                    assert [version.version for version in versions] == [*self.numbered((namespace, key))]
                     assert versions[-1] == head
 
     @invariant()

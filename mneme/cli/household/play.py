@@ -12,10 +12,12 @@ from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
 from mneme.api.household_runs import Line, Request, Run, brief, checked, to_play, unallocated
+from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.household.missed import rebuild
 from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, print_json
+from mneme.client.remote import api_key
 from mneme.client.workflows import Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
 from mneme.environments.household.bound import lower_bound
@@ -25,6 +27,7 @@ from mneme.environments.household.loading import load_episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
+from mneme.nodes.context import LOCAL
 
 GRAPH = "mita"
 STEPS = 6 * World.LIMIT + 20
@@ -91,10 +94,19 @@ async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int
             how = "continues" if found.began() else "begins"
             console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
         with _screen(episode, found, watch) as screen:
-            played = _Played(found, flows, episode, context, screen or _Lines(as_json))
+            whose = await _key_of(flows)
+            played = _Played(found, flows, episode, context, screen or _Lines(as_json), whose)
             ended = await played.to_the_end()
     _print_result(found, ended, as_json)
     return 0 if ended["success"] else 1
+
+
+async def _key_of(flows: Workflows) -> str | None:
+    """Return whose key the run is played with; None without a key, or without a server."""
+    if flows.server is None or api_key() is None:
+        return None
+    async with flows.operations(Memories, LOCAL) as mine:
+        return await mine.whoami()
 
 
 def _screen(episode: Episode, found: Run, watch: bool) -> AbstractContextManager[Screen | None]:
@@ -110,6 +122,7 @@ class _Played:
     episode: Episode
     context: Context
     display: Display
+    owner: str | None = None
 
     async def to_the_end(self) -> Line:
         """Play to the end, from the checkpoint if there is one, and write the result."""
@@ -165,7 +178,8 @@ class _Played:
             return
         if self.run.began() is None:
             episode = self.episode.model_dump(mode="json")
-            self.run.trace.append("episode", episode=episode, context=self.context, thread=thread)
+            whose = {} if self.owner is None else {"owner": self.owner}
+            self.run.trace.append("episode", episode=episode, context=self.context, thread=thread, **whose)
         if event["step"] == "execute":
             for each in event["frames"]:
                 frame = Frame.model_validate(each)

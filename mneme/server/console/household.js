@@ -1,7 +1,7 @@
 // Household runs, played again step by step: who is where, holds what, does what, and what was decided.
 
 import { useEffect, useState } from "preact/hooks";
-import { part, read } from "./api.js";
+import { part, read, session } from "./api.js";
 import { Facts, Failure, Loaded, focusHeading, html, plural, useLoaded } from "./parts.js";
 
 const PACE = 700; // milliseconds that each step is shown
@@ -10,7 +10,10 @@ export function Runs() {
   const loaded = useLoaded((signal) => read("household/runs", {}, signal), []);
   return html`<h1 tabindex="-1">Household</h1>
     <${Loaded} of=${loaded}>${(found) => found.length === 0
-      ? html`<p>Nothing has been played yet. Play one: <code>mneme household run</code></p>`
+      ? html`<p>${session.key ? "You have played nothing yet" : "Nothing has been played yet"}.
+        Play one on the server's machine: <code>mneme household run</code></p>
+        ${session.key && html`<p>Set <code>MNEME_KEY</code> to your key there, so that the run is yours. Runs that were
+          played without a key are nobody's: <code>mneme household list</code> shows them on that machine.</p>`}`
       : html`<ol class="rows" aria-label="Runs">${found.map((each) => html`<li class="row" key=${each.run}>
         <a href="#/household/${part(each.run)}">${each.run}</a><p class="quiet"><span class="mark">${each.outcome}</span>
         <span>${each.task}</span> <span>${each.agents && plural(each.agents, "agent")}</span>
