@@ -64,7 +64,7 @@ design_team = Prompt(
 whose fields the task needs and who see different things in it, from {FEWEST} to {MOST}; keep those that are
 given. Two or three experts speak in turn; from four on a delegate should give the floor (led). The document
 consists of items of one kind (each with its item_fields), of single fields, of ratings from 1 to 10, and of
-prose (report): what somebody needs who acts by it. Its name and that of an item are plain words. {DATA}""",
+prose (report): what somebody needs who acts by it. Its name is in capitals and underscores. {DATA}""",
     examples=[
         TeamDraft(
             reason="The mountain hut needs a roof and heat; what is built is to be written down.",
