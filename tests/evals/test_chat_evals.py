@@ -364,6 +364,7 @@ class TestLocomo:
         assert report.summary["search"]["dense"]["questions"]["all"] == 4
 
     async def test_too_few_turns_for_any_question_are_a_clear_error(self, tmp_path: Path) -> None:
+        late = [{"question": "?", "category": 4, "evidence": ["D1:5"]}]
         data = write_locomo(
             tmp_path / "own.json", qa=[{"question": "?", "category": 4, "evidence": ["D1:5"]}]
         )
