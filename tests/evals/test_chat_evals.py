@@ -365,9 +365,7 @@ class TestLocomo:
 
     async def test_too_few_turns_for_any_question_are_a_clear_error(self, tmp_path: Path) -> None:
         late = [{"question": "?", "category": 4, "evidence": ["D1:5"]}]
-        data = write_locomo(
-            tmp_path / "own.json", qa=[{"question": "?", "category": 4, "evidence": ["D1:5"]}]
-        )
+        data = write_locomo(tmp_path / "own.json", qa=late)
         with pytest.raises(BadInput, match="No question is on the first 2 turns"):
             await locomo.run(locomo.Options(data=data, out=tmp_path, chatbot="rules", limit=2))
 
