@@ -105,15 +105,9 @@ def _checked_once(record: AskRecord, turn: AIMessage, check: Check) -> AIMessage
 
 def _described(tool: BaseTool) -> Json:
     """Describe a tool with a flat schema of its arguments; Ollama loses anything deeper."""
-    parameters = flat(_arguments(tool)) | {"required": _required(tool)}
+    parameters = flat(_arguments(tool))
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
-
-
-def _required(tool: BaseTool) -> list[str]:
-    """Return the arguments that a call must have: those without a default."""
-    fields = _arguments(tool).model_fields
-    return [name for name in flat(_arguments(tool)).get("required", ()) if fields[name].is_required()]
 
 
 def _arguments(tool: BaseTool) -> type[BaseModel]:
@@ -141,7 +135,8 @@ def _valid(name: str, args: Json, tools: dict[str, BaseTool], text: str) -> Json
     if name not in tools:
         raise Unusable(f"There is no tool {name!r}; there are: {', '.join(tools)}.", spelled)
     schema = _arguments(tools[name])
-    missing = [field for field in _required(tools[name]) if field not in args]
+    demanded = [field for field, about in schema.model_fields.items() if about.is_required()]
+    missing = [field for field in flat(schema).get("required", ()) if field in demanded and field not in args]
     if missing:
         raise Unusable(f"The call of {name} lacks: {', '.join(missing)}.", spelled)
     try:

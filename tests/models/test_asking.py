@@ -600,7 +600,6 @@ async def test_an_argument_with_a_default_may_be_left_out(double: OllamaDouble) 
     double.chat.reply(Reply(tool_calls=({"name": "explain", "arguments": {}},)))
     said = await call_tools("Look.", [HumanMessage("Why is it slow?")], [explain], WHO, rule=nothing)
     assert calls(said) == [("explain", {"sql": ""})]
-    assert double.chats[0].body["tools"][0]["function"]["parameters"]["required"] == []
 
 
 async def test_a_check_of_the_turn_is_shown_and_asked_again(double: OllamaDouble) -> None:
