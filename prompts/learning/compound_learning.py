@@ -576,10 +576,10 @@ compile_lessons = Prompt(
 For each used card say whether it helped (reinforce, success true or false). A new lesson becomes a card
 (create): a claim that other tasks can use, its condition in the words of what tasks like it share, its
 pattern. A lesson against a verified card opens a dispute with that card, never a new one. Of a task that
-was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches that failed;
-the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails, where the
-trajectory shows it. A claim states what is true of the domain; it never tells agents how to behave. Nothing
-learned is a good answer too. {DATA}
+was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches that
+failed; the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails,
+where the trajectory shows it. A claim states what is true of the domain; it never tells agents how to
+behave. Nothing learned is a good answer too. {DATA}
 A finding's card is -1 for create and dead_end; claim, condition and pattern are empty for reinforce.""",
     examples=[
         Findings(
