@@ -25,6 +25,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from mneme.core.errors import BadAnswer
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat.locomo_data import (
@@ -256,7 +257,7 @@ async def _turns(hit: Hit, setup: Setup) -> list[str]:
 
 
 async def _answer(case: Case, setup: Setup) -> None:
-    """Have the chatbot's question answered from the first turns found, and score the answer."""
+    """Have the question answered from the first turns found, and score the answer; none scores 0."""
     name = f"{case.name}/answer"
     if name in setup.journal:
         return
@@ -264,7 +265,12 @@ async def _answer(case: Case, setup: Setup) -> None:
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
     started = perf_counter()
-    answered = await ask(reply, given, setup.who.responder)
+    try:
+        answered = await ask(reply, given, setup.who.responder)
+    except BadAnswer as bad:
+        row = {"category": case.question.category, "answer": "", "score": 0.0, "refused": str(bad)}
+        setup.journal.add(name, row)
+        return
     answer = chosen(case.name, case.question, answered.value)
     row = {
         "category": case.question.category,

@@ -58,6 +58,7 @@ def report(
             f"Part of the benchmark used: {part}.",
             *_kept_notes(_rows(journal, "kept"), _rows(journal, "dense"), kept_by),
             *_remembering_notes(_rows(journal, "remembered")),
+            *_refused_notes(_rows(journal, "answer")),
             *_notes(conversations, searches, who),
         ],
     )
@@ -222,6 +223,11 @@ def _remembering_notes(rows: Sequence[Row]) -> list[str]:
         f"{sum(row['seconds'] for row in rows):.0f} s. {sum(bool(row['failed']) for row in rows)} turns "
         "could not be remembered.",
     ]
+
+
+def _refused_notes(rows: Sequence[Row]) -> list[str]:
+    refused = sum("refused" in row for row in rows)
+    return [f"{refused} of {len(rows)} questions got no usable answer, and count as 0."] if refused else []
 
 
 def _notes(

@@ -378,6 +378,15 @@ class TestLocomo:
         assert answers["adversarial"]["mean"] == 1.0
         assert answers["temporal"]["mean"] == 0.0
 
+    async def test_a_question_without_a_usable_answer_scores_nothing(self, tmp_path: Path) -> None:
+        with ollama(lambda body: "" if asks(body, "When does the choir") else "Leo"):
+            data = write_locomo(tmp_path / "own.json")
+            options = locomo.Options(data=data, out=tmp_path, chatbot="ollama:llama3.1:8b")
+            report = await locomo.run(options)
+        assert report.summary["answers"]["temporal"]["mean"] == 0.0
+        assert report.summary["answers"]["single-hop"]["mean"] == 1.0
+        assert "1 of 5 questions got no usable answer, and count as 0." in report.notes
+
     async def test_an_interrupted_run_goes_on_where_it_stopped(self, tmp_path: Path) -> None:
         options = locomo.Options(data=write_locomo(tmp_path / "own.json"), out=tmp_path, chatbot="rules")
 
