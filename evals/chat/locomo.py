@@ -137,7 +137,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     async with _opened(options, journal, embedder) as ledger:
         await _run(conversations, Setup(ledger, embedder, journal, who, agent, options), progress)
     kept_by = str(agent) if options.search_in == "memories" else ""
-    return report(conversations, journal, who, embedder.name, kept_by)
+    made = report(conversations, journal, who, embedder.name, kept_by)
+    if options.limit:
+        made.notes.insert(0, f"Of each conversation its first {options.limit} turns alone were used.")
+    return made
 
 
 @asynccontextmanager

@@ -361,6 +361,7 @@ class TestLocomo:
         assert seen[:3] == ["3 of 5", "4 of 5", "5 of 5"], "what was remembered is not asked again"
         found = [row["found"] for row in report.rows if row["case"] == "own/0/blend"]
         assert found[0][0] == ["D1:1"], "the memories of the first run are there"
+        assert report.notes[0] == "Of each conversation its first 5 turns alone were used."
         assert report.summary["search"]["dense"]["questions"]["all"] == 4
 
     async def test_too_few_turns_for_any_question_are_a_clear_error(self, tmp_path: Path) -> None:
