@@ -182,7 +182,9 @@ def _as_text(given: BaseModel) -> dict[str, str]:
 
 
 def _lines(value: Any) -> str:
-    """Render a list as numbered candidates, 0 first, and nothing as `(none)`."""
+    """Render a list as numbered candidates, 0 first, numbers as they are, and nothing as `(none)`."""
+    if value and isinstance(value, list) and all(isinstance(each, int) for each in value):
+        return ", ".join(map(str, value))
     if isinstance(value, list | tuple):
         return "\n".join(f"[{number}] {item}" for number, item in enumerate(value)) or "(none)"
     return "(none)" if value is None or value == "" else str(value)

@@ -6,7 +6,8 @@ among the first k found, averaged over questions. Questions whose evidence is no
 are left out (the benchmark counts them as 1).
 
 With `--search-in memories` the turns go through the memory agent first, and what it kept is searched instead
-(see `locomo_kept`). Then a memory counts as the turns that it came from.
+(see `locomo_kept`). Then a memory counts as the turns that it came from. A conversation takes hundreds of
+calls, so what was kept lies beside the journal: the same command goes on after a kill.
 
 Where a language model answers, the chatbot's own question `reply` is put to it with the turns found
 and the benchmark's request for a short phrase. Adversarial questions are a choice of two, as in the
@@ -14,7 +15,9 @@ benchmark: `Not mentioned in the conversation` or the trap (`adversarial_answer`
 per question; right is an answer that chooses the first or says that it is not mentioned.
 """
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -22,6 +25,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from mneme.core.errors import BadAnswer
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat.locomo_data import (
@@ -30,6 +34,7 @@ from mneme.evals.chat.locomo_data import (
     answer_score,
     chosen,
     find,
+    first_turns,
     load,
     picked,
     put,
@@ -44,7 +49,7 @@ from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
 from mneme.stores.ledger.engine import Mode
-from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Hit, Namespace, Write
 
 SearchedIn = Literal["turns", "memories"]
@@ -62,6 +67,9 @@ class Options(BaseModel):
     )
     search_in: SearchedIn = Field("turns", description="Search raw turns, or what was kept of them.")
     memory_agent: MemoryAgent = "auto"
+    limit: int = Field(
+        0, ge=0, description="Use the first turns of each conversation, and the questions on them; 0: all."
+    )
     answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
     embedder: EmbedderName = ""
     out: Out = RUNS
@@ -111,13 +119,14 @@ class Case:
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Search for every question in every mode, answer where a language model can, and report."""
     path = find(options.data)
-    conversations = picked(load(path), options.conversations)
+    conversations = first_turns(picked(load(path), options.conversations), options.limit)
     who, agent = await identify(options.chatbot), await identify(options.memory_agent)
     embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
     configuration = {
         "data": file_digest(path),
         "conversations": [each.sample_id for each in conversations],
         "chatbot": who.model_dump(),
+        "limit": options.limit,
         "search_in": options.search_in,
         "memory_agent": agent.model_dump() if options.search_in == "memories" else None,
         "answer_from": options.answer_from,
@@ -125,10 +134,30 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "seed": SEED,
     }
     journal = open_journal(options.out, "locomo", configuration, fresh=options.fresh)
-    async with temporary_ledger(embedder) as ledger:
+    async with _opened(options, journal, embedder) as ledger:
         await _run(conversations, Setup(ledger, embedder, journal, who, agent, options), progress)
     kept_by = str(agent) if options.search_in == "memories" else ""
-    return report(conversations, journal, who, embedder.name, kept_by)
+    made = report(conversations, journal, who, embedder.name, kept_by)
+    if options.limit:
+        made.notes.insert(0, f"Of each conversation its first {options.limit} turns alone were used.")
+    return made
+
+
+@asynccontextmanager
+async def _opened(options: Options, journal: Journal, embedder: Embedder) -> AsyncIterator[Ledger]:
+    """Open a ledger: one that stays beside the journal where a memory agent fills it."""
+    if options.search_in == "turns":
+        async with temporary_ledger(embedder) as ledger:
+            yield ledger
+        return
+    folder = journal.path.with_suffix(".memories")
+    if options.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    ledger = await open_ledger(str(folder), embedder)
+    try:
+        yield ledger
+    finally:
+        await ledger.close()
 
 
 async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:
@@ -162,13 +191,17 @@ def _namespace(conversation: Conversation) -> Namespace:
 async def _keep(conversation: Conversation, setup: Setup, progress: Progress) -> None:
     """Have the turns remembered, and note how many memories there are."""
     name, total = conversation.sample_id, len(conversation.turns)
-    failed = await keep(
-        conversation, setup.ledger, setup.agent, lambda done: progress(done, total, f"{name}: remembering")
+    await keep(
+        conversation,
+        setup.ledger,
+        setup.agent,
+        setup.journal,
+        lambda done: progress(done, total, f"{name}: remembering"),
     )
     if f"{name}/kept" not in setup.journal:
         memories = [await setup.ledger.count(namespace) for namespace in namespaces_of(conversation)]
         behind = await turns_behind(conversation, setup.ledger)
-        setup.journal.add(f"{name}/kept", {"memories": sum(memories), "failed": failed, "turns": behind})
+        setup.journal.add(f"{name}/kept", {"memories": sum(memories), "turns": behind})
 
 
 async def _store(conversation: Conversation, ledger: Ledger) -> None:
@@ -227,7 +260,7 @@ async def _turns(hit: Hit, setup: Setup) -> list[str]:
 
 
 async def _answer(case: Case, setup: Setup) -> None:
-    """Have the chatbot's question answered from the first turns found, and score the answer."""
+    """Have the question answered from the first turns found, and score the answer; none scores 0."""
     name = f"{case.name}/answer"
     if name in setup.journal:
         return
@@ -235,7 +268,12 @@ async def _answer(case: Case, setup: Setup) -> None:
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
     started = perf_counter()
-    answered = await ask(reply, given, setup.who.responder)
+    try:
+        answered = await ask(reply, given, setup.who.responder)
+    except BadAnswer as bad:
+        row = {"category": case.question.category, "answer": "", "score": 0.0, "refused": str(bad)}
+        setup.journal.add(name, row)
+        return
     answer = chosen(case.name, case.question, answered.value)
     row = {
         "category": case.question.category,

@@ -157,6 +157,21 @@ def picked(conversations: list[Conversation], names: Sequence[str]) -> list[Conv
     return [known[name] for name in dict.fromkeys(names)] or conversations
 
 
+def first_turns(conversations: Sequence[Conversation], limit: int) -> list[Conversation]:
+    """Return the first turns of each conversation, and the questions on them; all where the limit is 0.
+
+    Raises BadInput where no question can be answered from so few turns.
+    """
+    if not limit:
+        return list(conversations)
+    cut = [each.model_copy(update={"turns": each.turns[:limit]}) for each in conversations]
+    for each in cut:
+        each.questions = [question for question in each.questions if each.evidence_of(question)]
+    if not any(each.questions for each in cut):
+        raise BadInput(f"No question is on the first {limit} turns.", "Give a larger --limit.")
+    return cut
+
+
 def put(name: str, question: Question) -> str:
     """Put a question as the benchmark does: a date for temporal ones, a choice for adversarial ones."""
     if question.category == 2:

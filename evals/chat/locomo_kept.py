@@ -6,9 +6,12 @@ speakers that it names, or to those of both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
 
+from mneme.core.errors import ModelUnavailable
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import Conversation, Question, Turn
+from mneme.evals.report import Journal
 from mneme.graphs.remember import builder
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.messages import PRECEDING
@@ -17,28 +20,41 @@ from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Hit, Namespace, Version
-from mneme.stores.users.inbox import Message
-
-AT_ONCE = 20
-STEPS = 10 * AT_ONCE  # of the graph `remember`, which takes three for a message
+from mneme.stores.users.inbox import Inbox, Message
 
 
 async def keep(
-    conversation: Conversation, ledger: Ledger, agent: Identity, progress: Callable[[int], None]
-) -> int:
-    """Have every turn remembered; return how many were not, and tell after each batch how many are done."""
+    conversation: Conversation,
+    ledger: Ledger,
+    agent: Identity,
+    journal: Journal,
+    progress: Callable[[int], None],
+) -> None:
+    """Have every turn remembered that the journal does not have; tell after each how many are done.
+
+    A turn of which the model made no sense is noted with the reason, and not tried again. Raises
+    ModelUnavailable where it does not answer at all.
+    """
     graph = builder.compile(store=LedgerStore(ledger))
-    failed = done = 0
+    done = 0
     for speaker in _speakers(conversation):
-        context = MemoryContext(user=_user(conversation, speaker), memory_agent=agent.responder)
-        messages = list(_messages(conversation, speaker))
-        for start in range(0, len(messages), AT_ONCE):
-            batch = messages[start : start + AT_ONCE]
-            report = await graph.ainvoke({"messages": [*batch]}, {"recursion_limit": STEPS}, context=context)
-            failed += len(report["failed"])
-            done += len(batch)
+        user = _user(conversation, speaker)
+        context = MemoryContext(user=user, memory_agent=agent.responder)
+        for message in _messages(conversation, speaker):
+            done += 1
+            name = f"{conversation.sample_id}/{message['message_id']}/remembered"
+            if name in journal:
+                continue
+            started = perf_counter()
+            report = await graph.ainvoke({"messages": [message]}, context=context)
+            failed = [each["error"] for each in report["failed"]]
+            if failed and not report["asked"]["refused"]:
+                raise ModelUnavailable(failed[0], "The same command goes on with the turns that are left.")
+            if failed:
+                await Inbox(ledger).drop(user, message["message_id"])
+            row = {"failed": failed, "asked": report["asked"], "seconds": perf_counter() - started}
+            journal.add(name, row)
             progress(done)
-    return failed
 
 
 def asked_of(conversation: Conversation, question: Question) -> list[Namespace]:

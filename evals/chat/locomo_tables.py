@@ -13,6 +13,7 @@ from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.report import Journal, Report, Row, draw, table
+from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.stores.ledger.engine import Mode
 
 MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
@@ -56,6 +57,8 @@ def report(
         notes=[
             f"Part of the benchmark used: {part}.",
             *_kept_notes(_rows(journal, "kept"), _rows(journal, "dense"), kept_by),
+            *_remembering_notes(_rows(journal, "remembered")),
+            *_refused_notes(_rows(journal, "answer")),
             *_notes(conversations, searches, who),
         ],
     )
@@ -194,17 +197,37 @@ def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list
     """Say what was searched where it was not the turns, and how much of the evidence is in it."""
     if not kept_by:
         return []
-    memories, failed = (sum(row[what] for row in rows) for what in ("memories", "failed"))
+    memories = sum(row["memories"] for row in rows)
     behind = {row["case"].rpartition("/")[0]: set(row["turns"]) for row in rows}
     evidence = [(behind[row["case"].rsplit("/", 2)[0]], row["evidence"]) for row in asked if row["evidence"]]
     most = np.mean([len(turns.intersection(each)) / len(each) for turns, each in evidence])
     return [
-        f"Searched are {memories} memories kept by {kept_by}; {failed} turns could not be remembered.",
+        f"Searched are {memories} memories kept by {kept_by}.",
         f"A memory counts as the turns that it came from; {most:.0%} of the evidence is behind any memory, "
         "so no search finds more.",
         "A question is put to the memories of the speakers that it names, of which adversarial ones name the "
         "wrong one.",
     ]
+
+
+def _remembering_notes(rows: Sequence[Row]) -> list[str]:
+    """Say what remembering the turns cost, and how many could not be remembered."""
+    if not rows:
+        return []
+    asked = NOTHING
+    for row in rows:
+        asked = added(asked, row["asked"])
+    return [
+        f"Remembering {len(rows)} turns took {in_words(asked)}",
+        f"That was {asked['prompt_tokens']} tokens of prompts and {asked['reply_tokens']} of replies in "
+        f"{sum(row['seconds'] for row in rows):.0f} s. {sum(bool(row['failed']) for row in rows)} turns "
+        "could not be remembered.",
+    ]
+
+
+def _refused_notes(rows: Sequence[Row]) -> list[str]:
+    refused = sum("refused" in row for row in rows)
+    return [f"{refused} of {len(rows)} questions got no usable answer, and count as 0."] if refused else []
 
 
 def _notes(

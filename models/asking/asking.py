@@ -143,11 +143,12 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     return Question(
         ModelRequest(system, history, [HumanMessage(user)]),
         CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given),
-        lambda message: _accepted(prompt, given, user, message),
+        lambda message: _accepted(prompt, given, prompt.example_texts, user, message),
         lane,
         free and lane == "user",
         "Answer again." if free else "Reply again, with the corrected JSON object only.",
         prompt.system_text(with_examples=False),
+        lambda message: _accepted(prompt, given, (), user, message),  # what it was not shown it did not copy
     )
 
 
@@ -158,9 +159,9 @@ def _constrained(prompt: Prompt[G, A], given: G) -> CallOptions:
     return CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
 
 
-def _accepted(prompt: Prompt[G, A], given: G, asked: str, message: AIMessage) -> A:
+def _accepted(prompt: Prompt[G, A], given: G, shown: Sequence[str], asked: str, message: AIMessage) -> A:
     """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
-    value: Any = _text(message) if prompt.answer is str else _object(prompt, asked, message)
+    value: Any = _text(message) if prompt.answer is str else _object(prompt, shown, asked, message)
     try:
         prompt.verify(given, value)
     except ValueError as error:
@@ -180,13 +181,16 @@ def _text(message: AIMessage) -> str:
     raise Unusable("The reply is empty.", raw)
 
 
-def _object(prompt: Prompt[G, A], asked: str, message: AIMessage) -> BaseModel:
-    """Read a reply in JSON; one that is complete may have reached its limit of tokens after its end."""
+def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIMessage) -> BaseModel:
+    """Read a reply in JSON that copies none of the examples that the model was shown.
+
+    One that is complete may have reached its limit of tokens after its end.
+    """
     raw, kind = str(message.text), cast(type[BaseModel], prompt.answer)
     try:
         value = read(raw, kind)
     except Unusable as unusable:
         raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
-    if sentence := copied(prompt.example_texts, asked, raw):
+    if sentence := copied(shown, asked, raw):
         raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
     return value

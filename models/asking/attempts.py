@@ -68,7 +68,7 @@ class Question(Generic[T]):
 
     `accept` returns the answer or raises `Unusable`; `shown` tells whether the reply streams to the chat;
     `again` ends the message that tells the model what was wrong. `bare` is the system text without worked
-    examples, for a model that copies them.
+    examples, for a model that copies them, and `accept_bare` what makes a reply to it acceptable.
     """
 
     request: ModelRequest
@@ -78,6 +78,7 @@ class Question(Generic[T]):
     shown: bool
     again: str
     bare: str = ""
+    accept_bare: Callable[[AIMessage], T] | None = None
 
 
 async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
@@ -119,7 +120,7 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
             request = question.request  # there is no room to show what was wrong
             continue
         if isinstance(failure, Copied):
-            question = replace(question, request=replace(question.request, system=question.bare))
+            question = _without_examples(question)
         request = _with_complaint(question, failure)
         options = _redrawn(question.options, options, failure, attempt)
     if doubted:
@@ -129,6 +130,11 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
         failure.raw,
         "Choose a stronger model for this role, or `rules`.",
     ) from failure
+
+
+def _without_examples(question: Question[T]) -> Question[T]:
+    bare = replace(question.request, system=question.bare)
+    return replace(question, request=bare, accept=question.accept_bare or question.accept)
 
 
 def _drawn_anew(question: Question[T], before: int) -> Question[T]:

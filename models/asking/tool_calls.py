@@ -135,7 +135,8 @@ def _valid(name: str, args: Json, tools: dict[str, BaseTool], text: str) -> Json
     if name not in tools:
         raise Unusable(f"There is no tool {name!r}; there are: {', '.join(tools)}.", spelled)
     schema = _arguments(tools[name])
-    missing = [field for field in flat(schema).get("required", ()) if field not in args]
+    demanded = [field for field, about in schema.model_fields.items() if about.is_required()]
+    missing = [field for field in flat(schema).get("required", ()) if field in demanded and field not in args]
     if missing:
         raise Unusable(f"The call of {name} lacks: {', '.join(missing)}.", spelled)
     try:

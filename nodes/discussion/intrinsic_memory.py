@@ -218,6 +218,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         turns=window.turns,
         item=table.team.document.item,
         fields=", ".join(table.team.document.item_fields),
+        purposes=[f"{name}: {purpose}" for name, purpose in table.team.document.item_fields.items()],
         room=table.room(role, await counter_of(who)),
         issues=[str(issue) for issue in issues],
         experts=table.titles(table.team.deciders),

@@ -143,7 +143,7 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
     given: dict[str, Any] = json.loads(outline)
     named: dict[str, Any] = dict.fromkeys(["name", *given["item_fields"]], (Phrase, ""))
     named |= {name: (Phrase, purpose) for name, purpose in given["item_fields"].items()}
-    item = closed_model("Item", {TURNS: (Numbers, "Where it was said"), **named})
+    item = closed_model("Item", {**named, TURNS: (Numbers, "Where it was said")})
     most = max(FEWEST_ITEMS, 2 * given["least"])
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),

@@ -41,6 +41,7 @@ class Speaking(BaseModel):
     turns: Turns = Turns([])
     item: str = Field("Component", description="What the items of the document are called.")
     fields: str = Field("", description="What is to be said of an item: names, parted by commas.")
+    purposes: list[str] = Field([], description="What each of them is for, such as the values that it has.")
     room: int = Field(3000, ge=200, description="Characters that a turn may have.")
     issues: list[str] = Field([], description="What was raised and is not settled, open or answered.")
     experts: list[str] = Field([], description="The titles of those who decide.")
@@ -92,11 +93,14 @@ $turns
 Issues that are not settled:
 $issues"""
 RAISING = """Raise an issue for each gap, objection or question that somebody must answer, and name the
-experts whom it concerns: they accept anew. Name the numbers of issues that your turn answers; of an issue of
-your own, only when its answer satisfies you."""
+experts whom it concerns: they accept anew. Answers are the numbers of issues that your turn answers; of an
+issue of your own, only when its answer satisfies you. The list is numbered anew at each turn: in the message
+say what an issue is about, not its number."""
 
 FORM = """Name each $item in one line of this form:
-Proposal: Name (choice) because reason. Then its parts ($fields), each as "Part: text." in the same line."""
+Proposal: Name (choice) because reason. Then its parts ($fields), each as "Part: text." in the same line.
+What its parts are for:
+$purposes"""
 
 
 contribute = Prompt(
@@ -115,6 +119,7 @@ same turn what stands with your change. {RAISING} {DATA}""",
             message="Proposal: Roof (slate tiles) because the hut stands in the gale. Pros: lasts long.",
             changes=True,
             accept=False,
+            raises=[Issue(about="Who carries the slates up to the hut?", concerns=["Warden"])],
         )
     ],
     user=f"""{CONTEXT}
@@ -129,7 +134,7 @@ class Delegating(Speaking):
     """What the delegate is shown beside the conversation."""
 
     outstanding: list[str] = Field([], description="Who has not accepted.")
-    unanswered: list[str] = Field([], description="The issues that nobody has answered.")
+    unanswered: list[str] = Field([], description="The issues of the list that nobody has answered.")
     following: str = Field("", description="Who has the floor next, unless the discussion ends.")
 
 
@@ -147,7 +152,7 @@ delegate = Prompt(
     answer=Delegation,
     system=f"""You lead a discussion of experts on a task. Keep it to the task, say what is open, and ask the
 one who speaks next for what is needed from that field. Call for the final document (finalize) only when
-nobody is outstanding and no issue is unanswered. {DATA}""",
+everybody has accepted and no issue is open. {DATA}""",
     examples=[
         Delegation(
             reasoning="What heats the mountain hut is open.",
@@ -159,9 +164,6 @@ nobody is outstanding and no issue is unanswered. {DATA}""",
 
 Who has not accepted yet:
 $outstanding
-
-What nobody has answered yet:
-$unanswered
 
 Next to speak: $following""",
 )

@@ -62,8 +62,9 @@ design_team = Prompt(
     answer=TeamDraft,
     system=f"""You design a team of experts that is to discuss a task and write one document. Choose experts
 whose fields the task needs and who see different things in it, from {FEWEST} to {MOST}; keep those that are
-given. A few experts speak in turn; from four on a delegate should give the floor. The document consists of
-items of one kind, of single fields, ratings and prose: what somebody needs who acts by it. {DATA}""",
+given. Two or three experts speak in turn; from four on a delegate should give the floor (led). The document
+consists of items of one kind (each with its item_fields), of single fields, of ratings from 1 to 10, and of
+prose (report): what somebody needs who acts by it. Its name is in capitals and underscores. {DATA}""",
     examples=[
         TeamDraft(
             reason="The mountain hut needs a roof and heat; what is built is to be written down.",
@@ -74,8 +75,8 @@ items of one kind, of single fields, ratings and prose: what somebody needs who 
             led=False,
             fields=[Part(purpose="Which slope it stands on", name="Site")],
             item_fields=[Part(purpose="What it is made of", name="material")],
-            ratings=[Part(purpose="How hard it is to build", name="Building difficulty")],
-            report=[Part(purpose="The hut in a few sentences", name="summary")],
+            ratings=[Part(purpose="How hard the hut is to build in the gale", name="Building difficulty")],
+            report=[Part(purpose="The mountain hut in a few sentences", name="summary")],
             item="Fixture",
             document="HUT_PLAN",
         )

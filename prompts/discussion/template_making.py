@@ -64,8 +64,9 @@ make_template = Prompt(
     answer=Draft,
     system=f"""You design the structured memory of one agent in a team that discusses a task. List the slots
 that keep what this role must not forget: its knowledge, its position, what it proposed and why, what was
-agreed, what is open, and what is particular to this role in this task. From {LEAST} to {MOST} slots; a slot
-may stand in a group. {DATA}""",
+agreed, what is open, and what is particular to this role in this task. From {LEAST} to {MOST} slots. A slot
+has a name of small letters, digits and underscores, holds one text or a list (many), and may stand in a
+group with others. {DATA}""",
     examples=[
         Draft(
             reason="The warden of the mountain hut must not lose sight of wood and guests.",

@@ -156,10 +156,13 @@ none that does not fit. Try nothing that a card calls in vain for such a task. {
             assumptions=["few of the library's loans are overdue"],
         ),
         Draft(
-            rationale="No card fits. Every loan is looked for in a list of fines; a set finds it at once.",
-            pattern="look up in a set",
+            rationale="No card fits. The book of fines is read for each loan; it is enough to read it once.",
+            pattern="read once, before the loop",
             files=[
-                File(path="fines.py", text="def fined(loans, fines):\n    return set(loans) & set(fines)")
+                File(
+                    path="fines.py",
+                    text="def sums(loans, book):\n    fines = book.read()\n    return [fines[e] for e in loans]",  # noqa: E501
+                )
             ],
         ),
     ],
@@ -257,9 +260,9 @@ the task has one, else in plain words; "" where you know none.""",
         Objections(
             objections=[
                 Objection(
-                    evidence="The trial says that fined([1, 1], [1]) gives 1 once, and twice is expected.",
+                    evidence="The trial says that sums([7], book) fails: loan 7 has no line in the book.",
                     kind="missing_edge_case",
-                    remedy="keep the list of loans, and look each up in a set of fines",
+                    remedy="take a loan without a line for one without a fine",
                     severity="blocking",
                 )
             ]
@@ -350,12 +353,12 @@ Give the whole new draft, not only what changes.
             closed=[0],
         ),
         Patch(
-            rationale="A loan that is there twice is to be counted twice, so the list of loans stays a list.",
-            pattern="look up in a set",
+            rationale="A loan without a line in the book has no fine, so it is asked for with a default.",
+            pattern="read once, before the loop",
             files=[
                 File(
                     path="fines.py",
-                    text="def fined(loans, fines):\n    fines = set(fines)\n    return [e for e in loans if e in fines]",  # noqa: E501
+                    text="def sums(loans, book):\n    fines = book.read()\n    return [fines.get(e, 0) for e in loans]",  # noqa: E501
                 )
             ],
             closed=[0],
@@ -442,11 +445,13 @@ resolve_task = Prompt(
     system=f"""You are the leader of a team. Decide on the final answer from the patched draft, the
 objections closed and open, the cards it rests on and what was measured. Say how confident you are, what
 is uncertain and what to fall back on. Only you approve cards as verified: approve one only where the task
-was solved on it, it served before, and no blocking objection is open. Where nothing was measured, judge
-the answer yourself and say so. {DATA}
+was solved on it, it served before, and no blocking objection is open; one that is verified stays so. Where
+nothing was measured, judge the answer yourself and say so. {DATA}
 The draft is the answer: copy nothing of it, and leave the answer empty, unless you give another in words.
 Confidence is from 0 to 1. References are sources outside of the team: none of its cards. A new card is
-verified at once only where the measurement is so clear that no second task is needed.""",
+verified at once only where the measurement is so clear that no second task is needed. Faster_or_novel:
+whether the answer is faster than what there was, or a new approach. Reusable: whether other tasks can use
+its approach.""",
     examples=[
         Resolution(
             rationale="The overdue loans were counted 4.2 times as fast.",
@@ -475,7 +480,7 @@ Blocking and open: $open_blocking
 
 Cards used:
 $cards
-Of these, these numbers served another task before: $elsewhere""",
+Numbers of those that served another task before: $elsewhere""",
 )
 
 
@@ -569,12 +574,12 @@ compile_lessons = Prompt(
     answer=Findings,
     system=f"""You are the monitor of a team: you compile what a finished task taught into knowledge cards.
 For each used card say whether it helped (reinforce, success true or false). A new lesson becomes a card
-(create): a claim that other tasks can use, its condition in the words of the features, its pattern. A
-lesson against a verified card opens a dispute with that card, never a new card. Of a task that was not
-solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches that failed; the
-pattern is empty. Say with each lesson what was tried in vain before it, and when it fails, where the
-trajectory shows it. A claim states what is true of the domain; it never tells agents how to behave. Nothing
-learned is a good answer too. {DATA}
+(create): a claim that other tasks can use, its condition in the words of what tasks like it share, its
+pattern. A lesson against a verified card opens a dispute with that card, never a new one. Of a task that
+was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches that
+failed; the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails,
+where the trajectory shows it. A claim states what is true of the domain; it never tells agents how to
+behave. Nothing learned is a good answer too. {DATA}
 A finding's card is -1 for create and dead_end; claim, condition and pattern are empty for reinforce.""",
     examples=[
         Findings(
@@ -594,15 +599,15 @@ A finding's card is -1 for create and dead_end; claim, condition and pattern are
         Findings(
             findings=[
                 Finding(
-                    rationale="Loans were looked for in a list; with a set it took a ninth of the time.",
-                    claim="Where many items are looked for in a list, look them up in a set.",
-                    condition="membership in a loop",
-                    pattern="look up in a set",
+                    rationale="The book of fines was read for each loan; read once, it took a ninth.",
+                    claim="What each round of a loop reads from one book is read once, before it.",
+                    condition="reading in a loop",
+                    pattern="read once, before the loop",
                     failure_modes=[
                         Failing(
-                            condition="the items are lists",
-                            impact="a set refuses them",
-                            mitigation="make tuples of them first",
+                            condition="the book changes meanwhile",
+                            impact="a new fine is missed",
+                            mitigation="read it again when it has changed",
                         )
                     ],
                     event="create",
@@ -611,13 +616,13 @@ A finding's card is -1 for create and dead_end; claim, condition and pattern are
         ),
     ],
     user=f"""{SETTING}
-In general: $general
+What tasks like it share: $general
 Patterns: $language
 
 First draft: $started_with
 Final: $ended_with
 Solved: $solved, $measured, confidence $confidence
-$answer
+The answer in words: $answer
 
 What was done, draft by draft:
 $trajectory

@@ -327,13 +327,48 @@ class TestLocomo:
         report = await locomo.run(options)
         found = [row["found"] for row in report.rows if row["case"] == "own/0/blend"]
         assert found[0][0] == ["D1:1"]
-        (kept,) = (note for note in report.notes if "memories kept by rules; 0 turns" in note)
+        (kept,) = (note for note in report.notes if "memories kept by rules." in note)
+        (cost,) = (note for note in report.notes if note.startswith("Remembering 6 turns took "))
+        assert "without a usable answer" in cost and any("0 turns could not" in note for note in report.notes)
         (behind,) = (row["turns"] for row in report.rows if row["case"] == "own/kept")
         evidence = [["D1:1"], ["D1:1", "D1:2"], ["D1:3"], ["D1:5"]]
         most = sum(len({*behind} & {*each}) / len(each) for each in evidence) / len(evidence)
         assert kept and 0 < most < 1 and f"{most:.0%} of the evidence" in " ".join(report.notes)
         with pytest.raises(BadInput, match="no conversation other"):
             await locomo.run(options.model_copy(update={"conversations": ["other"]}))
+
+    async def test_remembering_goes_on_where_it_stopped(self, tmp_path: Path) -> None:
+        options = locomo.Options(
+            data=write_locomo(tmp_path / "own.json"),
+            out=tmp_path,
+            chatbot="rules",
+            memory_agent="rules",
+            search_in="memories",
+            limit=5,
+        )
+
+        def stop(done: int, of: int, what: str) -> None:
+            if done == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            await locomo.run(options, stop)
+        before = raw_results(tmp_path)
+        assert before.count("/remembered") == 2
+        seen: list[str] = []
+        report = await locomo.run(options, lambda done, of, what: seen.append(f"{done} of {of}"))
+        assert raw_results(tmp_path).startswith(before)
+        assert seen[:3] == ["3 of 5", "4 of 5", "5 of 5"], "what was remembered is not asked again"
+        found = [row["found"] for row in report.rows if row["case"] == "own/0/blend"]
+        assert found[0][0] == ["D1:1"], "the memories of the first run are there"
+        assert report.notes[0] == "Of each conversation its first 5 turns alone were used."
+        assert report.summary["search"]["dense"]["questions"]["all"] == 4
+
+    async def test_too_few_turns_for_any_question_are_a_clear_error(self, tmp_path: Path) -> None:
+        late = [{"question": "?", "category": 4, "evidence": ["D1:5"]}]
+        data = write_locomo(tmp_path / "own.json", qa=late)
+        with pytest.raises(BadInput, match="No question is on the first 2 turns"):
+            await locomo.run(locomo.Options(data=data, out=tmp_path, chatbot="rules", limit=2))
 
     async def test_a_models_answers_are_scored_and_kept(self, tmp_path: Path) -> None:
         with ollama(lambda body: "Not mentioned in the conversation" if asks(body, "(a)") else "Leo"):
@@ -343,6 +378,15 @@ class TestLocomo:
         assert answers["single-hop"]["mean"] == 1.0
         assert answers["adversarial"]["mean"] == 1.0
         assert answers["temporal"]["mean"] == 0.0
+
+    async def test_a_question_without_a_usable_answer_scores_nothing(self, tmp_path: Path) -> None:
+        with ollama(lambda body: "" if asks(body, "When does the choir") else "Leo"):
+            data = write_locomo(tmp_path / "own.json")
+            options = locomo.Options(data=data, out=tmp_path, chatbot="ollama:llama3.1:8b")
+            report = await locomo.run(options)
+        assert report.summary["answers"]["temporal"]["mean"] == 0.0
+        assert report.summary["answers"]["single-hop"]["mean"] == 1.0
+        assert "1 of 5 questions got no usable answer, and count as 0." in report.notes
 
     async def test_an_interrupted_run_goes_on_where_it_stopped(self, tmp_path: Path) -> None:
         options = locomo.Options(data=write_locomo(tmp_path / "own.json"), out=tmp_path, chatbot="rules")

@@ -588,6 +588,20 @@ async def test_a_wrong_call_is_shown_and_asked_again(
     assert call["name"] in messages[-2]["content"]
 
 
+async def test_an_argument_with_a_default_may_be_left_out(double: OllamaDouble) -> None:
+    @tool
+    def explain(sql: str = "") -> str:
+        """Show the plan of a query; without one, of the slow query."""
+        return sql
+
+    async def nothing(messages: Sequence[BaseMessage]) -> AIMessage:
+        return AIMessage("")
+
+    double.chat.reply(Reply(tool_calls=({"name": "explain", "arguments": {}},)))
+    said = await call_tools("Look.", [HumanMessage("Why is it slow?")], [explain], WHO, rule=nothing)
+    assert calls(said) == [("explain", {"sql": ""})]
+
+
 async def test_a_check_of_the_turn_is_shown_and_asked_again(double: OllamaDouble) -> None:
     def names_the_place(message: AIMessage) -> None:
         if any("Ulm" not in call["args"]["content"] for call in message.tool_calls):

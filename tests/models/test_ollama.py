@@ -243,6 +243,13 @@ async def test_a_copied_example_is_asked_again_without_examples(double: OllamaDo
     assert second["messages"][1:] == first["messages"][1:], "a copy is not shown back"
 
 
+async def test_what_an_example_says_too_is_taken_where_none_was_shown(double: OllamaDouble) -> None:
+    own = json.dumps(STORED | {"reason": "It says who the aunt is."})
+    double.chat.reply(own, own)
+    answered = await ask(sort_note, NOTE, WHO)
+    assert (answered.value.reason, answered.attempts) == ("It says who the aunt is.", 2)
+
+
 async def test_a_question_that_failed_for_good_is_drawn_anew_until_it_is_answered(
     double: OllamaDouble,
 ) -> None:

@@ -181,9 +181,15 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
             return facts, turn, tokens
         for call in said.tool_calls:
             result = await _looked(tools, call["name"], call["args"])
-            facts.append(f"{call['name']}: {result}")
+            facts.append(_told(call["name"], call["args"], result))
             messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
     return facts, TOOL_TURNS, tokens
+
+
+def _told(name: str, given: Mapping[str, Any], result: str) -> str:
+    """Return what a look told, after what it was given: a figure needs what was measured."""
+    with_what = [f"  {key}: {shorten_middle(str(value))}" for key, value in given.items() if value != ""]
+    return "\n".join([f"{name} with", *with_what, f"says: {result}"]) if with_what else f"{name}: {result}"
 
 
 def _surroundings(state: State, world: World | None) -> str:
