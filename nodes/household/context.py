@@ -6,6 +6,10 @@ from pydantic import Field
 from mneme.nodes.context import OwnedByTeam, responder
 
 
+MOST_ROUNDS = 4
+"""Rounds of negotiation before the manager allocates, at most."""
+
+
 class HouseholdContext(OwnedByTeam):
     """Who plays, who answers, and what of the architecture is switched on."""
 
@@ -16,6 +20,13 @@ class HouseholdContext(OwnedByTeam):
     )
     summary: bool = Field(
         True, description="Whether the manager keeps synopses of what happened.", examples=[True]
+    )
+    rounds: int = Field(
+        1,
+        ge=1,
+        le=MOST_ROUNDS,
+        description="Rounds of negotiation: in each after the first, members hear what the others propose.",
+        examples=[2],
     )
     window: int = Field(
         10,

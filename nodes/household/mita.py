@@ -16,10 +16,14 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   manager's knowledge reaches a member.
 - A member is not asked where only one action is possible, nor where nothing has changed since it last
   proposed (what it may do, the progress, what the team said): then it goes on.
-- Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
+- Members hear what each of them is doing and why it was decided (the dialogue of `H_i`), also where nobody
+  allocates. With more than one round of negotiation (`rounds`; figure 1 shows one) they hear, before anybody
+  decides, what the others propose, and keep or change their own proposal.
 """
 
+import asyncio
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -56,7 +60,7 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
-from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, mark_of, situation_of
+from mneme.nodes.household.mita_views import cross_context_of, hearing, known_to_the_manager, mark_of, situation_of
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
 from mneme.prompts.household.mita import (
@@ -84,7 +88,7 @@ async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each member perceive, and evaluate the progress from what they believe together."""
     update = await household.perceive(state, runtime)
     beliefs = beliefs_of(update["members"])
-    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([])}
+    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([]), "turn": 1}
 
 
 def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summarise", "finish"] | list[Send]:
@@ -114,12 +118,17 @@ async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
     situation = Situation.model_validate(state["situation"])
     if (clear := _evident(situation, state["proposed_in"])) is not None:
         return clear
-    marks = (runtime.context.seed, "member", situation.me, state["round"])
-    at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
     try:
-        asked = await ask(propose_action, situation, runtime.context.member)
+        return await _asked_for(situation, runtime, state["round"])
     except BadAnswer as bad:
         return _fallen_back(situation, bad)
+
+
+async def _asked_for(situation: Situation, runtime: HouseholdRuntime, *when: int) -> Update:
+    """Ask a member for its proposal; in so many cases it lapses. Raises BadAnswer."""
+    marks = (runtime.context.seed, "member", situation.me, *when)
+    at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
+    asked = await ask(propose_action, situation, runtime.context.member)
     choice = asked.value.choice if at_random is None else at_random
     proposal = _proposed(situation, situation.options[choice], asked.value.reason)
     return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
@@ -146,8 +155,41 @@ def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
     return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
 
 
-def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
-    """Let the manager decide; without allocation everybody does as it proposed."""
+async def answer(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let the members hear one another's proposals, and keep or change their own: one more round."""
+    beliefs, proposals = beliefs_of(state["members"]), in_order(state)
+    situations = [Situation.model_validate(situation_of(state, runtime, beliefs, n)) for n in range(len(beliefs))]
+    answers = [
+        _answered(state, runtime, hearing(situation, proposals), proposed)
+        for situation, proposed in zip(situations, proposals, strict=True)
+    ]
+    updates = await asyncio.gather(*answers)
+    return {
+        "turn": state["turn"] + 1,
+        "proposals": Overwrite([each["proposals"][0] for each in updates]),
+        "counters": reduce(added, (each.get("counters", Counters()) for each in updates)),
+        "answered_by": [who for each in updates for who in each.get("answered_by", [])],
+    }
+
+
+async def _answered(state: State, runtime: HouseholdRuntime, situation: Situation, proposed: Proposed) -> Update:
+    """Ask a member that has a choice and hears something new; else, or without a usable answer, it stays."""
+    news = [f"{each.name} {macro_of(each.option)}" for each in situation.heard]
+    if not news or len(situation.options) == 1 or news == proposed.get("heard"):
+        return {"proposals": [proposed]}
+    try:
+        update = await _asked_for(situation, runtime, state["round"], state["turn"])
+    except BadAnswer:
+        return {"proposals": [{**proposed, "heard": news}], "counters": unusable()}
+    return update | {"proposals": [{**each, "heard": news} for each in update["proposals"]]}
+
+
+def who_decides(
+    state: State, runtime: HouseholdRuntime
+) -> Literal["answer", "allocate", "follow_proposals"]:
+    """Let members answer one another, then the manager decide; without allocation all do as they proposed."""
+    if state["turn"] < runtime.context.rounds and len(state["members"]) > 1:
+        return "answer"
     return "allocate" if runtime.context.allocation else "follow_proposals"
 
 
@@ -169,9 +211,23 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     return {
         "decided": [as_json(macro_of(option)) for option in options],
         "reason": reason,
+        "said": _said(state, options, reason),
         "overruled": _overruled(state, options, reason),
         "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
+
+
+def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
+    """Keep why each member does what it does: its own words or the manager's; what goes on keeps its own."""
+    before, step = state.get("said", {}), state["steps"]
+    said = {}
+    for proposed, option in zip(in_order(state), options, strict=True):
+        name = NAMES[proposed["member"]]
+        kept = macro_of(option_of(proposed)) == macro_of(option)
+        who, why = (name, proposed["reason"]) if kept else ("the manager", reason)
+        words = "" if why.startswith(FALLBACK) else f"as {who} said at step {step}: {why}"
+        said[name] = before[name] if option.under_way and name in before else words
+    return said
 
 
 def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:

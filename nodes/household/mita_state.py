@@ -43,12 +43,13 @@ def in_words(dated: DatedSynopsis) -> str:
 
 
 class Proposed(TypedDict):
-    """What one member proposed, and in which situation, by its mark."""
+    """What one member proposed, and in which situation, by its mark; `heard` is what the others proposed."""
 
     member: int
     reason: str
     option: dict[str, Any]
     mark: str
+    heard: NotRequired[list[str]]
 
 
 class Asked(TypedDict):
@@ -62,7 +63,9 @@ class Asked(TypedDict):
 class State(HouseholdState, total=False):
     """What MiTa adds: progress as it was, synopses, what was done since, and this round's proposals.
 
-    `overruled` tells each member, by its name, what the manager last decided against its proposal, and why.
+    `turn` counts the rounds of negotiation before this decision. `said` has, by its name, what each member's
+    plan was decided for, by whom and when. `overruled` tells each member, by its name, what the manager last
+    decided against its proposal, and why.
     """
 
     assessed: Progress
@@ -73,6 +76,8 @@ class State(HouseholdState, total=False):
     synopses: list[DatedSynopsis]
     proposals: Annotated[list[Proposed], add]
     reason: str
+    turn: int
+    said: dict[str, str]
     overruled: dict[str, str]
     proposed_in: dict[str, str]
 

@@ -20,7 +20,7 @@ from mneme.nodes.household.mita_state import (
 )
 from mneme.nodes.household.views import Announced, knowledge_of, options_of, view_of, worker_of
 from mneme.prompts.household.household import Knowledge, Option, Worker
-from mneme.prompts.household.mita import CrossContext, Report, Situation
+from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
 
 
 def situation_of(
@@ -45,10 +45,27 @@ def situation_of(
         belief=in_lines(*known.sights(last=known.step - 1), known.explored(), known.unexplored()),
         done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
         dialogue=in_lines(
-            *(f"{NAMES[n]}: {each}" for n, each in others.items()),
+            *(f"{NAMES[n]} does {each}{_because(state, NAMES[n])}" for n, each in others.items()),
             state.get("overruled", {}).get(NAMES[number], ""),
         ),
     ).model_dump(mode="json")
+
+
+def _because(state: State, name: str) -> str:
+    """Say why a member does what it does, in the words in which that was decided."""
+    why = state.get("said", {}).get(name, "")
+    return f", {why}" if why else ""
+
+
+def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
+    """Let a member hear what the others propose anew; of what they go on with it has heard already."""
+    heard = [
+        Heard(member=each["member"], name=NAMES[each["member"]], option=option, reason=each["reason"])
+        for each in proposals
+        for option in [option_of(each)]
+        if each["member"] != situation.me and not option.under_way
+    ]
+    return situation.model_copy(update={"heard": heard, "proposals": in_lines(*map(str, heard))})
 
 
 def mark_of(situation: Situation) -> str:
@@ -60,7 +77,7 @@ def mark_of(situation: Situation) -> str:
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
     """Say what beliefs come to, with the progress that the whole team is told."""
     placed, held = state["assessed"]["placed"], state["assessed"]["held"]
-    announced = Announced(placed, held, state["finds"], state["found_before"])
+    announced = Announced(placed, held, state["finds"], state.get("experience", {}))
     return knowledge_of(episode_of(state), beliefs, workers, announced)
 
 

@@ -21,8 +21,23 @@ see what is inside; needs a free hand. gograb a thing: take it; a member has two
 one holds to where it belongs, and put it there. wait: do nothing."""
 
 
+class Heard(BaseModel):
+    """What a teammate proposes in this negotiation; the steps are that teammate's."""
+
+    member: int
+    name: str
+    option: Option
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} proposes {self.option}: {self.reason}"
+
+
 class Situation(View):
-    """What a member proposes from: its observation, its recent history, the progress and the task."""
+    """What a member proposes from: its observation, its recent history, the progress and the task.
+
+    From the second round of a negotiation on, `heard` and `proposals` have what the others propose.
+    """
 
     name: str
     task: str
@@ -31,6 +46,8 @@ class Situation(View):
     belief: str
     dialogue: str = ""
     done: str = ""
+    heard: list[Heard] = []
+    proposals: str = ""
 
 
 class Proposal(BaseModel):
@@ -47,7 +64,8 @@ propose_action = Prompt(
     system=f"""You are a member of a team in an apartment. The team is to finish its task in as few steps as
 possible. Propose your own next action: choose one of the numbered options. Prefer what is near, what is
 likely to hold a missing thing, and what no teammate is doing; do not look twice in one place; carry two
-things where that saves a way. {ACTIONS} {DATA}""",
+things where that saves a way. Where teammates propose something now, keep your proposal or change it: of two
+that want the same, the one with fewer steps goes, and the other does something else. {ACTIONS} {DATA}""",
     examples=[Proposal(reason="The wicker basket is near and an umbrella is missing.", choice=2)],
     user="""You are $name.
 
@@ -68,6 +86,9 @@ $done
 
 What the team said last:
 $dialogue
+
+What your teammates propose now:
+$proposals
 
 Options:
 $options""",
