@@ -60,6 +60,7 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
+from mneme.nodes.household.mita_synopses import kept_short
 from mneme.nodes.household.mita_views import cross_context_of, hearing, known_to_the_manager, mark_of, situation_of
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
@@ -318,7 +319,7 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
-    """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
+    """Add a synopsis to C, which is kept short, and begin a new record (algorithm 1, lines 15 and 16)."""
     step = state["steps"]
     dated = DatedSynopsis(
         step=step,
@@ -331,7 +332,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": [*state["synopses"], dated],
+        "synopses": kept_short([*state["synopses"], dated], team, team.rooms),
     }
 
 

@@ -28,6 +28,7 @@ class DatedSynopsis(TypedDict):
     """A synopsis, when it was made, why, and the things and places that it names, as they then were.
 
     `seen` says of its rooms and containers, by their ids, when somebody last was there or saw inside.
+    `merged` counts the synopses that were put together into this one.
     """
 
     step: int
@@ -35,11 +36,13 @@ class DatedSynopsis(TypedDict):
     synopsis: dict[str, Any]
     named: list[dict[str, Any]]
     seen: NotRequired[dict[str, int]]
+    merged: NotRequired[int]
 
 
 def in_words(dated: DatedSynopsis) -> str:
-    """Return a synopsis with the step at which it was made."""
-    return f"Step {dated['step']}: {dated['synopsis']['narrative']}"
+    """Return a synopsis with the step at which it was made, or up to which several were put together."""
+    when = f"Up to step {dated['step']}, put together" if "merged" in dated else f"Step {dated['step']}"
+    return f"{when}: {dated['synopsis']['narrative']}"
 
 
 class Proposed(TypedDict):

@@ -23,6 +23,10 @@ from mneme.prompts.household.household import Knowledge, Option, Worker
 from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
 
 
+MOST_USUAL = 4
+"""Kinds of places that are named for a class of things."""
+
+
 def situation_of(
     state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], number: int
 ) -> dict[str, Any]:
@@ -48,6 +52,7 @@ def situation_of(
             *(f"{NAMES[n]} does {each}{_because(state, NAMES[n])}" for n, each in others.items()),
             state.get("overruled", {}).get(NAMES[number], ""),
         ),
+        usual=usual_places(state),
     ).model_dump(mode="json")
 
 
@@ -111,6 +116,23 @@ def seen_now(beliefs: Beliefs) -> str:
     return in_lines(beliefs.position_in_words(), *beliefs.sights(first=beliefs.step))
 
 
+def usual_places(state: State) -> str:
+    """Say of each class that is wanted where most of it turned up in earlier episodes, and how often."""
+    return in_lines(
+        *(
+            f"{name}: {', '.join(f'{place} {found} times of {of}' for place, (found, of) in best)}."
+            for name in wanted_in(episode_of(state))
+            for best in [_most_found(state.get("experience", {}).get(name, {}))]
+            if best
+        )
+    )
+
+
+def _most_found(places: Mapping[str, tuple[int, int]]) -> list[tuple[str, tuple[int, int]]]:
+    seen = [(place, counted) for place, counted in places.items() if counted[0]]
+    return sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]
+
+
 def in_lines(*sentences: str) -> str:
     """Put each sentence on a line of its own."""
     return "\n".join(sentence for sentence in sentences if sentence)
@@ -169,6 +191,7 @@ def cross_context_of(
         task=task_of(knowledge),
         progress=progress_in_words(state),
         synopses="\n".join(in_words(dated) for dated in state["synopses"]),
+        usual=usual_places(state),
         members=[
             _report(worker, beliefs[worker.number], proposed, options, oldest)
             for worker, proposed in zip(workers, in_order(state), strict=True)
@@ -196,13 +219,16 @@ def _same(one: Option, other: Option) -> bool:
 def _report(
     worker: Worker, own: Beliefs, proposed: Proposed, options: Sequence[Option], oldest: int
 ) -> Report:
-    """Say of one member what it sees, believes of late and proposes, and what it may do."""
+    """Say of one member what it sees, believes of late and proposes, and what it may do.
+
+    Containers that it believes to be shut stand among its options, and are not said again.
+    """
     wish = option_of(proposed)
     return Report(
         worker=worker,
         proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
         reason=proposed["reason"],
         observation=seen_now(own),
-        belief=in_lines(*own.sights(oldest, own.step - 1), own.explored(oldest)),
+        belief=in_lines(*own.sights(oldest, own.step - 1, with_shut=False), own.explored(oldest)),
         options=list(options),
     )

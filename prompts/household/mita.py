@@ -10,6 +10,7 @@ stands in the narrative only: the plan itself tells the next allocation.
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import Container, Item, Knowledge, Option, Room, View, Worker
+from mneme.prompts.household.narrative import NAMED, Borne, contradictions
 from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, one_of_ids, some_of
 
 NARRATIVE = 1500
@@ -48,6 +49,7 @@ class Situation(View):
     done: str = ""
     heard: list[Heard] = []
     proposals: str = ""
+    usual: str = ""
 
 
 class Proposal(BaseModel):
@@ -90,6 +92,9 @@ $dialogue
 What your teammates propose now:
 $proposals
 
+Where such things were in earlier episodes:
+$usual
+
 Options:
 $options""",
     bounds=[lambda given: {"choice": one_of(len(given.options))}],
@@ -128,6 +133,7 @@ class CrossContext(Knowledge):
     task: str
     progress: str
     synopses: str = ""
+    usual: str = ""
     members: list[Report]
 
 
@@ -162,6 +168,9 @@ $progress
 
 What happened so far:
 $synopses
+
+Where such things were in earlier episodes:
+$usual
 
 Members:
 $members""",
@@ -292,6 +301,17 @@ def synopsis_names_what_was_told(given: Passage, answer: Synopsis) -> None:
     _hold(lists["placed"].issuperset(answer.placed), "placed names a thing that is not where it belongs")
     for found in answer.found:
         _hold(found.place in _places_of(given, found.thing), f"{found.thing} was not seen at {found.place}")
+
+
+@summarise_passage.check
+def narrative_agrees_with_the_record(given: Passage, answer: Synopsis) -> None:
+    """Refuse words that the record contradicts: they stay in every later prompt."""
+    lists = _borne_out(given)
+    loose = {item.id for item in given.items if item.held_by is None and not item.placed}
+    names = {int(number): name for name, number in NAMED.findall(f"{given}")}
+    borne = Borne(names, lists["checked"], lists["unchecked"], loose)
+    for wrong in contradictions(answer.narrative, borne):
+        raise ValueError(f"Say only what was told: {wrong}.")
 
 
 def _borne_out(given: Passage) -> dict[str, set[int]]:

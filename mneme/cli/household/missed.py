@@ -36,16 +36,23 @@ async def rebuild(run: Run, graph: Graph, config: RunnableConfig, values: Values
     begun = run.began()
     assert begun is not None
     decision = "allocate" if begun["context"]["allocation"] else "follow_proposals"
+    synopses = _synopses(values)
     async for before in _before_executions(graph, config, min(lacking)):
+        synopses |= _synopses(before)
         frames = [frame for frame in await _executed(before) if frame.step in lacking]
         if frames:
             run.trace.append("decision", at=before["steps"], step=decision, **_decision(before))
         for frame in frames:
             run.trace.frame(frame)
-    for each in values.get("synopses", []):
-        if each["step"] >= min(lacking) - 1:  # it was made before the first missing step was decided
-            narrative = each["synopsis"]["narrative"]
-            run.trace.append("decision", at=each["step"], step="summarise", synopsis=narrative)
+    for step, narrative in sorted(synopses.items()):
+        if step >= min(lacking) - 1:  # it was made before the first missing step was decided
+            run.trace.append("decision", at=step, step="summarise", synopsis=narrative)
+
+
+def _synopses(values: Values) -> dict[int, str]:
+    """Return the narratives that are still as they were written, by their steps."""
+    told = (each for each in values.get("synopses", []) if "merged" not in each)
+    return {each["step"]: each["synopsis"]["narrative"] for each in told}
 
 
 async def _before_executions(graph: Graph, config: RunnableConfig, first: int) -> AsyncIterator[Values]:
