@@ -5,7 +5,6 @@ from pydantic import Field
 
 from mneme.nodes.context import OwnedByTeam, responder
 
-
 MOST_ROUNDS = 4
 """Rounds of negotiation before the manager allocates, at most."""
 

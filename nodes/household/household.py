@@ -103,7 +103,6 @@ class Task(TypedDict, total=False):
         ),
     ]
 
-
     experience: Annotated[
         dict[str, dict[str, tuple[int, int]]],
         Field(

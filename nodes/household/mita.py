@@ -61,7 +61,13 @@ from mneme.nodes.household.mita_state import (
     together,
 )
 from mneme.nodes.household.mita_synopses import kept_short
-from mneme.nodes.household.mita_views import cross_context_of, hearing, known_to_the_manager, mark_of, situation_of
+from mneme.nodes.household.mita_views import (
+    cross_context_of,
+    hearing,
+    known_to_the_manager,
+    mark_of,
+    situation_of,
+)
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
 from mneme.prompts.household.mita import (
@@ -159,7 +165,9 @@ def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
 async def answer(state: State, runtime: HouseholdRuntime) -> Update:
     """Let the members hear one another's proposals, and keep or change their own: one more round."""
     beliefs, proposals = beliefs_of(state["members"]), in_order(state)
-    situations = [Situation.model_validate(situation_of(state, runtime, beliefs, n)) for n in range(len(beliefs))]
+    situations = [
+        Situation.model_validate(situation_of(state, runtime, beliefs, n)) for n in range(len(beliefs))
+    ]
     answers = [
         _answered(state, runtime, hearing(situation, proposals), proposed)
         for situation, proposed in zip(situations, proposals, strict=True)
@@ -173,7 +181,9 @@ async def answer(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
-async def _answered(state: State, runtime: HouseholdRuntime, situation: Situation, proposed: Proposed) -> Update:
+async def _answered(
+    state: State, runtime: HouseholdRuntime, situation: Situation, proposed: Proposed
+) -> Update:
     """Ask a member that has a choice and hears something new; else, or without a usable answer, it stays."""
     news = [f"{each.name} {macro_of(each.option)}" for each in situation.heard]
     if not news or len(situation.options) == 1 or news == proposed.get("heard"):
@@ -185,9 +195,7 @@ async def _answered(state: State, runtime: HouseholdRuntime, situation: Situatio
     return update | {"proposals": [{**each, "heard": news} for each in update["proposals"]]}
 
 
-def who_decides(
-    state: State, runtime: HouseholdRuntime
-) -> Literal["answer", "allocate", "follow_proposals"]:
+def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["answer", "allocate", "follow_proposals"]:
     """Let members answer one another, then the manager decide; without allocation all do as they proposed."""
     if state["turn"] < runtime.context.rounds and len(state["members"]) > 1:
         return "answer"

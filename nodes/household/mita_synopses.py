@@ -1,8 +1,8 @@
 """Keep the episodic memory short: superseded facts are resolved, and old synopses are put together into one.
 
-Algorithm 1 only adds to C, so that it would grow without end, and each synopsis would repeat what others say.
-The latest `RECENT` synopses stay as they were written. Those before them become one, which has no narrative of
-its own: what they say in fields, as far as it still holds, is put into words.
+Algorithm 1 only adds to C, so that it would grow without end, and each synopsis would repeat what others
+say. The latest `RECENT` synopses stay as they were written. Those before them become one, which has no
+narrative of its own: what they say in fields, as far as it still holds, is put into words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

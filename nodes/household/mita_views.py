@@ -22,7 +22,6 @@ from mneme.nodes.household.views import Announced, knowledge_of, options_of, vie
 from mneme.prompts.household.household import Knowledge, Option, Worker
 from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
 
-
 MOST_USUAL = 4
 """Kinds of places that are named for a class of things."""
 

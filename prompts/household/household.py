@@ -171,8 +171,8 @@ class Knowledge(BaseModel):
     )
     experience: dict[str, dict[str, tuple[int, int]]] = Field(
         {},
-        description="Of earlier episodes, by class of thing and of place: how many turned up there, how often "
-        "they might have (a chance for each thing wanted and each place looked at).",
+        description="Of earlier episodes, by class of thing and of place: how many turned up there, and how "
+        "often they might have (a chance for each thing wanted and each place looked at).",
     )
 
     @cached_property

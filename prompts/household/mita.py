@@ -47,7 +47,7 @@ class Situation(View):
     belief: str
     dialogue: str = ""
     done: str = ""
-    heard: list[Heard] = []
+    heard: list[Heard] = Field([], description="What the others propose, from the second round on.")
     proposals: str = ""
     usual: str = ""
 

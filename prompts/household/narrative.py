@@ -11,12 +11,13 @@ from dataclasses import dataclass
 NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
 CLAUSE = re.compile(r"[.;!?\n]|, (?:and|but|while)\b|\b(?:and|but|while)\b(?! <)")
 OPEN_MATTER = re.compile(
-    r"\b(?:will|would|should|must|may|might|could|can|to be|going|about to|next|plans?|wants?|under way|promise\w*|"
-    r"need\w*|if|until|before|toward\w*)\b",
+    r"\b(?:will|would|should|must|may|might|could|can|to be|going|about to|next|plans?|wants?|under way|"
+    r"promise\w*|need\w*|if|until|before|toward\w*)\b",
     re.IGNORECASE,
 )
 NOT_CHECKED = re.compile(
-    r"\b(?:unchecked|unopened|not (?:yet )?(?:been )?(?:checked|opened|looked)|nobody (?:has )?(?:checked|opened))\b",
+    r"\b(?:unchecked|unopened|not (?:yet )?(?:been )?(?:checked|opened|looked)"
+    r"|nobody (?:has )?(?:checked|opened))\b",
     re.IGNORECASE,
 )
 CHECKED = re.compile(r"\b(?:checked|opened|looked in(?:to|side)?)\b", re.IGNORECASE)

@@ -19,7 +19,6 @@ from mneme.rules.household.judgement import best
 from mneme.rules.household.teamwork import Hand, share_out
 from mneme.rules.registry import rule
 
-
 NEVER = (10**9, 0)
 """How far a member is from what it cannot go for, and its number."""
 
@@ -38,7 +37,9 @@ def _goes_first(heard: Heard, given: Situation) -> bool:
     if heard.option.claim is None:
         return False
     mine = [option.steps for option in given.options if option.claim == heard.option.claim]
-    return (heard.option.steps or 0, heard.member) < min(((steps or 0, given.me) for steps in mine), default=NEVER)
+    return (heard.option.steps or 0, heard.member) < min(
+        ((steps or 0, given.me) for steps in mine), default=NEVER
+    )
 
 
 @rule(questions.allocate_actions)

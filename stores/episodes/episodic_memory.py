@@ -1,8 +1,8 @@
 """What a household team remembers of an episode: its synopses, and what it believes of the apartment.
 
 Each episode is one record of ("teams", team, "household", apartment). Its text is that of its synopses, so
-that search finds an episode by what happened in it. Furniture does not move between episodes. Where things of a
-class usually are is counted over all apartments of the team: it is about kinds of places, not about one home.
+that search finds an episode by what happened in it. Furniture does not move between episodes. Where things
+of a class usually are is counted over all apartments of the team: it is about kinds of places, not one home.
 """
 
 from collections.abc import Sequence

@@ -72,7 +72,9 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
         put_together = "merged" in each
         read["put together" if put_together else "synopsis"] += 1
         try:
-            Reader(history, each["step"], context.window, -1 if put_together else last).synopsis(each["synopsis"])
+            Reader(history, each["step"], context.window, -1 if put_together else last).synopsis(
+                each["synopsis"]
+            )
         except UntrueError as error:
             wrong.append(f"step {each['step']}, synopsis: {error}")
         last = last if put_together else each["step"]
