@@ -35,8 +35,9 @@ INCHES, DOTS, SHARP = (12.0, 6.4), 80, 130
 MOST_SHOTS = 130
 LEGEND = (
     "grey: closed   dashed: open   gold: where it is to be put\n"
-    "◆ wanted thing   ◇ one that nobody has seen yet   hatched: nobody was there\n"
-    "○ door   thick line: the latest steps"
+    "◆ wanted thing   ◇ one that nobody has seen yet\n"
+    "hatched: nobody was there   ○ door\n"
+    "thick line: the latest steps"
 )
 UNKNOWN = {"color": "white", "markeredgecolor": DIM}
 """How a thing is drawn that the team does not know of."""

@@ -135,6 +135,8 @@ async def _asked_for(situation: Situation, runtime: HouseholdRuntime, *when: int
     """Ask a member for its proposal; in so many cases it lapses. Raises BadAnswer."""
     marks = (runtime.context.seed, "member", situation.me, *when)
     at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
+    if at_random is not None and runtime.context.lapse_kind == "silent":
+        raise BadAnswer("The member said nothing.", raw="")
     asked = await ask(propose_action, situation, runtime.context.member)
     choice = asked.value.choice if at_random is None else at_random
     proposal = _proposed(situation, situation.options[choice], asked.value.reason)
@@ -255,17 +257,21 @@ def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
+    if _is_silent(state, runtime):
+        return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
     try:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
-        return _left_to_the_members(state, runtime, bad)
+        return _left_to_the_members(state, runtime, str(bad), unusable(len(given.members)))
     allotted = asked.value.choices
-    chosen = [_chosen(state, runtime, each, allotted[each.worker.name]) for each in given.members]
+    lapsed = {each.worker.name: _lapsed(state, runtime, each) for each in given.members}
+    chosen = [lapsed[each.worker.name] or each.options[allotted[each.worker.name]] for each in given.members]
     _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
     return _decided(state, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
+        "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
         "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
     }
@@ -275,19 +281,29 @@ def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
     runtime.stream_writer({"step": "allocate", "proposals": _streamed(state), **outcome})
 
 
-def _left_to_the_members(state: State, runtime: HouseholdRuntime, bad: BadAnswer) -> Update:
+def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, cost: Counters) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
-    _tell(state, runtime, fallback=str(bad))
+    _tell(state, runtime, fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
-    return _decided(state, proposed, f"{FALLBACK}{bad}") | {
-        "counters": added(unusable(len(proposed)), Counters(unallocated=1))
-    }
+    return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": added(cost, Counters(unallocated=1))}
 
 
-def _chosen(state: State, runtime: HouseholdRuntime, report: Report, choice: int) -> Option:
-    marks = (runtime.context.seed, "manager", report.worker.number, state["round"])
-    at_random = lapse(runtime.context.manager_lapses, len(report.options), *marks)
-    return report.options[choice if at_random is None else at_random]
+def _is_silent(state: State, runtime: HouseholdRuntime) -> bool:
+    """Say whether the manager lapses in this round by saying nothing."""
+    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
+    return context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None
+
+
+def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
+    """Return what the manager allots to a member in a lapse, old or new; None where it does not lapse."""
+    context, worker = runtime.context, report.worker
+    if context.lapse_kind == "silent":
+        return None
+    kept = state.get("stuck", {}).get(worker.name) if context.lapse_kind == "stuck" else None
+    going = [option for option in report.options if option.under_way and str(macro_of(option)) == kept]
+    marks = (context.seed, "manager", worker.number, state["round"])
+    at_random = lapse(context.manager_lapses, len(report.options), *marks)
+    return going[0] if going else None if at_random is None else report.options[at_random]
 
 
 def _informed(

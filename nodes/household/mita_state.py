@@ -67,8 +67,8 @@ class State(HouseholdState, total=False):
     """What MiTa adds: progress as it was, synopses, what was done since, and this round's proposals.
 
     `turn` counts the rounds of negotiation before this decision. `said` has, by its name, what each member's
-    plan was decided for, by whom and when. `overruled` tells each member, by its name, what the manager last
-    decided against its proposal, and why.
+    plan was decided for, by whom and when. `stuck` has the actions that a lapse keeps. `overruled` tells each
+    member, by its name, what the manager last decided against its proposal, and why.
     """
 
     assessed: Progress
@@ -81,6 +81,7 @@ class State(HouseholdState, total=False):
     reason: str
     turn: int
     said: dict[str, str]
+    stuck: dict[str, str]
     overruled: dict[str, str]
     proposed_in: dict[str, str]
 
