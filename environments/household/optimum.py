@@ -1,9 +1,9 @@
 """The fewest steps in which a team that knows everything can be done, for small episodes.
 
-Searched is every plan of the household's high-level actions, in the world's own walks: who takes what in which
-order, brings it when, and opens what, also for another. Beside the bound (`bound.py`), which no team can beat
-however it walks, this is what a team that decides as ours do could reach. A walk that goes on past the point
-from which hands reach is not among these actions; where the two agree, the bound is exact.
+Searched is every plan of the household's high-level actions, in the world's own walks: who takes what in
+which order, brings it when, and opens what, also for another. Beside the bound (`bound.py`), which no team
+can beat however it walks, this is what a team that decides as ours do could reach. A walk that goes on past
+the point from which hands reach is not among these actions; where the two agree, the bound is exact.
 """
 
 from collections import Counter
@@ -112,7 +112,7 @@ class _Team:
     def _next(
         self, room: int, at: Point, hands: tuple[int, ...], so_far: Offer, opens: bool
     ) -> Iterator[tuple[int, tuple[int, ...], tuple[int | None, int], frozenset[int]]]:
-        """Yield the next stops: where, what is held after it, what it opens and how many acts, what it takes."""
+        """Yield the next stops: where, what is held then, what it opens and how many acts, what it takes."""
         for target in {self._targets[self._names[held]] for held in hands}:
             left = tuple(held for held in hands if self._targets[self._names[held]] != target)
             yield target, left, (None, len(hands) - len(left)), frozenset()

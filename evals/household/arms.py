@@ -11,6 +11,7 @@ from typing import Literal
 
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
+from mneme.environments.household.optimum import optimum
 from mneme.evals.report import Row
 from mneme.nodes.household.context import HouseholdContext, LapseKind
 
@@ -71,9 +72,8 @@ class Arm:
         lapses = f", {self.lapse_kind} lapses {shares}" if self.is_weakened else ""
         window = f", window {self.window}" if self.window != WINDOW else ""
         opened = ", all open" if self.opened else ""
-        taught = ", taught" if self.taught else ""
         rounds = f", {self.rounds} rounds" if self.rounds > 1 else ""
-        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{taught}{rounds}"
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{rounds}"
 
     @property
     def who(self) -> str:
@@ -213,3 +213,8 @@ def bound(episode: Episode) -> Row:
     """Return the oracle's bound of an episode with so many agents."""
     least = lower_bound(episode)
     return {"agents": len(episode.starts), "episode": episode.id, "bound": least.steps, "kind": least.kind}
+
+
+def informed(episode: Episode) -> Row:
+    """Return the fewest steps for a team that knows everything, where the episode is small enough."""
+    return {"agents": len(episode.starts), "episode": episode.id, "optimum": optimum(episode)}

@@ -143,13 +143,18 @@ async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) ->
 def _cases(options: Options, plan: Plan, runs: Path, experience: Experience) -> list[Case]:
     episodes = {count: _episodes(options, count) for count in options.agents}
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
-    return bounds + [
-        Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
-        for arm in plan.every
-        for episode in episodes[arm.agents]
-        if arm not in plan.partly or _is_of_the_part(options, episode)
-        for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
-    ]
+    optima = [replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)]
+    return (
+        bounds
+        + optima
+        + [
+            Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
+            for arm in plan.every
+            for episode in episodes[arm.agents]
+            if arm not in plan.partly or _is_of_the_part(options, episode)
+            for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
+        ]
+    )
 
 
 def _is_of_the_part(options: Options, episode: Episode) -> bool:
@@ -159,7 +164,10 @@ def _is_of_the_part(options: Options, episode: Episode) -> bool:
 def _with_bound(journal: Journal, case: Case) -> Row:
     """Set the bound of the same episode and team beside a result."""
     least = journal[Case(None, case.episode).key]
-    return journal[case.key] | {"bound": least["bound"], "bound_kind": least["kind"]}
+    solved = Case(None, case.episode, informed=True).key
+    optimum = journal[solved]["optimum"] if solved in journal else None
+    both = {"bound": least["bound"], "bound_kind": least["kind"], "optimum": optimum}
+    return journal[case.key] | both
 
 
 async def _responders(options: Options) -> Responders:

@@ -63,11 +63,10 @@ def _plot_categories(results: Results, arms: Sequence[Arm], agents: int, axes: A
     for number, arm in enumerate(arms):
         at = [column + (number - (len(arms) - 1) / 2) * width for column in range(len(COLUMNS))]
         _bars(results, arm, at, width, axes)
-    for column, name in enumerate(COLUMNS):
-        bound = results.bound(arms[0], name)
-        if bound is not None:
-            label = "oracle's bound" if column == 0 else None
-            axes.plot([column - 0.44, column + 0.44], [bound, bound], color="black", label=label)
+    bounds = [(n, bound) for n, name in enumerate(COLUMNS) if (bound := results.bound(arms[0], name))]
+    for number, (column, bound) in enumerate(bounds):
+        label = "oracle's bound" if number == 0 else None
+        axes.plot([column - 0.44, column + 0.44], [bound, bound], color="black", label=label)
     axes.set_xticks(range(len(COLUMNS)), [name.replace(" ", "\n", 1) for name in COLUMNS], fontsize="small")
     axes.set_ylabel("average steps L")
     axes.set_title(f"{agents} agent{'s' if agents > 1 else ''}", fontsize="medium")
@@ -76,10 +75,10 @@ def _plot_categories(results: Results, arms: Sequence[Arm], agents: int, axes: A
 
 
 def _bars(results: Results, arm: Arm, at: Sequence[float], width: float, axes: Axes) -> None:
-    for number, (x, column) in enumerate(zip(at, COLUMNS, strict=True)):
-        steps = results.steps(arm, column)
-        if steps is None:
-            continue
+    played = [
+        (x, steps) for x, column in zip(at, COLUMNS, strict=True) if (steps := results.steps(arm, column))
+    ]
+    for number, (x, steps) in enumerate(played):
         label = arm.name if number == 0 else None
         axes.bar(
             x,

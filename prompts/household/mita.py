@@ -309,6 +309,7 @@ def narrative_agrees_with_the_record(given: Passage, answer: Synopsis) -> None:
     lists = _borne_out(given)
     loose = {item.id for item in given.items if item.held_by is None and not item.placed}
     names = {int(number): name for name, number in NAMED.findall(f"{given}")}
+    names |= {each.id: each.name for each in (*given.items, *given.containers, *given.rooms)}
     borne = Borne(names, lists["checked"], lists["unchecked"], loose)
     for wrong in contradictions(answer.narrative, borne):
         raise ValueError(f"Say only what was told: {wrong}.")

@@ -31,8 +31,6 @@ LOOKING_AROUND = 2
 """Steps for each container that a room is expected to have."""
 AFTER_ENTRY = 3
 """Steps from a room's door to a thing that lies in it."""
-SPARE = 0.4
-"""The chance that a household has one more of a class than is wanted."""
 HEEDING = 1.0
 """Steps within which plans are as good as each other; of such, the one that does as was proposed is taken."""
 
@@ -164,10 +162,9 @@ class Routes:
         end = certain
         for stop in order:
             reached = 1.0
-            for number, (counts, shares) in enumerate(self._chances):
+            for number, (units, shares) in enumerate(self._chances):
                 below[number] += shares[stop]
-                for units in counts:
-                    reached *= _enough(below[number], units)
+                reached *= below[number] ** units
             found = ends[stop] - self._tails[stop]
             end = max(end, ends[stop], *(found + _way_home_at(found, trail) for trail in trails))
             expected += end * (reached - before)
@@ -199,22 +196,13 @@ class Routes:
         return best
 
 
-def _enough(share: float, units: int) -> float:
-    """Return the chance that so many things of a class are in places that have this share of them.
-
-    There may be one more than is wanted, so that one of them may stay where it is.
-    """
-    every = share**units
-    return every + SPARE * units * every * (1.0 - share)
-
-
-def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[list[int], list[float]]]:
-    """Return how many things of each class have which chances at the stops; classes alike together."""
-    together: dict[tuple[float, ...], list[int]] = {}
+def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
+    """Return how many things have which chances at the stops; classes alike are taken together."""
+    together: dict[tuple[float, ...], int] = {}
     for units, shares in errands.chances():
         key = tuple(shares.get(stop, 0.0) for stop in stops)
-        together.setdefault(key, []).append(units)
-    return [(counts, list(shares)) for shares, counts in together.items()]
+        together[key] = together.get(key, 0) + units
+    return [(units, list(shares)) for shares, units in together.items()]
 
 
 def _way_home_at(time: int, trail: Trail) -> int:

@@ -124,7 +124,7 @@ def test_the_lineup_is_that_of_the_papers_tables() -> None:
     arms = table_arms([3, 1], ["MHP", "CoELA", "MiTa", "LLM"], "rules", "rules")
     plan = Plan(arms, [], [])
     assert [(arm.agents, arm.name) for arm in plan.main] == [
-        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa")
+        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa"), (3, "MiTa, taught")
     ]  # fmt: skip
     assert [arm.name for arm in plan.ablations] == ["w/o allocation", "w/o summary"]
     assert len({arm.key for arm in plan.every}) == len(plan.every)
@@ -162,9 +162,12 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     assert "All other rows: window 10" in notes
     assert arms["MiTa, 2, rules, all open"]["over_bound"] < arms["MiTa, 2, rules"]["over_bound"]
     assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
-    assert {"MiTa, 2, rules, taught", "MiTa, 2, rules, stuck lapses 0.0/0.6"} <= set(arms)
-    played = {row["arm"]: row for row in first["rows"]} if "rows" in first else {}
-    assert all(Path(first["raw"]).parent.joinpath(row["run"]).is_file() for row in played.values())
+    assert {"MiTa, taught, 2, rules", "MiTa, 2, rules, stuck lapses 0.0/0.6"} <= set(arms)
+    kept = [json.loads(line) for line in Path(first["raw"]).read_text().splitlines()[1:]]
+    (run, *others) = [tmp_path / row["run"] for row in kept if "run" in row]
+    assert others and all(each.is_file() for each in others)
+    again = CliRunner().invoke(app, ["household", "replay", str(run), str(others[0])])
+    assert again.exit_code == 0 and "Side by side" in again.output, again.output
 
     raw = Path(first["raw"])
     lines = raw.read_text().splitlines(keepends=True)
