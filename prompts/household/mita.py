@@ -308,8 +308,11 @@ def narrative_agrees_with_the_record(given: Passage, answer: Synopsis) -> None:
     """Refuse words that the record contradicts: they stay in every later prompt."""
     lists = _borne_out(given)
     loose = {item.id for item in given.items if item.held_by is None and not item.placed}
-    names = {int(number): name for name, number in NAMED.findall(f"{given}")}
-    names |= {each.id: each.name for each in (*given.items, *given.containers, *given.rooms)}
+    named = [(int(number), name) for name, number in NAMED.findall(f"{given}")]
+    named += [(each.id, each.name) for each in (*given.items, *given.containers, *given.rooms)]
+    names: dict[int, set[str]] = {}
+    for number, name in named:
+        names.setdefault(number, set()).add(name)
     borne = Borne(names, lists["checked"], lists["unchecked"], loose)
     for wrong in contradictions(answer.narrative, borne):
         raise ValueError(f"Say only what was told: {wrong}.")

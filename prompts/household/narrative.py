@@ -27,9 +27,9 @@ PLACED = re.compile(r"\b(?:placed|delivered)\b|\bput\b.*\b(?:on|in|inside|into|o
 
 @dataclass(frozen=True)
 class Borne:
-    """What a record bears out: every name by its number, and which containers and things are how."""
+    """What a record bears out: the names of each number, and which containers and things are how."""
 
-    names: Mapping[int, str]
+    names: Mapping[int, Collection[str]]
     checked: Collection[int]
     unchecked: Collection[int]
     loose: Collection[int]
@@ -41,8 +41,8 @@ def contradictions(narrative: str, borne: Borne) -> Iterator[str]:
         known = borne.names.get(int(number))
         if known is None:
             yield f"nothing in what was told has the number {number}"
-        elif known != name:
-            yield f"({number}) is <{known}>, not <{name}>"
+        elif name not in known:
+            yield f"({number}) is <{'> or <'.join(sorted(known))}>, not <{name}>"
     for clause in CLAUSE.split(narrative):
         if not OPEN_MATTER.search(clause):
             yield from _contradicted(clause, borne)

@@ -85,6 +85,7 @@ class TestRuns:
         mneme(home, "replay", "tea", other["trace"], "--step", "9", "--png", str(drawn))
         with Image.open(drawn) as both:
             assert both.size == (3120, 832)
+        Path(other["trace"]).unlink()
         refused = mneme(home, "run", "--method", "alone", "--agents", "2", *RULES, status=1)
         assert "alone means one agent" in refused.stderr
 

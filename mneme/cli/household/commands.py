@@ -113,7 +113,7 @@ def run(
         "team": team,
         "seed": seed,
     }
-    size = agents or (1 if method == Method.ALONE else 3)
+    size = (1 if method == Method.ALONE else 3) if agents is None else agents
     given = household.Given(task=task, agents=size, episode=episode, seed=seed, name=name, method=method)
     run_command(household.run(given, context, watch, as_json))
 
