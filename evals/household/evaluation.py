@@ -80,7 +80,7 @@ class Options(BaseModel):
     manager_model: str = Field("", description="Who answers for the manager; default: as --model.")
     weak_model: str = Field("", description="The weaker model of figure 3b.")
     data: Path | None = Field(None, description="A folder of C-WAH episode files, to play as well.")
-    generated: bool = Field(True, description="Play generated episodes, too (--no-generated: only --data's).")
+    only_data: bool = Field(False, description="Play the files of --data alone, no generated episodes.")
     seed: int = Field(7000, ge=0, description="The first episode's seed.")
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
     out: Out = RUNS
@@ -228,9 +228,11 @@ def _weakened(arm: Arm, member: bool, manager: bool, weak: Identity | None) -> A
 
 def _episodes(options: Options, agents: int) -> list[Episode]:
     """Return the episodes; the same ones whatever the number of agents."""
+    if options.only_data and options.data is None:
+        raise BadInput("--only-data: there is no --data.", "Name a folder of C-WAH episodes with --data.")
     files = [] if options.data is None else _files(options.data)
     loaded = [load_episode(path, agents, options.seed + number) for number, path in enumerate(files)]
-    if not options.generated:
+    if options.only_data:
         return loaded
     return loaded + [
         generate(seed, category, agents)

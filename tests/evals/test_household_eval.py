@@ -190,7 +190,7 @@ async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> Non
     (tmp_path / "some").mkdir()
     for path in sorted(DATA.glob("*.json"))[:2]:
         (tmp_path / "some" / path.name).write_bytes(path.read_bytes())
-    given = {"data": tmp_path / "some", "generated": False}
+    given = {"data": tmp_path / "some", "only_data": True}
     report = await _played(tmp_path, **given, agents=[3], methods=["ProAgent"])
     assert {tuple(row["placed"]) for row in report.rows} == {("recorded", "recorded", "seeded rule")}
     assert any("2 of 6 starts" in note for note in report.notes)
