@@ -233,7 +233,7 @@ class _Stage:
                 piles.setdefault((self._spot(thing, scene), thing.id in scene.known), []).append(thing.name)
         artists: list[Artist] = []
         for ((x, z), is_known), names in piles.items():
-            fill = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN
+            fill: dict[str, Any] = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN
             artists += self._plan.plot(x, z, marker="D", markersize=6, zorder=6, **fill)
             words = ", ".join(name if n == 1 else f"{n} {name}" for name, n in Counter(names).items())
             self._wishes.append(_Wish(x, z, words, INK if is_known else DIM, 0.28))

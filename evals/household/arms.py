@@ -15,7 +15,8 @@ from mneme.environments.household.optimum import optimum
 from mneme.evals.report import Row
 from mneme.nodes.household.context import HouseholdContext, LapseKind
 
-LAPSES, LAPSE_KIND = 0.3, "stuck"
+LAPSES = 0.3
+LAPSE_KIND: LapseKind = "stuck"
 """Share of a weaker role's decisions that are lapses in figure 3b, and of which kind."""
 RATES = (0.1, 0.3, 0.6)
 KINDS: tuple[LapseKind, ...] = ("random", "stuck", "silent")

@@ -222,8 +222,10 @@ def _weakened(arm: Arm, member: bool, manager: bool, weak: Identity | None) -> A
             member=weak.responder if member else arm.member,
             manager=weak.responder if manager else arm.manager,
         )
-    shares = {"member_lapses": LAPSES * member, "manager_lapses": LAPSES * manager}
-    return replace(arm, **shares, lapse_kind=LAPSE_KIND) if member or manager else arm
+    if not (member or manager):
+        return arm
+    members, managers = LAPSES * member, LAPSES * manager
+    return replace(arm, member_lapses=members, manager_lapses=managers, lapse_kind=LAPSE_KIND)
 
 
 def _episodes(options: Options, agents: int) -> list[Episode]:

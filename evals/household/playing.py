@@ -80,7 +80,7 @@ async def _played(arm: Arm, episode: Episode, experience: Experience, trace: Tra
 def _kept(arm: Arm, episode: Episode) -> Row:
     """Return what the episode is made from, where that makes it again; else the episode."""
     if episode.source == "generated":
-        made = {"seed": episode.seed, "category": episode.category, "agents": arm.agents}
+        made: dict[str, Any] = {"seed": episode.seed, "category": episode.category, "agents": arm.agents}
         if generate(**made) == episode:
             return {"generated": made}
     return {"episode": episode.model_dump(mode="json")}

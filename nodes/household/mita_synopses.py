@@ -52,9 +52,9 @@ def _is_superseded(piece: Piece, team: Beliefs) -> bool:
         return False
     known = team.things.get(piece["id"])
     if known is None:
-        return team.lost.get(piece["id"], -1) > piece["step"]
+        return team.lost.get(piece["id"], -1) > int(piece["step"])
     moved = (known.relation, known.holder) != (piece["relation"], piece["holder"])
-    return moved and known.step > piece["step"]
+    return moved and known.step > int(piece["step"])
 
 
 def _together(first: DatedSynopsis, second: DatedSynopsis, rooms: Mapping[int, str]) -> DatedSynopsis:
