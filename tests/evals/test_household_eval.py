@@ -166,8 +166,8 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     kept = [json.loads(line) for line in Path(first["raw"]).read_text().splitlines()[1:]]
     (run, *others) = [tmp_path / row["run"] for row in kept if "run" in row]
     assert others and all(each.is_file() for each in others)
-    again = CliRunner().invoke(app, ["household", "replay", str(run), str(others[0])])
-    assert again.exit_code == 0 and "Side by side" in again.output, again.output
+    beside = CliRunner().invoke(app, ["household", "replay", str(run), str(others[0])])
+    assert beside.exit_code == 0 and "Side by side" in beside.output, beside.output
 
     raw = Path(first["raw"])
     lines = raw.read_text().splitlines(keepends=True)
