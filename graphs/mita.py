@@ -11,12 +11,11 @@ from mneme.nodes.household.mita import (
     execute,
     finish,
     follow_proposals,
-    negotiate,
-    negotiations,
     perceive,
     summarise,
     who_decides,
 )
+from mneme.nodes.household.mita_negotiation import answer, negotiate, negotiations
 from mneme.nodes.household.mita_state import Asked, Result, State
 from mneme.nodes.workflow import Workflow
 
@@ -25,6 +24,7 @@ builder.add_node(begin)
 builder.add_node(perceive)
 builder.add_node(summarise)
 builder.add_node(negotiate, input_schema=Asked)
+builder.add_node(answer)
 builder.add_node(allocate)
 builder.add_node(follow_proposals)
 builder.add_node(execute)
@@ -34,7 +34,8 @@ builder.add_edge(START, "begin")
 builder.add_edge("begin", "perceive")
 builder.add_conditional_edges("perceive", after_perceiving, ["summarise", "negotiate", "finish"])
 builder.add_conditional_edges("summarise", negotiations, ["negotiate", "finish"])
-builder.add_conditional_edges("negotiate", who_decides, ["allocate", "follow_proposals"])
+builder.add_conditional_edges("negotiate", who_decides, ["answer", "allocate", "follow_proposals"])
+builder.add_conditional_edges("answer", who_decides, ["answer", "allocate", "follow_proposals"])
 builder.add_edge("allocate", "execute")
 builder.add_edge("follow_proposals", "execute")
 builder.add_edge("execute", "perceive")

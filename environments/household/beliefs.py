@@ -131,10 +131,14 @@ class Beliefs(BaseModel):
         """Say where the agent is and what it holds."""
         return f"I am in the {self.rooms.get(self.room, 'house')}, holding {self._held()}."
 
-    def sights(self, first: int = 0, last: int | None = None) -> list[str]:
-        """Say what was seen latest between two steps, both included; not what is in the agent's own hands."""
+    def sights(self, first: int = 0, last: int | None = None, *, with_shut: bool = True) -> list[str]:
+        """Say what was seen latest between two steps, both included; not what is in the agent's own hands.
+
+        Without `with_shut`, containers that are not open are left out.
+        """
         last = self.step if last is None else last
-        known = (*self.containers(), *self.objects())
+        containers = (each for each in self.containers() if with_shut or each.is_open)
+        known = (*containers, *self.objects())
         return [
             self._sentence(each)
             for each in known

@@ -42,17 +42,69 @@ class Labels:
             self.keep_clear(x + side * width, z, INSIDE, depth)
             self.keep_clear(x, z + side * depth, width, INSIDE)
 
+    def branched(self) -> "Labels":
+        """Return the same, to which names can be added that are taken away again."""
+        branch = Labels(self._axes, self._renderer)
+        branch._taken = list(self._taken)
+        return branch
+
+    def write_anyway(self, name: str, places: Sequence[Place], **look: Any) -> Text:
+        """Write a name; where none of the places is free, where it covers least."""
+        text = self._axes.text(0, 0, name, **look)
+        covered: list[tuple[float, int]] = []
+        for number, place in enumerate(places):
+            self._move(text, place)
+            covered.append((self._covered(text), number))
+            if not covered[-1][0]:
+                break
+        self._move(text, places[min(covered)[1]])
+        self._taken.append(text.get_window_extent(self._renderer))
+        return text
+
+    def _move(self, text: Text, place: Place) -> None:
+        text.set(x=place.x, y=place.z, ha=place.ha, va=place.va)
+
+    def _covered(self, text: Text) -> float:
+        """Return how much of what must stay clear a name covers, in square dots; off the plan is worst."""
+        extent = text.get_window_extent(self._renderer)
+        inside = Bbox.intersection(extent, self._axes.bbox)
+        outside = _area(extent) - (_area(inside) if inside else 0.0)
+        crossed = (Bbox.intersection(extent, other) for other in self._taken)
+        return 10 * outside + sum(_area(each) for each in crossed if each is not None)
+
     def write(self, name: str, places: Sequence[Place], **look: Any) -> Text | None:
         """Write a name; where none of the places is free, leave it out."""
         text = self._axes.text(0, 0, name, **look)
         for place in places:
-            text.set(x=place.x, y=place.z, ha=place.ha, va=place.va)
+            self._move(text, place)
             extent = text.get_window_extent(self._renderer)
             if not any(extent.overlaps(other) for other in self._taken):
                 self._taken.append(extent)
                 return text
         text.remove()
         return None
+
+
+def _area(box: Bbox) -> float:
+    return float(box.width * box.height)
+
+
+def around(x: float, z: float, gap: float) -> list[Place]:
+    """Give places around a point, the nearest first: above, below, at its sides, then farther away."""
+    return [
+        place
+        for far in (gap, gap + 0.35, gap + 0.8, gap + 1.4)
+        for place in (
+            Place(x, z + far, "center", "bottom"),
+            Place(x, z - far, "center", "top"),
+            Place(x + far, z, "left", "center"),
+            Place(x - far, z, "right", "center"),
+            Place(x + far, z + far, "left", "bottom"),
+            Place(x - far, z + far, "right", "bottom"),
+            Place(x + far, z - far, "left", "top"),
+            Place(x - far, z - far, "right", "top"),
+        )
+    ]
 
 
 def name_rooms(labels: Labels, episode: Episode, **look: Any) -> list[Text]:

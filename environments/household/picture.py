@@ -4,9 +4,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill, shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,7 +20,7 @@ from PIL import Image
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.labels import DOOR, Labels, name_containers, name_rooms
+from mneme.environments.household.labels import DOOR, Labels, around, name_containers, name_rooms
 from mneme.environments.household.layout import Point, flat
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES, Scene, scenes
@@ -34,8 +35,13 @@ INCHES, DOTS, SHARP = (12.0, 6.4), 80, 130
 MOST_SHOTS = 130
 LEGEND = (
     "grey: closed   dashed: open   gold: where it is to be put\n"
-    "◆ wanted thing   ○ door   thick line: the latest steps"
+    "◆ wanted thing   ◇ one that nobody has seen yet\n"
+    "hatched: nobody was there   ○ door\n"
+    "thick line: the latest steps"
 )
+UNKNOWN = {"color": "white", "markeredgecolor": DIM}
+"""How a thing is drawn that the team does not know of."""
+HATCH = "#c9c2b8"
 TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
 BLINK, LAST = 220, 2500
@@ -44,35 +50,51 @@ SHADES = 80
 """Colours of an animation besides those that are drawn with."""
 
 
-def draw_step(
-    episode: Episode,
-    frames: Sequence[Frame],
-    step: int,
-    file: Path,
-    synopses: Mapping[int, str] | None = None,
-) -> None:
-    """Draw the floor plan after a step as PNG; `synopses` has the manager's, by step.
+@dataclass(frozen=True)
+class Film:
+    """What is drawn of a run: its steps, the manager's synopses by step, and its name."""
 
-    Raises BadInput for a step that was not played.
+    episode: Episode
+    frames: Sequence[Frame]
+    synopses: Mapping[int, str] = field(default_factory=dict)
+    name: str = ""
+
+
+def draw_step(films: Sequence[Film], step: int, file: Path) -> None:
+    """Draw the floor plan after a step as PNG; of several runs side by side, one that is over at its end.
+
+    Raises BadInput for a step that none has played.
     """
-    played = {scene.step: scene for scene in scenes(episode, frames)}
-    if step not in played:
-        raise BadInput(f"There is no step {step}.", f"Steps 0 to {max(played)} were played.")
-    _Stage(episode, synopses or {}, SHARP, played[step].open).shot(played[step]).save(file)
+    played = [scenes(film.episode, film.frames) for film in films]
+    last = max(each[-1].step for each in played)
+    if not 0 <= step <= last:
+        raise BadInput(f"There is no step {step}.", f"Steps 0 to {last} were played.")
+    shown = [next(scene for scene in reversed(each) if scene.step <= step) for each in played]
+    stages = [_Stage(film, SHARP, scene.open) for film, scene in zip(films, shown, strict=True)]
+    _beside([stage.shot(scene) for stage, scene in zip(stages, shown, strict=True)]).save(file)
 
 
-def animate(
-    episode: Episode, frames: Sequence[Frame], file: Path, synopses: Mapping[int, str] | None = None
-) -> None:
-    """Draw a whole episode as an animated GIF: a shot a step, or every so many steps of a long one."""
-    played = scenes(episode, frames)
-    stage = _Stage(episode, synopses or {}, DOTS, played[-1].open)
-    stride = math.ceil(len(played) / MOST_SHOTS)
-    shots = [stage.shot(scene) for scene in [*played[:-1:stride], played[-1]]]
+def animate(films: Sequence[Film], file: Path) -> None:
+    """Draw whole runs as an animated GIF, side by side: a shot a step, or every so many of a long one."""
+    played = [scenes(film.episode, film.frames) for film in films]
+    stages = [_Stage(film, DOTS, each[-1].open) for film, each in zip(films, played, strict=True)]
+    longest = max(len(each) for each in played)
+    stride = math.ceil(longest / MOST_SHOTS)
+    shots = [
+        _beside(
+            [stage.shot(each[min(at, len(each) - 1)]) for stage, each in zip(stages, played, strict=True)]
+        )
+        for at in [*range(0, longest - 1, stride), longest - 1]
+    ]
     palette = _palette(shots[-1])
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [BLINK] * len(others) + [LAST]
     first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
+
+
+def _beside(shots: Sequence[Image.Image]) -> Image.Image:
+    """Put pictures of the same height side by side."""
+    return Image.fromarray(np.hstack([np.asarray(shot) for shot in shots]))
 
 
 def _palette(shot: Image.Image) -> Image.Image:
@@ -87,10 +109,9 @@ def _palette(shot: Image.Image) -> Image.Image:
 class _Stage:
     """The floor plan, drawn once, and what changes on it, drawn for each step."""
 
-    def __init__(
-        self, episode: Episode, synopses: Mapping[int, str], dots: int, opened: Collection[int]
-    ) -> None:
-        self._episode, self._synopses = episode, synopses
+    def __init__(self, film: Film, dots: int, opened: Collection[int]) -> None:
+        episode = film.episode
+        self._episode, self._synopses, self._name = episode, film.synopses, film.name
         self._things = episode.by_id()
         names = episode.goal_names()
         self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
@@ -100,7 +121,8 @@ class _Stage:
         self._plan: Axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
         self._panel: Axes = figure.add_axes((0.70, 0.02, 0.29, 0.96))
         self._draw_plan()
-        self._write_names(opened)
+        self._labels = self._write_names(opened)
+        self._wishes: list[_Wish] = []
         self._panel.set(xlim=(0, 1), ylim=(0, 1))
         self._panel.text(0, 0.005, LEGEND, va="bottom", fontsize=7.5, color=DIM)
         for axes in (self._plan, self._panel):
@@ -114,8 +136,10 @@ class _Stage:
     def shot(self, scene: Scene) -> Image.Image:
         """Draw a scene on the plan."""
         self._canvas.restore_region(self._background)
-        artists = [*self._furniture(scene), *self._items(scene), *self._team(scene), *self._report(scene)]
-        for artist in artists:
+        self._wishes = []
+        drawn = [self._fog(scene), self._furniture(scene), self._items(scene), self._team(scene)]
+        artists = [artist for each in drawn for artist in each]
+        for artist in [*artists, *self._named(scene), *self._report(scene)]:
             axes = artist.axes
             assert axes is not None
             axes.draw_artist(artist)
@@ -140,7 +164,7 @@ class _Stage:
         low, high = _bounds(rooms)
         self._plan.set(xlim=(low[0] - 0.4, high[0] + 0.4), ylim=(low[1] - 0.4, high[1] + 0.4), aspect="equal")
 
-    def _write_names(self, opened: Collection[int]) -> None:
+    def _write_names(self, opened: Collection[int]) -> Labels:
         """Name rooms, and the containers that matter, where they cover nothing that stays."""
         labels = Labels(self._plan, self._canvas.get_renderer())
         for _, _, (x, z) in self._episode.doors:
@@ -153,8 +177,31 @@ class _Stage:
         name_rooms(labels, self._episode, fontsize=9, color=WALL, style="italic", zorder=3)
         others = {*opened} - self._targets
         name_containers(labels, self._episode, others, fontsize=5.5, color=DIM, zorder=3)
+        return labels
 
     # ---------------------------------------------------------------- what changes
+
+    def _fog(self, scene: Scene) -> list[Artist]:
+        """Hatch the rooms that nobody has been in."""
+        dark = [room for room in self._episode.rooms() if room.id not in scene.explored]
+        look: dict[str, Any] = {"facecolor": "none", "edgecolor": HATCH, "hatch": "///", "linewidth": 0}
+        return [self._plan.add_patch(_box(room, zorder=1, **look)) for room in dark]
+
+    def _named(self, scene: Scene) -> list[Artist]:
+        """Write what was wished for, each where it covers nothing; what is held comes first."""
+        labels = self._labels.branched()
+        for agent in range(len(scene.paths)):
+            labels.keep_clear(*_apart(agent, scene), 0.72, 0.72)
+        for wish in self._wishes:
+            labels.keep_clear(wish.x, wish.z, 0.3, 0.3)
+        pad = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+        look: dict[str, Any] = {"fontsize": 7.5, "bbox": pad, "zorder": 7}
+        return [
+            labels.write_anyway(
+                wish.text, around(wish.x, wish.z, wish.gap), color=wish.colour, weight=wish.weight, **look
+            )
+            for wish in reversed(self._wishes)
+        ]
 
     def _furniture(self, scene: Scene) -> list[Artist]:
         """Draw containers, shut or open, and the goals' targets, which are outlined and named."""
@@ -163,8 +210,8 @@ class _Stage:
             if thing.category == "container" or thing.id in self._targets:
                 artists.append(self._plan.add_patch(_box(thing, zorder=3, **self._look(thing, scene))))
             if thing.id in self._targets:
-                x, z = thing.center[0], thing.center[2] - thing.size[2] / 2 - 0.1
-                artists.append(_label(self._plan, (x, z), thing.name, GOLD, va="top", weight="bold"))
+                gap = max(thing.size[2], 0.3) / 2 + 0.1
+                self._wishes.append(_Wish(*flat(thing.center), thing.name, GOLD, gap, "bold"))
         return artists
 
     def _look(self, thing: Thing, scene: Scene) -> dict[str, Any]:
@@ -179,18 +226,17 @@ class _Stage:
         return {"facecolor": "white" if is_open else FILLS[1], "linestyle": "--" if is_open else "-", **edge}
 
     def _items(self, scene: Scene) -> list[Artist]:
-        """Draw the wanted things where they lie; what lies together is named together."""
-        piles: dict[Point, list[str]] = {}
+        """Draw the wanted things where they lie, hollow those that nobody has seen; piles have one name."""
+        piles: dict[tuple[Point, bool], list[str]] = {}
         for thing in self._wanted:
             if thing.id in scene.places:
-                piles.setdefault(self._spot(thing, scene), []).append(thing.name)
+                piles.setdefault((self._spot(thing, scene), thing.id in scene.known), []).append(thing.name)
         artists: list[Artist] = []
-        for (x, z), names in piles.items():
-            artists += self._plan.plot(
-                x, z, marker="D", markersize=6, color=INK, markeredgecolor="white", zorder=6
-            )
+        for ((x, z), is_known), names in piles.items():
+            fill: dict[str, Any] = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN
+            artists += self._plan.plot(x, z, marker="D", markersize=6, zorder=6, **fill)
             words = ", ".join(name if n == 1 else f"{n} {name}" for name, n in Counter(names).items())
-            artists.append(_label(self._plan, (x, z + 0.28), words, INK, va="bottom"))
+            self._wishes.append(_Wish(x, z, words, INK if is_known else DIM, 0.28))
         return artists
 
     def _spot(self, thing: Thing, scene: Scene) -> Point:
@@ -218,7 +264,7 @@ class _Stage:
         artists: list[Artist] = [self._plan.add_patch(body)]
         artists.append(self._plan.text(x, z, NAMES[agent][0], color="white", zorder=9, **letter))
         if held := self._held(scene, agent):
-            artists.append(_label(self._plan, (x, z - 0.45), held, colour, va="top", weight="bold"))
+            self._wishes.append(_Wish(x, z, held, colour, 0.45, "bold"))
         return artists
 
     def _held(self, scene: Scene, agent: int) -> str:
@@ -228,6 +274,8 @@ class _Stage:
         """Write the progress, what each agent does, and the synopsis."""
         page = _Page(self._panel)
         page.write(self._episode.category, size=14, weight="bold")
+        if self._name:
+            page.write(shorten(self._name, 44, placeholder=" …"), size=9, colour=DIM)
         page.write(f"step {scene.step}", size=12)
         page.gap()
         for goal in self._episode.goals:
@@ -248,6 +296,17 @@ class _Stage:
 def _shown(synopsis: str) -> str:
     """Remove the unopened containers from a synopsis: the plan shows them."""
     return re.sub(r"(Still )?[Uu]nchecked: [^.]*\.\s*", "", synopsis)
+
+
+class _Wish(NamedTuple):
+    """A name that a step needs, the point that it is of, and how far from it the name may begin."""
+
+    x: float
+    z: float
+    text: str
+    colour: str
+    gap: float
+    weight: str = "normal"
 
 
 class _Page:
@@ -285,13 +344,6 @@ def _apart(agent: int, scene: Scene) -> Point:
 def _box(thing: Thing, **look: Any) -> Rectangle:
     width, depth = max(thing.size[0], 0.3), max(thing.size[2], 0.3)
     return Rectangle((thing.center[0] - width / 2, thing.center[2] - depth / 2), width, depth, **look)
-
-
-def _label(axes: Axes, at: Point, text: str, colour: str, **look: Any) -> Artist:
-    pad = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
-    low, high = axes.get_xlim()
-    side = "right" if at[0] > high - 2 else "left" if at[0] < low + 2 else "center"
-    return axes.text(*at, text, ha=side, fontsize=7.5, color=colour, bbox=pad, zorder=7, **look)
 
 
 def _bounds(rooms: Sequence[Thing]) -> tuple[Point, Point]:

@@ -1,7 +1,7 @@
 """The state of a household after each step, rebuilt from a trace."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import NAMES
@@ -26,13 +26,39 @@ class Scene:
     """Thing to holder; what is in a hand is not here."""
     open: frozenset[int]
     progress: dict[str, int]
+    explored: frozenset[int] = frozenset()
+    """Rooms that somebody has been in."""
+    known: frozenset[int] = frozenset()
+    """What somebody has seen: in its room, and not in a container that was shut then."""
 
 
 def scenes(episode: Episode, frames: Sequence[Frame]) -> list[Scene]:
     """Rebuild the start and what each step left. Raises BadInput for steps of another team."""
     if any(len(frame.positions) != len(episode.starts) for frame in frames):
         raise BadInput("The steps are not of this episode's team.", "Give the trace of one run.")
-    return [_start(episode), *(_after(episode, frames[: number + 1]) for number in range(len(frames)))]
+    played = [_start(episode), *(_after(episode, frames[: number + 1]) for number in range(len(frames)))]
+    rooms = [[start.room for start in episode.starts], *(frame.rooms for frame in frames)]
+    return _with_what_is_known(episode, played, rooms)
+
+
+def _with_what_is_known(
+    episode: Episode, played: Sequence[Scene], rooms: Sequence[Sequence[int]]
+) -> list[Scene]:
+    """Add to each scene what the team has seen by then."""
+    kinds = {thing.id: thing.category for thing in episode.things}
+    furniture = {each: episode.room_of(each) for each, kind in kinds.items() if kind != "object"}
+    explored, known, informed = frozenset[int](), frozenset[int](), []
+    for scene, here in zip(played, rooms, strict=True):
+        explored |= {*here}
+        seen = {
+            thing
+            for thing, holder in scene.places.items()
+            if furniture.get(holder) in here and (kinds[holder] != "container" or holder in scene.open)
+        }
+        stands = {each for each, room in furniture.items() if room in here}
+        known |= seen | stands | {thing for held in scene.hands for thing in held}
+        informed.append(replace(scene, explored=explored, known=known))
+    return informed
 
 
 def _start(episode: Episode) -> Scene:

@@ -1,27 +1,31 @@
 """Who plays in the household evaluation: the arms of the paper's tables and figure, and one episode played.
 
-Every arm plays the same episodes. A weaker role under `rules` (figure 3b) is one whose decisions go, with
-probability `LAPSES`, to a possible action drawn at random; with language models it is the model named.
+Every arm plays the same episodes. A weaker role under `rules` (figure 3b) is one whose decisions lapse with
+probability `LAPSES`; with language models it is the model named. A taught team starts from what lessons on
+other seeds taught of where things usually are.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
+from mneme.environments.household.optimum import optimum
 from mneme.evals.report import Row
-from mneme.graphs import mita
-from mneme.graphs.baselines import coela, mhp, proagent
-from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.household.context import HouseholdContext, LapseKind
 
-LAPSES = 0.1
-"""Share of a weaker role's decisions that are drawn at random."""
+LAPSES = 0.3
+LAPSE_KIND: LapseKind = "stuck"
+"""Share of a weaker role's decisions that are lapses in figure 3b, and of which kind."""
+RATES = (0.1, 0.3, 0.6)
+KINDS: tuple[LapseKind, ...] = ("random", "stuck", "silent")
+"""How often, and in which way, the manager is weak in the table of weaknesses."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
-GRAPHS: dict[Method, Any] = {"MHP": mhp, "LLM": mita, "CoELA": coela, "ProAgent": proagent, "MiTa": mita}
+METHOD_NAMES = {"MHP": "mhp", "LLM": "alone", "CoELA": "coela", "ProAgent": "proagent", "MiTa": "mita"}
+"""How the command line calls them."""
 COUNTED = (
     "conflicts", "redundant", "lost_steps", "forestalled", "messages",
     "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "unallocated",
@@ -30,8 +34,6 @@ WINDOW = 10
 """Latest steps and actions that a member reports and is shown (the paper gives no figure)."""
 NARROW = 3
 """The narrower window at which the ablation of the summary is played once more."""
-STEPS_OF_GRAPH = 5_000
-"""Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class Arm:
     summary: bool = True
     member_lapses: float = 0.0
     manager_lapses: float = 0.0
+    lapse_kind: LapseKind = "random"
+    taught: bool = False
+    """Whether it starts from what earlier episodes taught of where things usually are."""
+    rounds: int = 1
     window: int = WINDOW
     opened: bool = False
     """Whether every container is open from the start: informed of what is inside, where nobody else is."""
@@ -56,16 +62,19 @@ class Arm:
         if self.method != "MiTa":
             return self.method
         missing = {"allocation": self.allocation, "summary": self.summary}
-        return next((f"w/o {part}" for part, kept in missing.items() if not kept), "MiTa")
+        whole = "MiTa, taught" if self.taught else "MiTa"
+        return next((f"w/o {part}" for part, kept in missing.items() if not kept), whole)
 
     @property
     def key(self) -> str:
         """Return what tells this arm's rows from another's."""
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
-        lapses = f", lapses {self.member_lapses}/{self.manager_lapses}" if self.is_weakened else ""
+        shares = f"{self.member_lapses}/{self.manager_lapses}"
+        lapses = f", {self.lapse_kind} lapses {shares}" if self.is_weakened else ""
         window = f", window {self.window}" if self.window != WINDOW else ""
         opened = ", all open" if self.opened else ""
-        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}"
+        rounds = f", {self.rounds} rounds" if self.rounds > 1 else ""
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{rounds}"
 
     @property
     def who(self) -> str:
@@ -87,6 +96,8 @@ class Arm:
             summary=self.summary and not alone,
             member_lapses=self.member_lapses,
             manager_lapses=self.manager_lapses,
+            lapse_kind=self.lapse_kind,
+            rounds=self.rounds,
             window=self.window,
             seed=episode.seed,
         )
@@ -97,7 +108,8 @@ class Plan:
     """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles).
 
     `narrow` holds MiTa with a narrower window, and the same without the summary; `opened` is MiTa informed of
-    what containers hold.
+    what containers hold; `weak` has managers that are weak in several ways, `talking` teams that negotiate in
+    two rounds, with a manager and without. Weak and talking teams play a part of the episodes.
     """
 
     arms: list[Arm]
@@ -105,12 +117,21 @@ class Plan:
     weaker: list[Arm]
     narrow: list[Arm] = field(default_factory=list)
     opened: Arm | None = None
+    weak: list[Arm] = field(default_factory=list)
+    talking: list[Arm] = field(default_factory=list)
 
     @property
     def every(self) -> list[Arm]:
         """Return each arm once, in the order of the tables."""
         others = [] if self.opened is None else [self.opened]
-        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker, *self.narrow, *others]))
+        arms = [*self.arms, *self.models, *self.weaker, *self.narrow, *others, *self.weak, *self.talking]
+        return list(dict.fromkeys(arms))
+
+    @property
+    def partly(self) -> list[Arm]:
+        """Return the arms that play only a part of the episodes."""
+        whole = [*self.arms, *self.models, *self.weaker, *self.narrow]
+        return [arm for arm in (*self.weak, *self.talking) if arm not in whole]
 
     @property
     def ablations(self) -> list[Arm]:
@@ -141,13 +162,13 @@ class Plan:
 
     @property
     def pairs(self) -> list[tuple[Arm, Arm]]:
-        """Return MiTa beside each rival and ablation of its size."""
-        found = [arm for arm in self.arms if arm.name == "MiTa"]
+        """Return MiTa beside each rival and ablation of its size, and taught MiTa beside each rival."""
         return [
             (one, other)
-            for one in found
+            for one in self.arms
             for other in self.arms
-            if one.agents == other.agents and one != other
+            if one.agents == other.agents and one != other and one.name.startswith("MiTa")
+            if not one.taught or other.method != "MiTa"
         ]
 
 
@@ -160,6 +181,8 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
         if method in methods
     ]
     largest = max(agents)
+    if "MiTa" in methods:
+        made += [replace(arm, taught=True) for arm in made if arm.method == "MiTa"]
     if "MiTa" in methods and largest > 1:
         made.append(Arm("MiTa", largest, member, manager, allocation=False))
         made.append(Arm("MiTa", largest, member, manager, summary=False))
@@ -169,6 +192,16 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
 def narrow_arms(mita: Arm) -> list[Arm]:
     """Return MiTa with a narrower window, and the same without the summary."""
     return [replace(mita, window=NARROW), replace(mita, window=NARROW, summary=False)]
+
+
+def weak_arms(mita: Arm) -> list[Arm]:
+    """Return MiTa with a manager that is weak in each way and at each rate."""
+    return [replace(mita, manager_lapses=rate, lapse_kind=kind) for kind in KINDS for rate in RATES]
+
+
+def talking_arms(mita: Arm) -> list[Arm]:
+    """Return MiTa, and the same without allocation, with two rounds of negotiation."""
+    return [replace(mita, rounds=2), replace(mita, rounds=2, allocation=False)]
 
 
 def all_open(episode: Episode) -> Episode:
@@ -183,23 +216,6 @@ def bound(episode: Episode) -> Row:
     return {"agents": len(episode.starts), "episode": episode.id, "bound": least.steps, "kind": least.kind}
 
 
-async def play(arm: Arm, episode: Episode) -> Row:
-    """Play one episode with one arm, to success or to the world's limit of steps."""
-    begun = time.perf_counter()
-    episode = all_open(episode) if arm.opened else episode
-    graph = GRAPHS[arm.method].builder.compile()
-    given: Any = {"episode": episode.model_dump(mode="json")}
-    result = await graph.ainvoke(given, {"recursion_limit": STEPS_OF_GRAPH}, context=arm.context(episode))
-    return {
-        "arm": arm.key,
-        "method": arm.name,
-        "agents": arm.agents,
-        "episode": episode.id,
-        "category": episode.category,
-        "seed": episode.seed if episode.source == "generated" else None,
-        "steps": result["steps"],
-        "success": result["success"],
-        "placed": [start.placed for start in episode.starts],
-        **{name: result["counters"].get(name, 0) for name in COUNTED},
-        "seconds": time.perf_counter() - begun,
-    }
+def informed(episode: Episode) -> Row:
+    """Return the fewest steps for a team that knows everything, where the episode is small enough."""
+    return {"agents": len(episode.starts), "episode": episode.id, "optimum": optimum(episode)}

@@ -1,7 +1,8 @@
 """Tables 1 and 2 and figure 3 of the MiTa paper, measured in the symbolic household world.
 
-Every method plays the same seeded episodes, at least 20 per cell, or with `--data` the C-WAH episode files
-of a folder. Beside each result stand the paper's number and the oracle's bound. Episodes run in parallel,
+Every method plays the same seeded episodes, 20 per cell, and with `--data` the C-WAH episode files of a
+folder as well, which have tables of their own. Beside each result stands the oracle's bound; the paper's
+figures have a table of their own. Episodes run in parallel,
 one process per core; with a language model one after the other, since its server is the bottleneck and the
 gate that spares it is one per process.
 
@@ -14,7 +15,7 @@ seeds are others. The ablation of the summary is played at two windows, since th
 and MiTa once more with every container open, which shows where the gap to the oracle comes from.
 
 Figure 3b wants a weaker model for members or manager. With `--weak-model` it is that one. Under `rules` a
-weaker role is one whose decisions go in `LAPSES` of the cases to a possible action drawn at random.
+weaker role is one whose decisions lapse in `LAPSES` of the cases; which kind of lapse costs what has a table.
 """
 
 import asyncio
@@ -35,6 +36,7 @@ from mneme.environments.household.generator import generate
 from mneme.evals.answering import Identity, identify
 from mneme.evals.household.arms import (
     COUNTED,
+    LAPSE_KIND,
     LAPSES,
     METHODS,
     Arm,
@@ -42,15 +44,26 @@ from mneme.evals.household.arms import (
     Plan,
     narrow_arms,
     table_arms,
+    talking_arms,
+    weak_arms,
 )
 from mneme.evals.household.cases import Case, work
 from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.tables import report
 from mneme.evals.options import RUNS, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
+from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, experience_of
 
 QUICK = 3
 """Episodes per category of a short run."""
+PART = 5
+"""Episodes per category that the tables of weaknesses and of negotiation are played on."""
+LESSONS = 6
+"""Episodes per category from which taught teams learn."""
+SCHOOL = 40_000
+"""The first seed of a lesson, far from those of the episodes."""
+REPEATS = 3
+"""How often an arm that lapses plays each episode of a file, with other lapses."""
 
 
 class Options(BaseModel):
@@ -66,7 +79,8 @@ class Options(BaseModel):
     )
     manager_model: str = Field("", description="Who answers for the manager; default: as --model.")
     weak_model: str = Field("", description="The weaker model of figure 3b.")
-    data: Path | None = Field(None, description="A folder of C-WAH episode files, to play instead.")
+    data: Path | None = Field(None, description="A folder of C-WAH episode files, to play as well.")
+    only_data: bool = Field(False, description="Play the files of --data alone, no generated episodes.")
     seed: int = Field(7000, ge=0, description="The first episode's seed.")
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
     out: Out = RUNS
@@ -101,27 +115,59 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     responders = await _responders(options)
     plan = _plan(options, responders)
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
-    cases = await asyncio.to_thread(_cases, options, plan)
+    experience = await _lessons(options, plan, journal, _jobs(options, responders))
+    cases = await asyncio.to_thread(_cases, options, plan, journal.path.with_suffix(""), experience)
     waiting = [case for case in cases if case.key not in journal]
     done = len(cases) - len(waiting)
     progress(done, len(cases), "going on" if done else "starting")
     async for key, row in _finished(waiting, _jobs(options, responders)):
         done += 1
-        progress(done, len(cases), str(journal.add(key, row).get("arm", "bounds")))
+        progress(done, len(cases), str(journal.add(key, row).get("arm", "lessons and bounds")))
     rows = [_with_bound(journal, case) for case in cases if case.arm is not None]
     return report(rows, plan, journal, str(responders), has_model=responders.uses_model)
 
 
-def _cases(options: Options, plan: Plan) -> list[Case]:
+async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) -> Experience:
+    """Let taught teams learn on other seeds first, and return what they know then."""
+    pupil = next((replace(arm, taught=False) for arm in plan.arms if arm.taught), None)
+    if pupil is None:
+        return {}
+    seeds = range(SCHOOL, SCHOOL + min(LESSONS, options.count))
+    episodes = [generate(seed, category, pupil.agents) for category in CATEGORIES for seed in seeds]
+    cases = [Case(pupil, episode, teaches=True) for episode in episodes]
+    async for key, row in _finished([case for case in cases if case.key not in journal], jobs):
+        journal.add(key, row)
+    return experience_of([EpisodeRecord.model_validate(journal[case.key]["lesson"]) for case in cases])
+
+
+def _cases(options: Options, plan: Plan, runs: Path, experience: Experience) -> list[Case]:
     episodes = {count: _episodes(options, count) for count in options.agents}
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
-    return bounds + [Case(arm, episode) for arm in plan.every for episode in episodes[arm.agents]]
+    optima = [replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)]
+    return (
+        bounds
+        + optima
+        + [
+            Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
+            for arm in plan.every
+            for episode in episodes[arm.agents]
+            if arm not in plan.partly or _is_of_the_part(options, episode)
+            for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
+        ]
+    )
+
+
+def _is_of_the_part(options: Options, episode: Episode) -> bool:
+    return episode.source != "generated" or episode.seed < options.seed + PART
 
 
 def _with_bound(journal: Journal, case: Case) -> Row:
     """Set the bound of the same episode and team beside a result."""
     least = journal[Case(None, case.episode).key]
-    return journal[case.key] | {"bound": least["bound"], "bound_kind": least["kind"]}
+    solved = Case(None, case.episode, informed=True).key
+    optimum = journal[solved]["optimum"] if solved in journal else None
+    both = {"bound": least["bound"], "bound_kind": least["kind"], "optimum": optimum}
+    return journal[case.key] | both
 
 
 async def _responders(options: Options) -> Responders:
@@ -150,7 +196,14 @@ def _plan(options: Options, responders: Responders) -> Plan:
     plan = Plan(arms, mita + models, _weaker(mita[-1:], responders))
     if not plan.ablations:
         return plan
-    return replace(plan, narrow=narrow_arms(mita[-1]), opened=replace(mita[-1], opened=True))
+    largest, rules = mita[-1], responders.weak is None and not responders.uses_model
+    return replace(
+        plan,
+        narrow=narrow_arms(largest),
+        opened=replace(largest, opened=True),
+        weak=weak_arms(largest) if rules else [],
+        talking=talking_arms(largest),
+    )
 
 
 def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
@@ -169,14 +222,21 @@ def _weakened(arm: Arm, member: bool, manager: bool, weak: Identity | None) -> A
             member=weak.responder if member else arm.member,
             manager=weak.responder if manager else arm.manager,
         )
-    return replace(arm, member_lapses=LAPSES * member, manager_lapses=LAPSES * manager)
+    if not (member or manager):
+        return arm
+    members, managers = LAPSES * member, LAPSES * manager
+    return replace(arm, member_lapses=members, manager_lapses=managers, lapse_kind=LAPSE_KIND)
 
 
 def _episodes(options: Options, agents: int) -> list[Episode]:
     """Return the episodes; the same ones whatever the number of agents."""
-    if options.data is not None:
-        return [load_episode(path, agents, options.seed) for path in _files(options.data)]
-    return [
+    if options.only_data and options.data is None:
+        raise BadInput("--only-data: there is no --data.", "Name a folder of C-WAH episodes with --data.")
+    files = [] if options.data is None else _files(options.data)
+    loaded = [load_episode(path, agents, options.seed + number) for number, path in enumerate(files)]
+    if options.only_data:
+        return loaded
+    return loaded + [
         generate(seed, category, agents)
         for category in CATEGORIES
         for seed in range(options.seed, options.seed + options.count)

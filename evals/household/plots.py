@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from mneme.environments.household import World
 from mneme.evals.household.arms import Arm, Plan
-from mneme.evals.household.paper import FIGURE_3B, paper_steps
-from mneme.evals.household.results import COLUMNS, Results
+from mneme.evals.household.paper import FIGURE_3B
+from mneme.evals.household.results import COLUMNS, Mean, Results
 from mneme.evals.report import Journal, draw
 
 AIM = 1.6
@@ -20,6 +20,7 @@ COLOURS = {
     "CoELA": "tab:blue",
     "ProAgent": "tab:orange",
     "MiTa": "tab:green",
+    "MiTa, taught": "tab:cyan",
     "w/o allocation": "tab:red",
     "w/o summary": "tab:purple",
 }
@@ -57,43 +58,43 @@ def _by_size(results: Results, plan: Plan) -> list[partial[None]]:
 
 
 def _plot_categories(results: Results, arms: Sequence[Arm], agents: int, axes: Axes) -> None:
-    """Draw bars per category, the paper's value as a diamond and the bound as a line through each group."""
+    """Draw bars per category, and the bound as a line through each group; the legend is below."""
     width = 0.84 / len(arms)
     for number, arm in enumerate(arms):
         at = [column + (number - (len(arms) - 1) / 2) * width for column in range(len(COLUMNS))]
         _bars(results, arm, at, width, axes)
-    for column, name in enumerate(COLUMNS):
-        bound = results.bound(arms[0], name)
-        if bound is not None:
-            label = "oracle's bound" if column == 0 else None
-            axes.plot([column - 0.44, column + 0.44], [bound, bound], color="black", label=label)
-    axes.plot([], [], "D", color="white", markeredgecolor="black", markersize=4, label="paper (GPT-4o)")
+    bounds = [(n, bound) for n, name in enumerate(COLUMNS) if (bound := results.bound(arms[0], name))]
+    for number, (column, bound) in enumerate(bounds):
+        label = "oracle's bound" if number == 0 else None
+        axes.plot([column - 0.44, column + 0.44], [bound, bound], color="black", label=label)
     axes.set_xticks(range(len(COLUMNS)), [name.replace(" ", "\n", 1) for name in COLUMNS], fontsize="small")
     axes.set_ylabel("average steps L")
     axes.set_title(f"{agents} agent{'s' if agents > 1 else ''}", fontsize="medium")
     axes.set_ylim(0, min(axes.get_ylim()[1], 1.1 * World.LIMIT))
-    axes.legend(fontsize="x-small", ncols=2)
+    axes.legend(fontsize="x-small", ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
 def _bars(results: Results, arm: Arm, at: Sequence[float], width: float, axes: Axes) -> None:
-    for number, (x, column) in enumerate(zip(at, COLUMNS, strict=True)):
-        steps = results.steps(arm, column)
-        if steps is None:
-            continue
+    played = [
+        (x, steps) for x, column in zip(at, COLUMNS, strict=True) if (steps := results.steps(arm, column))
+    ]
+    for number, (x, steps) in enumerate(played):
         label = arm.name if number == 0 else None
         axes.bar(
             x,
             steps.value,
             0.92 * width,
-            yerr=steps.half,
+            yerr=_whiskers([steps]),
             color=COLOURS[arm.name],
             label=label,
             capsize=1.5,
             error_kw={"linewidth": 0.8},
         )
-        paper = paper_steps(arm.name, arm.agents, column)
-        if paper is not None:
-            axes.plot(x, paper, "D", color="white", markeredgecolor="black", markersize=4)
+
+
+def _whiskers(means: Sequence[Mean]) -> list[list[float]]:
+    """Return the parts of intervals below and above their means; no number of steps is below 0."""
+    return [[min(each.half, each.value) for each in means], [each.half for each in means]]
 
 
 def _plot_agents(results: Results, arms: Sequence[Arm], axes: Axes) -> None:
@@ -103,7 +104,7 @@ def _plot_agents(results: Results, arms: Sequence[Arm], axes: Axes) -> None:
         axes.errorbar(
             x,
             [one.value for _, one in line],
-            [one.half for _, one in line],
+            _whiskers([one for _, one in line]),
             fmt="o-",
             capsize=3,
             color=COLOURS[name],
@@ -126,7 +127,7 @@ def _plot_over_bound(results: Results, arms: Sequence[Arm], axes: Axes) -> None:
     axes.barh(
         [arm.name for arm, _ in shown],
         [over.value for _, over in shown],
-        xerr=[over.half for _, over in shown],
+        xerr=_whiskers([over for _, over in shown]),
         color=[COLOURS[arm.name] for arm, _ in shown],
         capsize=3,
     )
@@ -141,7 +142,7 @@ def _plot_models(results: Results, models: Sequence[Arm], axes: Axes) -> None:
     axes.bar(
         [arm.who.replace(", ", "\n") for arm, _ in shown],
         [steps.value for _, steps in shown],
-        yerr=[steps.half for _, steps in shown],
+        yerr=_whiskers([steps for _, steps in shown]),
         color="tab:green",
         width=0.6,
         capsize=3,
@@ -158,7 +159,7 @@ def _plot_weaker(results: Results, weaker: Sequence[Arm], axes: Axes) -> None:
             axes.bar(
                 label,
                 steps.value,
-                yerr=steps.half,
+                yerr=_whiskers([steps]),
                 color="tab:green",
                 alpha=1 - 0.2 * number,
                 width=0.6,

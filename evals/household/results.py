@@ -15,6 +15,8 @@ from mneme.evals.report import Row
 AVERAGE = "Average"
 COLUMNS = (*CATEGORIES, AVERAGE)
 CLEAR = 0.05
+GENERATED = "generated"
+"""The source of episodes that are made from a seed."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,30 @@ class Difference:
         return self.mean.is_clear or (self.p is not None and self.p < CLEAR and agrees)
 
 
+def name_of(results: "Results") -> str:
+    """Return where the episodes come from, and how many there are."""
+    sources = sorted({row.get("source", GENERATED) for row in results.rows})
+    return f"{', '.join(sources)} episodes (n = {len({row['episode'] for row in results.rows})})"
+
+
+def averaged(rows: Sequence[Row]) -> list[Row]:
+    """Make one row of an arm's repeats of an episode, with the mean of each figure."""
+    alike: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        alike.setdefault((row["arm"], row["episode"]), []).append(row)
+    return [_mean(each) if len(each) > 1 else each[0] for each in alike.values()]
+
+
+def _mean(rows: Sequence[Row]) -> Row:
+    figures = [name for name, value in rows[0].items() if isinstance(value, (int, float))]
+    return rows[0] | {name: fmean(row[name] for row in rows) for name in figures}
+
+
 class Results:
     """The rows of finished episodes, by arm and category."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
+        self.rows = rows = averaged(rows)
         self._cells: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             for category in (row["category"], AVERAGE):

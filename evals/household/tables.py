@@ -1,6 +1,7 @@
 """The household evaluation's tables and the figures of its summary."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -9,24 +10,30 @@ from mneme.evals.household.arms import COUNTED, Arm, Plan
 from mneme.evals.household.notes import notes_of
 from mneme.evals.household.paper import FIGURE_3B, TABLE_2, paper_steps
 from mneme.evals.household.plots import plots
-from mneme.evals.household.results import COLUMNS, Difference, Results
+from mneme.evals.household.results import AVERAGE, COLUMNS, GENERATED, Difference, Results, name_of
 from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, table
 
 
 def report(rows: Sequence[Row], plan: Plan, journal: Journal, answered_by: str, *, has_model: bool) -> Report:
     """Make the report of a finished run."""
-    results = Results(rows)
+    results, *others = _by_source(rows)
     return Report(
         name="household",
         answered_by=answered_by,
         raw=journal.path,
         rows=list(rows),
-        summary=_summary(results, plan),
-        tables=_tables(results, plan),
+        summary=_summary(results, plan) | {name_of(each): _summary(each, plan) for each in others},
+        tables=[*_tables(results, plan), *(one for each in others for one in _main_tables(each, plan))],
         plots=plots(results, plan, journal, answered_by),
-        notes=notes_of(results, plan, has_model=has_model),
+        notes=notes_of(results, plan, has_model=has_model, others=others),
     )
+
+
+def _by_source(rows: Sequence[Row]) -> list[Results]:
+    """Keep apart what was played on generated episodes, which comes first, and on others."""
+    sources = sorted({row.get("source", GENERATED) for row in rows}, key=lambda each: each != GENERATED)
+    return [Results([row for row in rows if row.get("source", GENERATED) == each]) for each in sources]
 
 
 # ---------------------------------------------------------------- tables
@@ -34,12 +41,22 @@ def report(rows: Sequence[Row], plan: Plan, journal: Journal, answered_by: str, 
 
 def _tables(results: Results, plan: Plan) -> list[Table]:
     return [
-        _table_1(results, plan),
+        *_main_tables(results, plan),
         *([_table_2(results, plan.mita, plan.ablations)] if plan.mita and plan.ablations else []),
         *([_window_table(results, plan)] if plan.narrow else []),
+        *([_weakness_table(results, plan.mita, plan.weak)] if plan.mita and plan.weak else []),
+        *([_talking_table(results, plan)] if plan.talking else []),
+        _cost_table(results, plan.arms),
+        _paper_table(plan),
+    ]
+
+
+def _main_tables(results: Results, plan: Plan) -> list[Table]:
+    """Make the tables that each source of episodes has."""
+    return [
+        _table_1(results, plan),
         *([_pairs_table(results, plan)] if plan.pairs else []),
         _course_table(results, plan.arms),
-        _cost_table(results, plan.arms),
         *([_roles_table(results, plan)] if plan.weaker else []),
     ]
 
@@ -48,12 +65,53 @@ def _table_1(results: Results, plan: Plan) -> Table:
     rows: list[list[object]] = []
     for arm in plan.main:
         rows.append([_named(results, arm), *(_cell(results, arm, plan.base, c) for c in COLUMNS)])
-        rows.append(["  paper", *(_paper_cell(arm, column) for column in COLUMNS)])
     for agents, arm in {arm.agents: arm for arm in plan.arms}.items():
         bounds = (results.bound(arm, column) for column in COLUMNS)
         rows.append([f"{agents} bound", *("–" if one is None else f"{one:.1f}" for one in bounds)])
-    title = "Table 1: agents and method: average steps L, 95 % interval, improvement EI on MHP alone"
+    title = f"Table 1, {name_of(results)}: average steps L, 95 % interval, improvement EI on MHP alone"
     return table(title, ["", *COLUMNS], rows)
+
+
+def _paper_table(plan: Plan) -> Table:
+    """Give the paper's own figures, apart from ours: other models in another world."""
+    rows: list[list[object]] = [
+        [f"{arm.agents} {arm.name}", *(_paper_cell(arm, column) for column in COLUMNS)]
+        for arm in plan.main
+        if paper_steps(arm.name, arm.agents, AVERAGE) is not None
+    ]
+    title = "The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity); nearness to ours means nothing"
+    return table(title, ["", *COLUMNS], rows)
+
+
+def _weakness_table(results: Results, mita: Arm, weak: Sequence[Arm]) -> Table:
+    """Say what a manager costs that lapses in several ways, over the episodes that both have played."""
+    rows: list[list[object]] = [
+        [
+            f"{arm.lapse_kind}, {arm.manager_lapses:.0%}",
+            results.steps(arm),
+            f"{gap.mean:+.1f}",
+            _verdict(gap),
+            f"{results.count(arm, 'unallocated'):.1f}",
+        ]
+        for arm in weak
+        if (gap := results.difference(arm, mita)) is not None
+    ]
+    columns = ["the manager's lapses", "steps", "more than MiTa", "p", "rounds without allocation"]
+    return table(f"Figure 3b, further: a weak manager, {mita.agents} agents", columns, rows)
+
+
+def _talking_table(results: Results, plan: Plan) -> Table:
+    """Say what a second round of negotiation changes, with a manager and without."""
+    rows: list[list[object]] = []
+    for arm in plan.talking:
+        once = replace(arm, rounds=1)
+        gap = results.difference(arm, once)
+        if gap is None:
+            continue
+        counted = (f"{results.count(arm, name):.1f}" for name in ("conflicts", "redundant", "calls"))
+        rows.append([arm.name, results.steps(arm), f"{gap.mean:+.1f}", _verdict(gap), *counted])
+    columns = ["two rounds", "steps", "more than one round", "p", "conflicts", "redundant visits", "calls"]
+    return table("Negotiation in two rounds", columns, rows)
 
 
 def _named(results: Results, arm: Arm) -> str:
@@ -115,13 +173,13 @@ def _verdict(gap: Difference) -> str:
 def _pairs_table(results: Results, plan: Plan) -> Table:
     rows = [
         [
-            results.named(mita, f"{mita.agents} {rival.name}"),
+            results.named(mita, f"{mita.agents} {mita.name} - {rival.name}"),
             *(_gap(results, mita, rival, column) for column in COLUMNS),
             _record(results, mita, rival),
         ]
         for mita, rival in plan.pairs
     ]
-    title = "MiTa's steps less a rival's over the same episodes: below 0: ahead (* interval without 0)"
+    title = f"{name_of(results)}: MiTa's steps less a rival's, same episodes: below 0: ahead (* without 0)"
     return table(title, ["", *COLUMNS, "ahead / behind"], rows)
 
 
@@ -140,7 +198,7 @@ def _record(results: Results, mita: Arm, rival: Arm) -> str:
 
 
 def _course_table(results: Results, arms: Sequence[Arm]) -> Table:
-    columns = ["", "success", "× bound", "conflicts", "steps lost", "plans forestalled"]
+    columns = ["", "success", "× bound", "return", "conflicts", "steps lost", "plans forestalled"]
     columns += ["redundant visits", "messages"]
     names = ("conflicts", "lost_steps", "forestalled", "redundant", "messages")
     rows = [
@@ -148,12 +206,13 @@ def _course_table(results: Results, arms: Sequence[Arm]) -> Table:
             _named(results, arm),
             f"{fmean(row['success'] for row in results.cell(arm)):.0%}",
             f"{over:.2f}",
+            f"{results.count(arm, 'return'):.2f}",
             *(f"{results.count(arm, name):.1f}" for name in names),
         ]
         for arm in arms
         if (over := results.over_bound(arm)) is not None
     ]
-    return table("What happens in an episode, on average", columns, rows)
+    return table(f"{name_of(results)}: what happens in an episode, on average", columns, rows)
 
 
 def _cost_table(results: Results, arms: Sequence[Arm]) -> Table:
@@ -184,7 +243,8 @@ def _roles_table(results: Results, plan: Plan) -> Table:
                 None if paper is None else f"{paper:+.1f}",
             ]
         )
-    return table("Figure 3: who answers", ["", "steps", "more than MiTa", "paper"], rows)
+    title = f"Figure 3, {name_of(results)}: who answers"
+    return table(title, ["", "steps", "more than MiTa", "paper"], rows)
 
 
 # ---------------------------------------------------------------- the summary

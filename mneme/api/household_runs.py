@@ -9,22 +9,30 @@ from typing import Any
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
+from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
+from mneme.environments.household.scene import NAMES
 from mneme.environments.household.trace import Trace
 
+MITA, ALONE = "mita", "alone"
+GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
+"""The graph that plays a method; alone is MiTa with one agent that neither allocates nor summarises."""
+ENDING = ("success", "steps", "progress", "counters", "answered_by")
+"""What the last line of a trace has of the graph's result, beside the bound."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run by its name; its events are in its trace."""
+    """A run by its name; its events are in its trace, in the home folder or in a file elsewhere."""
 
     name: str
+    file: Path | None = None
 
     @property
     def trace(self) -> Trace:
-        return Trace(folder() / f"{self.name}.jsonl")
+        return Trace(self.file or folder() / f"{self.name}.jsonl")
 
     def lines(self) -> list[Line]:
         """Read the run's lines in the order of steps, without those that were played again after a kill."""
@@ -64,6 +72,8 @@ class Run:
         line = self.first("episode")
         if line is None:
             raise BadInput(f"The run {self.name} never began.", "Start it again.")
+        if made := line.get("generated"):
+            return generate(**made)
         return parse_episode(line["episode"], self.name)
 
     def frames(self) -> list[Frame]:
@@ -90,8 +100,9 @@ def folder() -> Path:
 
 
 def run_named(name: str) -> Run:
-    """Return a run that exists. Raises NotFound."""
-    run = Run(checked(name))
+    """Return a run that exists, by its name or by its file `….jsonl`. Raises NotFound."""
+    file = Path(name)
+    run = Run(file.stem, file) if file.suffix == ".jsonl" else Run(checked(name))
     if not run.trace.path.exists():
         raise no_run(name)
     return run
@@ -117,15 +128,22 @@ def checked(name: str) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """The episode and the context that the command asks for."""
+    """The episode, the context and the method that the command asks for."""
 
     episode: Episode
     context: Mapping[str, Any]
+    method: str = MITA
 
     def differs(self, run: Run, begun: Line) -> list[str]:
         """Return the options in which a run's first command differs."""
         played, context = run.episode(), begun["context"]
-        named = [option for field, option in OPTIONS.items() if context.get(field) != self.context.get(field)]
+        named = [
+            option
+            for field, option in OPTIONS.items()
+            if context.get(field, AS_BEFORE.get(field)) != self.context.get(field, AS_BEFORE.get(field))
+        ]
+        if begun.get("method", MITA) != self.method:
+            named.append("--method")
         if len(played.starts) != len(self.episode.starts):
             named.append("--agents")
         if played.category != self.episode.category:
@@ -141,8 +159,12 @@ OPTIONS = {
     "remember": "--remember",
     "team": "--team",
     "seed": "--seed",
+    "rounds": "--rounds",
+    "window": "--window",
 }
 """The option that sets each field of a context."""
+AS_BEFORE = {"rounds": 1, "window": 10}
+"""What held in runs that were begun before one could choose."""
 
 
 def to_play(wanted: str | None, described: str, request: Request) -> Run:
@@ -179,12 +201,24 @@ def _suits(run: Run, request: Request) -> bool:
         return False
 
 
+GOING_ON = "goes on; under way"
+
+
 def unallocated(counters: Mapping[str, int]) -> str:
     """Say in how many rounds no allocation was usable; nothing, where every one was."""
     rounds = counters.get("unallocated", 0)
     return f"no usable allocation in {rounds} of {counters.get('rounds', rounds)} rounds" if rounds else ""
 
 
+def decision_of(event: Mapping[str, Any], agents: int) -> Line:
+    """Return a graph's decision as a trace has it: of every agent, also of those that decided nothing new."""
+    if event["step"] != "plan":
+        return event
+    chosen = {**dict.fromkeys(NAMES[:agents], GOING_ON), **event["choices"]}
+    proposals = [{"member": name, "reason": "", "action": action} for name, action in chosen.items()]
+    return {**event, "proposals": proposals}
+
+
 def brief(action: str) -> str:
     """Return only the action of a description: `gograb <wine> (72)`."""
-    return re.split(r" in the |, about |; ", action)[0]
+    return re.split(r" in the |, about |, distance not known|; ", action)[0]

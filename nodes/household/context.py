@@ -1,9 +1,17 @@
 """Which models play a household, and what of the architecture is switched on."""
 
+from typing import Literal
+
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.nodes.context import OwnedByTeam, responder
+
+MOST_ROUNDS = 4
+"""Rounds of negotiation before the manager allocates, at most."""
+
+
+LapseKind = Literal["random", "stuck", "silent"]
 
 
 class HouseholdContext(OwnedByTeam):
@@ -17,6 +25,13 @@ class HouseholdContext(OwnedByTeam):
     summary: bool = Field(
         True, description="Whether the manager keeps synopses of what happened.", examples=[True]
     )
+    rounds: int = Field(
+        1,
+        ge=1,
+        le=MOST_ROUNDS,
+        description="Rounds of negotiation: in each after the first, members hear what the others propose.",
+        examples=[2],
+    )
     window: int = Field(
         10,
         ge=1,
@@ -28,18 +43,24 @@ class HouseholdContext(OwnedByTeam):
         description="Start from what the team learned in this apartment, and keep what it learns.",
         examples=[True],
     )
+    lapse_kind: LapseKind = Field(
+        "random",
+        description="What a lapse is: an action at random, the same kept until it is done (stuck), or no "
+        "usable answer (silent).",
+        examples=["stuck"],
+    )
     member_lapses: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="Share of the members' decisions that go to a possible action at random.",
+        description="Share of the members' decisions that are lapses (of MiTa's, CoELA's and ProAgent's).",
         examples=[0.1],
     )
     manager_lapses: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="Share of the manager's decisions that go to a possible action at random.",
+        description="Share of the manager's decisions that are lapses.",
         examples=[0.1],
     )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])

@@ -103,6 +103,16 @@ class Task(TypedDict, total=False):
         ),
     ]
 
+    experience: Annotated[
+        dict[str, dict[str, tuple[int, int]]],
+        Field(
+            {},
+            description="What earlier episodes taught: by class of thing and of place, how many turned up "
+            "there, and how often they might have. With `remember`, the team's ledger is asked instead.",
+            examples=[{"wine": {"fridge": [6, 20], "kitchencabinet": [1, 80]}}],
+        ),
+    ]
+
 
 class Member(TypedDict):
     """What one member knows, is doing, did, and was told last."""
@@ -130,7 +140,6 @@ class HouseholdState(Task, Ending, total=False):
     world: dict[str, Any]
     members: list[Member]
     finds: dict[str, str]
-    found_before: dict[str, list[str]]
     decided: list[dict[str, Any]]
     round: int
     over: bool
@@ -196,7 +205,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "world": world.state(),
         "members": [Member(beliefs=as_json(each), plan=None, history=[], heard=[]) for each in beliefs],
         "finds": {},
-        "found_before": {},
+        "experience": state.get("experience") or {},
         "decided": [],
         "round": 0,
         "over": False,

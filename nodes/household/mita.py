@@ -16,7 +16,9 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   manager's knowledge reaches a member.
 - A member is not asked where only one action is possible, nor where nothing has changed since it last
   proposed (what it may do, the progress, what the team said): then it goes on.
-- Members hear what each of them is doing (the dialogue of `H_i`), also where nobody allocates.
+- Members hear what each of them is doing and why it was decided (the dialogue of `H_i`), also where nobody
+  allocates. With more than one round of negotiation (`rounds`; figure 1 shows one) they hear, before anybody
+  decides, what the others propose, and keep or change their own proposal.
 """
 
 from collections.abc import Sequence
@@ -43,12 +45,11 @@ from mneme.nodes.household.household import (
     unusable,
 )
 from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
+from mneme.nodes.household.mita_negotiation import negotiations
 from mneme.nodes.household.mita_state import (
     FALLBACK,
-    Asked,
     DatedSynopsis,
     Progress,
-    Proposed,
     State,
     assess,
     in_order,
@@ -56,15 +57,17 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
-from mneme.nodes.household.mita_views import cross_context_of, known_to_the_manager, mark_of, situation_of
+from mneme.nodes.household.mita_synopses import kept_short
+from mneme.nodes.household.mita_views import (
+    cross_context_of,
+    known_to_the_manager,
+)
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
 from mneme.prompts.household.mita import (
     Report,
-    Situation,
     Synopsis,
     allocate_actions,
-    propose_action,
     summarise_passage,
 )
 from mneme.stores.ledger.records import Change, Source
@@ -84,7 +87,7 @@ async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each member perceive, and evaluate the progress from what they believe together."""
     update = await household.perceive(state, runtime)
     beliefs = beliefs_of(update["members"])
-    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([])}
+    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([]), "turn": 1}
 
 
 def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summarise", "finish"] | list[Send]:
@@ -94,60 +97,10 @@ def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summar
     return negotiations(state, runtime)
 
 
-def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] | list[Send]:
-    """Ask every member for its proposal, all at once; nobody, where the episode is over."""
-    if state["over"]:
-        return "finish"
-    beliefs, proposed_in = beliefs_of(state["members"]), state.get("proposed_in", {})
-    return [
-        Send(
-            "negotiate",
-            Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
-        )
-        for number, name in zip(range(len(beliefs)), NAMES, strict=False)
-        for situation in [situation_of(state, runtime, beliefs, number)]
-    ]
-
-
-async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
-    """Ask one member which action it would take next (eq. 2), where it has a choice and something is new."""
-    situation = Situation.model_validate(state["situation"])
-    if (clear := _evident(situation, state["proposed_in"])) is not None:
-        return clear
-    marks = (runtime.context.seed, "member", situation.me, state["round"])
-    at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
-    try:
-        asked = await ask(propose_action, situation, runtime.context.member)
-    except BadAnswer as bad:
-        return _fallen_back(situation, bad)
-    choice = asked.value.choice if at_random is None else at_random
-    proposal = _proposed(situation, situation.options[choice], asked.value.reason)
-    return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
-
-
-def _evident(situation: Situation, proposed_in: str) -> Update | None:
-    """Propose the only option, or what is under way where nothing changed; None where a member is asked."""
-    if len(situation.options) == 1:
-        return _proposed(situation, situation.options[0], "Nothing else is possible.")
-    going = [option for option in situation.options if option.under_way]
-    if not going or mark_of(situation) != proposed_in:
-        return None
-    return _proposed(situation, going[0], "Nothing has changed for me: I go on.")
-
-
-def _proposed(situation: Situation, option: Option, reason: str) -> Update:
-    mark = mark_of(situation)
-    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option), mark=mark)]}
-
-
-def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
-    """Go on with what is under way, else do what is nearest, where a member's answer stayed unusable."""
-    option = min(situation.options, key=lambda each: each.reluctance)
-    return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
-
-
-def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
-    """Let the manager decide; without allocation everybody does as it proposed."""
+def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["answer", "allocate", "follow_proposals"]:
+    """Let members answer one another, then the manager decide; without allocation all do as they proposed."""
+    if state["turn"] < runtime.context.rounds and len(state["members"]) > 1:
+        return "answer"
     return "allocate" if runtime.context.allocation else "follow_proposals"
 
 
@@ -169,9 +122,23 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     return {
         "decided": [as_json(macro_of(option)) for option in options],
         "reason": reason,
+        "said": _said(state, options, reason),
         "overruled": _overruled(state, options, reason),
         "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
+
+
+def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
+    """Keep why each member does what it does: its own words or the manager's; what goes on keeps its own."""
+    before, step = state.get("said", {}), state["steps"]
+    said = {}
+    for proposed, option in zip(in_order(state), options, strict=True):
+        name = NAMES[proposed["member"]]
+        kept = macro_of(option_of(proposed)) == macro_of(option)
+        who, why = (name, proposed["reason"]) if kept else ("the manager", reason)
+        words = "" if why.startswith(FALLBACK) else f"as {who} said at step {step}: {why}"
+        said[name] = before[name] if option.under_way and name in before else words
+    return said
 
 
 def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
@@ -190,17 +157,21 @@ def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
+    if _is_silent(state, runtime):
+        return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
     try:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
-        return _left_to_the_members(state, runtime, bad)
+        return _left_to_the_members(state, runtime, str(bad), unusable(len(given.members)))
     allotted = asked.value.choices
-    chosen = [_chosen(state, runtime, each, allotted[each.worker.name]) for each in given.members]
+    lapsed = {each.worker.name: _lapsed(state, runtime, each) for each in given.members}
+    chosen = [lapsed[each.worker.name] or each.options[allotted[each.worker.name]] for each in given.members]
     _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
     return _decided(state, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
+        "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
         "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
     }
@@ -210,19 +181,29 @@ def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
     runtime.stream_writer({"step": "allocate", "proposals": _streamed(state), **outcome})
 
 
-def _left_to_the_members(state: State, runtime: HouseholdRuntime, bad: BadAnswer) -> Update:
+def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, cost: Counters) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
-    _tell(state, runtime, fallback=str(bad))
+    _tell(state, runtime, fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
-    return _decided(state, proposed, f"{FALLBACK}{bad}") | {
-        "counters": added(unusable(len(proposed)), Counters(unallocated=1))
-    }
+    return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": added(cost, Counters(unallocated=1))}
 
 
-def _chosen(state: State, runtime: HouseholdRuntime, report: Report, choice: int) -> Option:
-    marks = (runtime.context.seed, "manager", report.worker.number, state["round"])
-    at_random = lapse(runtime.context.manager_lapses, len(report.options), *marks)
-    return report.options[choice if at_random is None else at_random]
+def _is_silent(state: State, runtime: HouseholdRuntime) -> bool:
+    """Say whether the manager lapses in this round by saying nothing."""
+    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
+    return context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None
+
+
+def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
+    """Return what the manager allots to a member in a lapse, old or new; None where it does not lapse."""
+    context, worker = runtime.context, report.worker
+    if context.lapse_kind == "silent":
+        return None
+    kept = state.get("stuck", {}).get(worker.name) if context.lapse_kind == "stuck" else None
+    going = [option for option in report.options if option.under_way and str(macro_of(option)) == kept]
+    marks = (context.seed, "manager", worker.number, state["round"])
+    at_random = lapse(context.manager_lapses, len(report.options), *marks)
+    return going[0] if going else None if at_random is None else report.options[at_random]
 
 
 def _informed(
@@ -262,7 +243,7 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
-    """Add a synopsis to C, and begin a new record (algorithm 1, lines 15 and 16)."""
+    """Add a synopsis to C, which is kept short, and begin a new record (algorithm 1, lines 15 and 16)."""
     step = state["steps"]
     dated = DatedSynopsis(
         step=step,
@@ -275,7 +256,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": [*state["synopses"], dated],
+        "synopses": kept_short([*state["synopses"], dated], team, team.rooms),
     }
 
 

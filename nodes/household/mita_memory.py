@@ -1,5 +1,6 @@
 """What MiTa remembers: the record that a synopsis is made of, and whole episodes in the ledger."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +17,11 @@ from mneme.nodes.household.household import (
     plans_of,
     with_beliefs,
 )
-from mneme.nodes.household.mita_state import State, change_of, in_words, together
+from mneme.nodes.household.mita_state import State, change_of, in_words, together, wanted_in
 from mneme.nodes.household.mita_views import in_lines, progress_in_words, task_of, things_of
 from mneme.nodes.household.views import knowledge_of, worker_of
 from mneme.prompts.household.mita import Passage, Synopsis
-from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, finds_of, furniture_of
+from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
 MOST_DEEDS = 2
 """Entries that one round may add to a member's history: a plan given up, and the one in its place."""
@@ -89,15 +90,16 @@ def named_in(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
 
 
 async def remembered(update: Update, runtime: HouseholdRuntime) -> Update:
-    """Start from what the team learned in this apartment: where furniture stands, where things turned up."""
-    episodes = await memory_of(update["episode"], runtime).recall()
+    """Start from where furniture stands in this apartment, and from where things were in any."""
+    memory = memory_of(update["episode"], runtime)
+    episodes = await memory.recall()
     earlier = Beliefs(agent=-1, things=things_of(furniture_of(episodes)))
     beliefs = beliefs_of(update["members"])
     for known in beliefs:
         known.merge(earlier)
     members = with_beliefs(update["members"], beliefs)
     runtime.stream_writer({"step": "remember", "episodes": [each.text for each in episodes]})
-    return {"members": members, "found_before": finds_of(episodes)}
+    return {"members": members, "experience": experience_of(await memory.recall_everywhere())}
 
 
 def memory_of(episode: dict[str, Any], runtime: HouseholdRuntime) -> EpisodicMemory:
@@ -119,8 +121,16 @@ def taught_by(state: State) -> EpisodeRecord:
         steps=state["steps"],
         synopses=[in_words(earlier) for earlier in state["synopses"]],
         finds=finds,
+        wanted=wanted_in(episode),
+        looked=_looked_at(team),
         furniture=[_as_at_first(each) for each in team.things.values() if each.category != "object"],
     )
+
+
+def _looked_at(team: Beliefs) -> dict[str, int]:
+    """Count the places that somebody looked at: containers by class, rooms by name."""
+    opened = (team.things[each].name for each in team.checked if each in team.things)
+    return dict(Counter([*opened, *(team.rooms[each] for each in team.room_seen)]))
 
 
 def _as_at_first(known: Known) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class DatedSynopsis(TypedDict):
     """A synopsis, when it was made, why, and the things and places that it names, as they then were.
 
     `seen` says of its rooms and containers, by their ids, when somebody last was there or saw inside.
+    `merged` counts the synopses that were put together into this one.
     """
 
     step: int
@@ -35,20 +36,23 @@ class DatedSynopsis(TypedDict):
     synopsis: dict[str, Any]
     named: list[dict[str, Any]]
     seen: NotRequired[dict[str, int]]
+    merged: NotRequired[int]
 
 
 def in_words(dated: DatedSynopsis) -> str:
-    """Return a synopsis with the step at which it was made."""
-    return f"Step {dated['step']}: {dated['synopsis']['narrative']}"
+    """Return a synopsis with the step at which it was made, or up to which several were put together."""
+    when = f"Up to step {dated['step']}, put together" if "merged" in dated else f"Step {dated['step']}"
+    return f"{when}: {dated['synopsis']['narrative']}"
 
 
 class Proposed(TypedDict):
-    """What one member proposed, and in which situation, by its mark."""
+    """What one member proposed, and in which situation, by its mark; `heard` is what the others proposed."""
 
     member: int
     reason: str
     option: dict[str, Any]
     mark: str
+    heard: NotRequired[list[str]]
 
 
 class Asked(TypedDict):
@@ -62,7 +66,9 @@ class Asked(TypedDict):
 class State(HouseholdState, total=False):
     """What MiTa adds: progress as it was, synopses, what was done since, and this round's proposals.
 
-    `overruled` tells each member, by its name, what the manager last decided against its proposal, and why.
+    `turn` counts the rounds of negotiation before this decision. `said` has, by its name, what each member's
+    plan was decided for, by whom and when. `stuck` has the actions that a lapse keeps. `overruled` tells each
+    member, by its name, what the manager last decided against its proposal, and why.
     """
 
     assessed: Progress
@@ -73,6 +79,9 @@ class State(HouseholdState, total=False):
     synopses: list[DatedSynopsis]
     proposals: Annotated[list[Proposed], add]
     reason: str
+    turn: int
+    said: dict[str, str]
+    stuck: dict[str, str]
     overruled: dict[str, str]
     proposed_in: dict[str, str]
 

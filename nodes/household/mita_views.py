@@ -20,7 +20,10 @@ from mneme.nodes.household.mita_state import (
 )
 from mneme.nodes.household.views import Announced, knowledge_of, options_of, view_of, worker_of
 from mneme.prompts.household.household import Knowledge, Option, Worker
-from mneme.prompts.household.mita import CrossContext, Report, Situation
+from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
+
+MOST_USUAL = 4
+"""Kinds of places that are named for a class of things."""
 
 
 def situation_of(
@@ -45,10 +48,28 @@ def situation_of(
         belief=in_lines(*known.sights(last=known.step - 1), known.explored(), known.unexplored()),
         done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
         dialogue=in_lines(
-            *(f"{NAMES[n]}: {each}" for n, each in others.items()),
+            *(f"{NAMES[n]} does {each}{_because(state, NAMES[n])}" for n, each in others.items()),
             state.get("overruled", {}).get(NAMES[number], ""),
         ),
+        usual=usual_places(state),
     ).model_dump(mode="json")
+
+
+def _because(state: State, name: str) -> str:
+    """Say why a member does what it does, in the words in which that was decided."""
+    why = state.get("said", {}).get(name, "")
+    return f", {why}" if why else ""
+
+
+def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
+    """Let a member hear what the others propose anew; of what they go on with it has heard already."""
+    heard = [
+        Heard(member=each["member"], name=NAMES[each["member"]], option=option, reason=each["reason"])
+        for each in proposals
+        for option in [option_of(each)]
+        if each["member"] != situation.me and not option.under_way
+    ]
+    return situation.model_copy(update={"heard": heard, "proposals": in_lines(*map(str, heard))})
 
 
 def mark_of(situation: Situation) -> str:
@@ -60,7 +81,7 @@ def mark_of(situation: Situation) -> str:
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
     """Say what beliefs come to, with the progress that the whole team is told."""
     placed, held = state["assessed"]["placed"], state["assessed"]["held"]
-    announced = Announced(placed, held, state["finds"], state["found_before"])
+    announced = Announced(placed, held, state["finds"], state.get("experience", {}))
     return knowledge_of(episode_of(state), beliefs, workers, announced)
 
 
@@ -92,6 +113,23 @@ def progress_in_words(state: State) -> str:
 def seen_now(beliefs: Beliefs) -> str:
     """Say what an agent perceives at this step."""
     return in_lines(beliefs.position_in_words(), *beliefs.sights(first=beliefs.step))
+
+
+def usual_places(state: State) -> str:
+    """Say of each class that is wanted where most of it turned up in earlier episodes, and how often."""
+    return in_lines(
+        *(
+            f"{name}: {', '.join(f'{place} {found} times of {of}' for place, (found, of) in best)}."
+            for name in wanted_in(episode_of(state))
+            for best in [_most_found(state.get("experience", {}).get(name, {}))]
+            if best
+        )
+    )
+
+
+def _most_found(places: Mapping[str, tuple[int, int]]) -> list[tuple[str, tuple[int, int]]]:
+    seen = [(place, counted) for place, counted in places.items() if counted[0]]
+    return sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]
 
 
 def in_lines(*sentences: str) -> str:
@@ -152,6 +190,7 @@ def cross_context_of(
         task=task_of(knowledge),
         progress=progress_in_words(state),
         synopses="\n".join(in_words(dated) for dated in state["synopses"]),
+        usual=usual_places(state),
         members=[
             _report(worker, beliefs[worker.number], proposed, options, oldest)
             for worker, proposed in zip(workers, in_order(state), strict=True)
@@ -179,13 +218,16 @@ def _same(one: Option, other: Option) -> bool:
 def _report(
     worker: Worker, own: Beliefs, proposed: Proposed, options: Sequence[Option], oldest: int
 ) -> Report:
-    """Say of one member what it sees, believes of late and proposes, and what it may do."""
+    """Say of one member what it sees, believes of late and proposes, and what it may do.
+
+    Containers that it believes to be shut stand among its options, and are not said again.
+    """
     wish = option_of(proposed)
     return Report(
         worker=worker,
         proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
         reason=proposed["reason"],
         observation=seen_now(own),
-        belief=in_lines(*own.sights(oldest, own.step - 1), own.explored(oldest)),
+        belief=in_lines(*own.sights(oldest, own.step - 1, with_shut=False), own.explored(oldest)),
         options=list(options),
     )

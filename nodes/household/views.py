@@ -44,13 +44,13 @@ class Announced:
     """What may be known beyond one's own beliefs.
 
     `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
-    turned up, of which those are told that the beliefs know; `found_before` is of earlier episodes.
+    turned up, of which those are told that the beliefs know; `experience` is of earlier episodes.
     """
 
     placed: Mapping[str, int] | None = None
     in_hands: Mapping[str, int] = field(default_factory=dict)
     finds: Mapping[str, str] = field(default_factory=dict)
-    found_before: Mapping[str, list[str]] = field(default_factory=dict)
+    experience: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
 
 def knowledge_of(
@@ -69,7 +69,7 @@ def knowledge_of(
         workers=list(workers),
         in_hands=dict(announced.in_hands),
         found=_found(beliefs, announced.finds),
-        found_before=dict(announced.found_before),
+        experience={name: dict(places) for name, places in announced.experience.items()},
     )
 
 

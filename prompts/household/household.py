@@ -169,7 +169,11 @@ class Knowledge(BaseModel):
     found: dict[str, list[str]] = Field(
         {}, description="Things of the task by class, and the containers or rooms, by class, that had them."
     )
-    found_before: dict[str, list[str]] = Field({}, description="The same, of earlier episodes.")
+    experience: dict[str, dict[str, tuple[int, int]]] = Field(
+        {},
+        description="Of earlier episodes, by class of thing and of place: how many turned up there, and how "
+        "often they might have (a chance for each thing wanted and each place looked at).",
+    )
 
     @cached_property
     def plan(self) -> Doors:

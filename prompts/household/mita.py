@@ -10,6 +10,7 @@ stands in the narrative only: the plan itself tells the next allocation.
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import Container, Item, Knowledge, Option, Room, View, Worker
+from mneme.prompts.household.narrative import NAMED, Borne, contradictions
 from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, one_of_ids, some_of
 
 NARRATIVE = 1500
@@ -21,8 +22,23 @@ see what is inside; needs a free hand. gograb a thing: take it; a member has two
 one holds to where it belongs, and put it there. wait: do nothing."""
 
 
+class Heard(BaseModel):
+    """What a teammate proposes in this negotiation; the steps are that teammate's."""
+
+    member: int
+    name: str
+    option: Option
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} proposes {self.option}: {self.reason}"
+
+
 class Situation(View):
-    """What a member proposes from: its observation, its recent history, the progress and the task."""
+    """What a member proposes from: its observation, its recent history, the progress and the task.
+
+    From the second round of a negotiation on, `heard` and `proposals` have what the others propose.
+    """
 
     name: str
     task: str
@@ -31,6 +47,9 @@ class Situation(View):
     belief: str
     dialogue: str = ""
     done: str = ""
+    heard: list[Heard] = Field([], description="What the others propose, from the second round on.")
+    proposals: str = ""
+    usual: str = ""
 
 
 class Proposal(BaseModel):
@@ -47,7 +66,8 @@ propose_action = Prompt(
     system=f"""You are a member of a team in an apartment. The team is to finish its task in as few steps as
 possible. Propose your own next action: choose one of the numbered options. Prefer what is near, what is
 likely to hold a missing thing, and what no teammate is doing; do not look twice in one place; carry two
-things where that saves a way. {ACTIONS} {DATA}""",
+things where that saves a way. Where teammates propose something now, keep your proposal or change it: of two
+that want the same, the one with fewer steps goes, and the other does something else. {ACTIONS} {DATA}""",
     examples=[Proposal(reason="The wicker basket is near and an umbrella is missing.", choice=2)],
     user="""You are $name.
 
@@ -68,6 +88,12 @@ $done
 
 What the team said last:
 $dialogue
+
+What your teammates propose now:
+$proposals
+
+Where such things were in earlier episodes:
+$usual
 
 Options:
 $options""",
@@ -107,6 +133,7 @@ class CrossContext(Knowledge):
     task: str
     progress: str
     synopses: str = ""
+    usual: str = ""
     members: list[Report]
 
 
@@ -141,6 +168,9 @@ $progress
 
 What happened so far:
 $synopses
+
+Where such things were in earlier episodes:
+$usual
 
 Members:
 $members""",
@@ -271,6 +301,21 @@ def synopsis_names_what_was_told(given: Passage, answer: Synopsis) -> None:
     _hold(lists["placed"].issuperset(answer.placed), "placed names a thing that is not where it belongs")
     for found in answer.found:
         _hold(found.place in _places_of(given, found.thing), f"{found.thing} was not seen at {found.place}")
+
+
+@summarise_passage.check
+def narrative_agrees_with_the_record(given: Passage, answer: Synopsis) -> None:
+    """Refuse words that the record contradicts: they stay in every later prompt."""
+    lists = _borne_out(given)
+    loose = {item.id for item in given.items if item.held_by is None and not item.placed}
+    named = [(int(number), name) for name, number in NAMED.findall(f"{given}")]
+    named += [(each.id, each.name) for each in (*given.items, *given.containers, *given.rooms)]
+    names: dict[int, set[str]] = {}
+    for number, name in named:
+        names.setdefault(number, set()).add(name)
+    borne = Borne(names, lists["checked"], lists["unchecked"], loose)
+    for wrong in contradictions(answer.narrative, borne):
+        raise ValueError(f"Say only what was told: {wrong}.")
 
 
 def _borne_out(given: Passage) -> dict[str, set[int]]:

@@ -9,6 +9,7 @@ from mneme.prompts.household.mita import (
     Allocation,
     CrossContext,
     Found,
+    Heard,
     Passage,
     Proposal,
     Situation,
@@ -18,13 +19,27 @@ from mneme.rules.household.judgement import best
 from mneme.rules.household.teamwork import Hand, share_out
 from mneme.rules.registry import rule
 
+NEVER = (10**9, 0)
+"""How far a member is from what it cannot go for, and its number."""
+
 
 @rule(questions.propose_action)
 def propose_action(given: Situation) -> Proposal:
-    """Propose what is worth most by the member's own judgement of its own view."""
-    choice = best(given)
+    """Propose what is worth most by the member's own judgement of its own view, and of what it heard."""
+    yielded = [heard.option.target for heard in given.heard if _goes_first(heard, given)]
+    choice = best(given.model_copy(update={"taken": [*given.taken, *yielded]}))
     option = given.options[choice]
     return Proposal(reason=f"{option} seems to be worth most to {given.name}.", choice=choice)
+
+
+def _goes_first(heard: Heard, given: Situation) -> bool:
+    """Say whether a teammate is nearer to what nobody else should go for, or as near and named first."""
+    if heard.option.claim is None:
+        return False
+    mine = [option.steps for option in given.options if option.claim == heard.option.claim]
+    return (heard.option.steps or 0, heard.member) < min(
+        ((steps or 0, given.me) for steps in mine), default=NEVER
+    )
 
 
 @rule(questions.allocate_actions)

@@ -58,6 +58,12 @@ FURNISHED: dict[str, dict[str, int]] = {
 """The containers to be expected in a room that nobody has seen."""
 TRUST = 4.0
 """The weight of common sense, in opened places."""
+ALL_PLACES = 20.0
+"""What the places of an apartment weigh together by common sense, about."""
+PRIOR = 12.0
+"""Chances that a wider kind of experience counts for."""
+Experience = Mapping[str, Mapping[str, tuple[int, int]]]
+"""By class of thing and of place: how many turned up there, and how often they might have."""
 
 
 def sort_of(name: str) -> Sort:
@@ -65,6 +71,30 @@ def sort_of(name: str) -> Sort:
     if name in FOOD:
         return "food"
     return "dish" if name in DISHES else "other"
+
+
+class Usual:
+    """Correct common sense by what earlier episodes taught of a kind of place.
+
+    What is known of a class of thing counts before that of its sort, and this before that of all things: each
+    level is a rate (found of so many chances), to which the next wider one is added as `PRIOR` chances.
+    """
+
+    def __init__(self, experience: Experience) -> None:
+        self._counts: Counter[tuple[str, str, int]] = Counter()
+        for name, places in experience.items():
+            for place, counted in places.items():
+                for level in (name, f"sort {sort_of(name)}", "all"):
+                    for which, count in enumerate(counted):
+                        self._counts[level, place, which] += count
+
+    def weight(self, name: str, place: str, expected: float) -> float:
+        """Return what a single place weighs; as expected by common sense where nothing was learned."""
+        rate = expected / ALL_PLACES
+        for level in ("all", f"sort {sort_of(name)}", name):
+            found, chances = self._counts[level, place, 0], self._counts[level, place, 1]
+            rate = (found + PRIOR * rate) / (chances + PRIOR)
+        return rate * ALL_PLACES
 
 
 class Whereabouts:
@@ -77,6 +107,7 @@ class Whereabouts:
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
         self._lessons = _lessons(knowledge)
+        self._usual = Usual(knowledge.experience)
         self._hidden_places = {room.id: _expected_in(room, knowledge) for room in knowledge.rooms}
         self._many = _census(knowledge, self._hidden_places)
         self._targets = {(need.thing, need.id) for need in knowledge.needs}
@@ -122,15 +153,11 @@ class Whereabouts:
         return self._inside(name, container.name, container.room)
 
     def _inside(self, name: str, place: str, room: int) -> float:
-        usual = _usual(name, place, INSIDE)
-        learned = usual * self._lessons.get(place, 1.0) + self._remembered(name, place)
-        return learned / max(1, self._many[room, place])
+        expected = common_sense(name, place, INSIDE) / max(1, self._many[room, place])
+        return self._usual.weight(name, place, expected) * self._lessons.get(place, 1.0)
 
     def _lying(self, name: str, room: str) -> float:
-        return _usual(name, room, LYING) + self._remembered(name, room)
-
-    def _remembered(self, name: str, place: str) -> float:
-        return float(self._knowledge.found_before.get(name, []).count(place))
+        return self._usual.weight(name, room, common_sense(name, room, LYING))
 
     def _hidden(self, name: str, room: Room) -> float:
         expected = self._hidden_places[room.id].items()
@@ -144,7 +171,7 @@ def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
     return FURNISHED.get(room.name, {})
 
 
-def _usual(name: str, place: str, first: Mapping[Sort, frozenset[str]]) -> float:
+def common_sense(name: str, place: str, first: Mapping[Sort, frozenset[str]]) -> float:
     """Return what common sense says of a class of thing and a kind of place."""
     sort = sort_of(name)
     if place in first[sort]:

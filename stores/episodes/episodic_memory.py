@@ -1,8 +1,8 @@
 """What a household team remembers of an episode: its synopses, and what it believes of the apartment.
 
 Each episode is one record of ("teams", team, "household", apartment). Its text is that of its synopses, so
-that search finds an episode by what happened in it. Furniture does not move between episodes; where things
-of a class were found is only a hint.
+that search finds an episode by what happened in it. Furniture does not move between episodes. Where things
+of a class usually are is counted over all apartments of the team: it is about kinds of places, not one home.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,8 @@ from mneme.stores.ledger.records import Change, Namespace, Version
 
 LATEST = 20
 """Episodes of an apartment that the next one starts from."""
+Experience = dict[str, dict[str, tuple[int, int]]]
+"""By class of thing and of place: how many turned up there, and how often they might have."""
 
 
 class EpisodeRecord(BaseModel):
@@ -31,6 +33,10 @@ class EpisodeRecord(BaseModel):
     synopses: list[str] = Field([], description="What happened, in the order in which it was summarised.")
     finds: dict[str, list[str]] = Field(
         {}, description="Things of the task by class, and the containers or rooms, by class, that had them."
+    )
+    wanted: dict[str, int] = Field({}, description="How many things of each class the task asked for.")
+    looked: dict[str, int] = Field(
+        {}, description="How many containers of each class were looked into, and rooms of each name entered."
     )
     furniture: list[dict[str, Any]] = Field(
         [], description="Containers and surfaces where the team saw them, as the environment describes them."
@@ -61,19 +67,35 @@ class EpisodicMemory:
 
     async def recall(self, limit: int = LATEST) -> list[EpisodeRecord]:
         """Return the latest episodes, oldest first."""
+        return (await self._read(self._namespace))[-limit:]
+
+    async def recall_everywhere(self) -> list[EpisodeRecord]:
+        """Return the team's episodes in all apartments, of each the latest `LATEST`."""
+        namespaces = await self._ledger.namespaces(self._namespace[:-1])
+        return [each for one in namespaces for each in (await self._read(one))[-LATEST:]]
+
+    async def _read(self, namespace: Namespace) -> list[EpisodeRecord]:
         found: list[Version] = []
-        while page := await self._ledger.records(self._namespace, limit=100, offset=len(found)):
+        while page := await self._ledger.records(namespace, limit=100, offset=len(found)):
             found += page
-        return [EpisodeRecord.model_validate(version.value) for version in found[-limit:]]
+        return [EpisodeRecord.model_validate(version.value) for version in found]
 
 
-def finds_of(episodes: Sequence[EpisodeRecord]) -> dict[str, list[str]]:
-    """Return where things of each class were found, over all episodes."""
-    finds: dict[str, list[str]] = {}
+def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:
+    """Count where things of each class turned up, and how often they might have.
+
+    A place has a chance for each thing that was wanted when it was looked at. Episodes that do not say where
+    the team looked (of earlier versions) are left out.
+    """
+    counted: Experience = {}
     for episode in episodes:
-        for name, places in episode.finds.items():
-            finds.setdefault(name, []).extend(places)
-    return finds
+        for name, wanted in episode.wanted.items():
+            places = counted.setdefault(name, {})
+            for place, looked in episode.looked.items():
+                found, chances = places.get(place, (0, 0))
+                turned_up = episode.finds.get(name, []).count(place)
+                places[place] = (found + turned_up, chances + wanted * looked)
+    return counted
 
 
 def furniture_of(episodes: Sequence[EpisodeRecord]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from PIL import Image, ImageChops
 
 from mneme.environments.household import Episode, generate
 from mneme.environments.household.labels import Labels, name_containers, name_rooms
-from mneme.environments.household.picture import draw_step
+from mneme.environments.household.picture import Film, draw_step
 
 
 def written(episode: Episode, opened: set[int]) -> tuple[list[Text], list[Text]]:
@@ -58,6 +58,6 @@ def test_the_drawn_synopsis_leaves_out_what_is_unchecked(tmp_path: Path) -> None
     episode = generate(5, "Prepare Tea")
     said = "Alice found wine. {}Seen rooms: <kitchen> (3)."
     for name, words in (("long", "Still unchecked: <stove> (16), <cabinet> (33). "), ("short", "")):
-        draw_step(episode, [], 0, tmp_path / f"{name}.png", {0: said.format(words)})
+        draw_step([Film(episode, [], {0: said.format(words)})], 0, tmp_path / f"{name}.png")
     with Image.open(tmp_path / "long.png") as long, Image.open(tmp_path / "short.png") as short:
         assert ImageChops.difference(long, short).getbbox() is None

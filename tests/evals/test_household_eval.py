@@ -12,6 +12,7 @@ from mneme.cli.main import app
 from mneme.core.errors import BadInput
 from mneme.environments.household import generate, parse_episode
 from mneme.environments.household.bound import lower_bound
+from mneme.evals.household import arms as arms_module
 from mneme.evals.household import evaluation
 from mneme.evals.household.arms import Arm, Plan, all_open, table_arms
 from mneme.evals.household.evaluation import Options
@@ -67,7 +68,7 @@ def test_ahead_is_said_only_where_it_is_clear() -> None:
         for arm in (MITA, COELA)
     ]
     notes = notes_of(Results([each | MORE for each in rows]), Plan([COELA, MITA], [], []), has_model=True)
-    [told] = [note for note in notes if "against CoELA" in note]
+    [told] = [note for note in notes if "against CoELA" in note and note.startswith("MiTa")]
     assert "clearly ahead: Prepare Tea." in told
     assert "ahead on average, not clear: Wash Dishes, all together;" in told
 
@@ -123,7 +124,7 @@ def test_the_lineup_is_that_of_the_papers_tables() -> None:
     arms = table_arms([3, 1], ["MHP", "CoELA", "MiTa", "LLM"], "rules", "rules")
     plan = Plan(arms, [], [])
     assert [(arm.agents, arm.name) for arm in plan.main] == [
-        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa")
+        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa"), (3, "MiTa, taught")
     ]  # fmt: skip
     assert [arm.name for arm in plan.ablations] == ["w/o allocation", "w/o summary"]
     assert len({arm.key for arm in plan.every}) == len(plan.every)
@@ -146,6 +147,8 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation, "CATEGORIES", ("Set up Table",))
+    monkeypatch.setattr(arms_module, "KINDS", ("stuck",))
+    monkeypatch.setattr(arms_module, "RATES", (0.6,))
     first = command(tmp_path, jobs="1")
     arms = first["summary"]["arms"]
     assert arms["CoELA, 2, rules"]["cells"]["Average"]["episodes"] == 1
@@ -159,6 +162,12 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     assert "All other rows: window 10" in notes
     assert arms["MiTa, 2, rules, all open"]["over_bound"] < arms["MiTa, 2, rules"]["over_bound"]
     assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
+    assert {"MiTa, taught, 2, rules", "MiTa, 2, rules, stuck lapses 0.0/0.6"} <= set(arms)
+    kept = [json.loads(line) for line in Path(first["raw"]).read_text().splitlines()[1:]]
+    (run, *others) = [tmp_path / row["run"] for row in kept if "run" in row]
+    assert others and all(each.is_file() for each in others)
+    beside = CliRunner().invoke(app, ["household", "replay", str(run), str(others[0])])
+    assert beside.exit_code == 0 and "Side by side" in beside.output, beside.output
 
     raw = Path(first["raw"])
     lines = raw.read_text().splitlines(keepends=True)
@@ -181,7 +190,8 @@ async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> Non
     (tmp_path / "some").mkdir()
     for path in sorted(DATA.glob("*.json"))[:2]:
         (tmp_path / "some" / path.name).write_bytes(path.read_bytes())
-    report = await _played(tmp_path, data=tmp_path / "some", agents=[3], methods=["ProAgent"])
+    given = {"data": tmp_path / "some", "only_data": True}
+    report = await _played(tmp_path, **given, agents=[3], methods=["ProAgent"])
     assert {tuple(row["placed"]) for row in report.rows} == {("recorded", "recorded", "seeded rule")}
     assert any("2 of 6 starts" in note for note in report.notes)
 

@@ -99,6 +99,22 @@ class TestRuns:
         assert "After step 6" in part and f"After step {tea['steps']}" in whole
         assert mneme(home, "replay", "tea", "--step", "999", status=1).stderr.startswith("mneme: --step")
 
+    def test_another_method_plays_the_same_and_stands_beside_it(
+        self, home: Path, tea: dict[str, Any], tmp_path: Path
+    ) -> None:
+        words = ("run", "--task", "Prepare Tea", "--seed", "5", "--method", "proagent", "--json", *RULES)
+        other = ended(mneme(home, *words))
+        assert other["name"] == "proagent-prepare-tea-3-5" and other["success"]
+        told = mneme(home, "replay", "tea", other["name"]).stdout
+        assert f"done in {tea['steps']} steps" in told and f"done in {other['steps']} steps" in told
+        drawn = tmp_path / "both.png"
+        mneme(home, "replay", "tea", other["trace"], "--step", "9", "--png", str(drawn))
+        with Image.open(drawn) as both:
+            assert both.size == (3120, 832)
+        Path(other["trace"]).unlink()
+        refused = mneme(home, "run", "--method", "alone", "--agents", "2", *RULES, status=1)
+        assert "alone means one agent" in refused.stderr
+
     @pytest.mark.long
     def test_it_is_drawn_and_animated(self, home: Path, tea: dict[str, Any], tmp_path: Path) -> None:
         png, gif = tmp_path / "plan.png", tmp_path / "run.gif"

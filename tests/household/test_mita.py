@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from glob import glob
 from itertools import permutations, product
@@ -10,6 +11,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
@@ -20,8 +22,10 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.scene import NAMES
 from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.mita import builder
+from mneme.models.asking.budget import tokens
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.mita_state import assess, together
+from mneme.nodes.household.mita_synopses import RECENT
 from mneme.nodes.household.mita_views import known_to_the_manager
 from mneme.prompts.household.household import (
     Container,
@@ -35,6 +39,7 @@ from mneme.prompts.household.household import (
     Worker,
 )
 from mneme.prompts.household.mita import (
+    NARRATIVE,
     Allocation,
     CrossContext,
     Found,
@@ -51,12 +56,13 @@ from mneme.rules.household.errands import Errands
 from mneme.rules.household.judgement import best, merits
 from mneme.rules.household.rounds import Rounds
 from mneme.rules.household.teamwork import Hand, share_out
-from mneme.rules.household.whereabouts import Whereabouts
+from mneme.rules.household.whereabouts import Usual, Whereabouts
 from mneme.rules.registry import answer as by_rule
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.episodes.episodic_memory import EpisodicMemory
+from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
 from tests.doubles.served import served
 
 RULES = {"member": "rules", "manager": "rules"}
@@ -130,7 +136,8 @@ async def test_there_is_a_synopsis_whenever_progress_changed_and_only_then() -> 
     assert "summarise" in kinds and kinds[-1] == "finish"
     result = await play(generate(5, "Prepare a Meal", 3))
     synopses = result["synopses"]
-    assert len(synopses) == kinds.count("summarise")
+    assert sum(each.get("merged", 1) for each in synopses) == kinds.count("summarise") > len(synopses)
+    assert len(synopses) == RECENT + 1, "all but the latest are put together"
     assert all(each["change"] != "nothing" for each in synopses)
     assert [each["step"] for each in synopses] == sorted({each["step"] for each in synopses})
     placed = [thing for each in synopses for thing in each["synopsis"]["placed"]]
@@ -242,6 +249,99 @@ async def test_the_next_episode_in_an_apartment_starts_from_what_was_learned(edg
 async def test_remembering_needs_a_ledger() -> None:
     with pytest.raises(BadInput, match="ledger"):
         await play(generate(1, "Prepare Tea", 2), remember=True)
+
+
+async def test_what_earlier_episodes_taught_counts_in_every_apartment(edge_ledger: Ledger) -> None:
+    memory = EpisodicMemory(edge_ledger, "local", "elsewhere")
+    taught: dict[str, Any] = {"category": "Prepare Tea", "success": True, "steps": 30}
+    seen = {"wanted": {"wine": 2, "plate": 1}, "looked": {"stove": 3, "fridge": 3}}
+    change = Change(reason="a test", actor="test")
+    for number, finds in enumerate(({"wine": ["stove", "stove"]}, {"wine": ["stove"]})):
+        record = EpisodeRecord(run=f"r{number}", episode=f"e{number}", finds=finds, **taught, **seen)
+        await memory.keep(record, change=change)
+    await memory.keep(
+        EpisodeRecord(run="old", episode="old", finds={"wine": ["fridge"]}, **taught), change=change
+    )
+    counted = experience_of(await EpisodicMemory(edge_ledger, "local", "here").recall_everywhere())
+    assert counted == {
+        "wine": {"stove": (3, 12), "fridge": (0, 12)},
+        "plate": {"stove": (0, 6), "fridge": (0, 6)},
+    }
+    naive, wise = Usual({}), Usual(counted)
+    assert wise.weight("wine", "stove", 1.0) > naive.weight("wine", "stove", 1.0) == pytest.approx(1.0)
+    assert wise.weight("wine", "fridge", 3.0) < 3.0
+    assert wise.weight("wine", "stove", 1.0) > wise.weight("juice", "stove", 1.0) > 1.0, (
+        "of its sort, but less"
+    )
+
+
+# ------------------------------------------------------------------ negotiation, and what the manager is told
+
+
+async def test_a_second_round_of_negotiation_settles_who_goes() -> None:
+    episode = generate(11, "Set up Table", 3)
+    once = await play(episode, allocation=False)
+    twice = await play(episode, allocation=False, rounds=2)
+    assert twice["counters"]["conflicts"] < once["counters"]["conflicts"]
+    assert twice["success"] and twice["counters"]["calls"] > 0
+
+
+async def test_who_hears_nothing_new_is_not_asked_again() -> None:
+    episode = generate(11, "Set up Table", 3)
+    costs = [(await play(episode, rounds=rounds))["counters"]["calls"] for rounds in (1, 4)]
+    assert costs[0] < costs[1] < 4 * costs[0]
+
+
+@pytest.mark.parametrize(("narrative", "wrong"), [
+    ("Bob opened <fridge> (17) and found <wine> (72); <stove> (18) remains unchecked.", None),
+    ("Alice will check <stove> (18) next, and <wine> (72) is to be placed.", None),
+    ("Alice put <apple> (73) on <table> (9) and left <wine> (72) in <fridge> (17).", None),
+    ("Alice checked <stove> (18).", "nobody has opened <stove>"),
+    ("<fridge> (17) has not been opened.", "<fridge> (17) was checked"),
+    ("Bob placed <wine> (72) on <table> (9).", "not where it belongs"),
+    ("Bob found <wine> (99).", "has the number 99"),
+    ("Bob found <juice> (72).", "<wine>, not <juice>"),
+])  # fmt: skip
+def test_a_narrative_that_contradicts_the_record_is_refused(narrative: str, wrong: str | None) -> None:
+    told = "<fridge> (17) <stove> (18) <table> (9) <wine> (72) <apple> (73)"
+    passage = Passage(
+        task="", actions=told, beliefs="", change="", progress="",
+        items=[item(72, 1, 1, 1), item(73, 1, 1, 1, "apple").model_copy(update={"placed": True})],
+        places={72: 17, 73: 9},
+        containers=[
+            Container(id=17, name="fridge", room=1, x=0, z=0, is_open=True, checked=3),
+            Container(id=18, name="stove", room=1, x=0, z=0),
+        ],
+    )  # fmt: skip
+    synopsis = Synopsis(narrative=narrative)
+    if wrong is None:
+        assert summarise_passage.verify(passage, synopsis) == synopsis
+    else:
+        with pytest.raises(ValueError, match=re.escape(wrong)):
+            summarise_passage.verify(passage, synopsis)
+
+
+async def test_the_memory_in_a_prompt_stops_growing() -> None:
+    sizes: list[int] = []
+
+    class Prompts(BaseCallbackHandler):
+        def on_chain_start(self, serialized: Any, inputs: Any, *, name: str = "", **_: Any) -> None:
+            if name == allocate_actions.name:
+                sizes.append(tokens(inputs.synopses))
+
+    config: Any = {"callbacks": [Prompts()], "recursion_limit": 2000}
+    await builder.compile().ainvoke(given(generate(5, "Prepare a Meal", 3)), config, context=context())
+    assert max(sizes) < 800 < tokens("x" * (RECENT + 1) * NARRATIVE)
+
+
+async def test_a_manager_that_lapses_for_one_round_costs_less_than_one_that_keeps_to_it() -> None:
+    episode = generate(12, "Prepare Tea", 3)
+    played = [
+        await play(episode, manager_lapses=0.6, lapse_kind=kind) for kind in ("random", "stuck", "silent")
+    ]
+    steps = [each["steps"] for each in played]
+    assert steps[0] < steps[1]
+    assert played[2]["counters"]["unallocated"] > 0 == played[0]["counters"].get("unallocated", 0)
 
 
 # ------------------------------------------------------------------ a model behind Ollama

@@ -11,6 +11,7 @@ from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.graphs.mita import builder
 from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.household.mita_state import in_words
 from mneme.prompts.household.mita import allocate_actions, propose_action, summarise_passage
 from tests.household.trace_of_truth import History
 from tests.household.truth import NAMES, Reader, UntrueError, asked, sections
@@ -39,10 +40,12 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
     config: Any = {"callbacks": [kept], "recursion_limit": 2000}
     stream = builder.compile().astream(given, config, context=context, stream_mode=["custom", "values"])
     state: dict[str, Any] = {}
+    kept_synopses: dict[str, dict[str, Any]] = {}
     records: list[int] = []
     async for kind, event in stream:
         if kind == "values":
             state = event
+            kept_synopses |= {in_words(each): each for each in state.get("synopses", [])}
         elif event["step"] == "execute":
             history.play(event["frames"])
         elif event["step"] == "summarise":
@@ -60,24 +63,26 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
                 check()
             except UntrueError as error:
                 wrong.append(f"step {now}, {question}: {error}")
-    synopses = {f"Step {each['step']}: {each['synopsis']['narrative']}" for each in state["synopses"]}
     for step, question, text, _ in kept.asked:
         if question == "allocate_actions":
             told = sections(text)["What happened so far"].splitlines()
-            wrong += [f"step {step}: {line}" for line in told if line not in {*synopses, "(none)"}]
+            wrong += [f"step {step}: {line}" for line in told if line not in {*kept_synopses, "(none)"}]
     last = -1
-    for each in state.get("synopses", []):
-        read["synopsis"] += 1
+    for each in sorted(kept_synopses.values(), key=lambda each: (each["step"], "merged" in each)):
+        put_together = "merged" in each
+        read["put together" if put_together else "synopsis"] += 1
         try:
-            Reader(history, each["step"], context.window, last).synopsis(each["synopsis"])
+            Reader(history, each["step"], context.window, -1 if put_together else last).synopsis(
+                each["synopsis"]
+            )
         except UntrueError as error:
             wrong.append(f"step {each['step']}, synopsis: {error}")
-        last = each["step"]
+        last = last if put_together else each["step"]
     return read, wrong
 
 
 @pytest.mark.parametrize(("seed", "category", "agents", "more"), [
-    (5, "Prepare a Meal", 3, {"window": 3}),
+    (5, "Prepare a Meal", 3, {"window": 3, "rounds": 2}),
     (26, "Put Groceries", 3, {"manager_lapses": 0.2, "member_lapses": 0.2}),
 ])  # fmt: skip
 async def test_what_agents_are_told_is_so(
@@ -85,7 +90,7 @@ async def test_what_agents_are_told_is_so(
 ) -> None:
     read, wrong = await untrue(generate(seed, category, agents), **more)
     assert not wrong, f"{len(wrong)} of {sum(read.values())}: {wrong[:5]}"
-    assert min(read[each] for each in (*PROMPTS, "synopsis", "overruled")) > 0
+    assert min(read[each] for each in (*PROMPTS, "synopsis", "put together", "overruled")) > 0
 
 
 async def test_only_members_with_a_choice_whose_situation_changed_are_asked() -> None:
@@ -115,6 +120,7 @@ async def test_only_members_with_a_choice_whose_situation_changed_are_asked() ->
 async def test_what_agents_are_told_is_so_in_a_hundred_episodes(seed: int) -> None:
     share = 0.2 if seed % 3 == 2 else 0.0
     more = {"window": (10, 2)[seed % 2], "manager_lapses": share, "member_lapses": share}
+    more |= {"rounds": 1 + seed % 3}
     team = 1 + seed % 4
     _, wrong = await untrue(generate(seed, CATEGORIES[seed % 5], team), **more, allocation=seed % 7 != 6)
     assert not wrong, f"{len(wrong)}: {wrong[:5]}"

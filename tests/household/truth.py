@@ -242,8 +242,24 @@ class Reader:
                 if self.so.moments[step + 1].actions[agent]["kind"] != "wait":
                     self._deed(agent, found[3], step, step + 1, line)
             elif line != "(none)":
-                name, _, macro = line.partition(": ")
-                self._deed(_number(name, line), macro, self.now - 1, self.now, line)
+                does = rf"(\w+) does (wait|\w+ {ONE})(?:, as (\w+|the manager) said at step (\d+): .+)?"
+                if (told := re.fullmatch(does, line)) is None:
+                    raise UntrueError(f"cannot be read: {line!r}")
+                self._deed(_number(told[1], line), told[2], self.now - 1, self.now, line)
+                if told[5]:
+                    hold(told[5] in (told[1], "the manager") and int(told[6]) < self.now, line)
+
+    def proposals(self, me: int, text: str) -> None:
+        """Check what the others propose in a negotiation."""
+        for line in text.splitlines():
+            if line == "(none)":
+                continue
+            found = re.fullmatch(rf"(\w+) proposes (wait|\w+ {ONE}.*?(?:steps?|known)(?:; [^:]+)*): .+", line)
+            if found is None:
+                raise UntrueError(f"cannot be read: {line!r}")
+            other = _number(found[1], line)
+            hold(other in self.team and other != me, line)
+            self.options(other, [found[2]], "")
 
     def wanted(self, name: str) -> int:
         return sum(goal.count for goal in self.so.episode.goals if goal.name == name)
@@ -336,6 +352,9 @@ class Reader:
             for name, number, where, holder, at in re.findall(rf"{ONE} (on|inside) {ONE}", rest):
                 place = self.so.moments[self.now].places[self.named(name, number)]
                 hold(place == (where, self.named(holder, at)), sentence)
+        elif what == "Placed":
+            goals = {(goal.relation, goal.target) for goal in self.so.episode.goals}
+            hold(all(self.so.moments[self.now].places[each] in goals for each in self.each(rest)), sentence)
         elif what == "Under way":
             for who, macro in re.findall(r"(\w+): ((?:wait|\w+ <\w+> \(\d+\)))", rest):
                 hold(bool(self.macro(macro)) and who in NAMES, sentence)
@@ -371,6 +390,7 @@ def asked(reader: Reader, question: str, text: str, member: str) -> Iterator[Cal
         yield lambda: reader.beliefs(agent, said["What you believe"], 0, now=False)
         yield lambda: reader.deeds(agent, done.splitlines())
         yield lambda: reader.dialogue(said["What the team said last"])
+        yield lambda: reader.proposals(agent, said["What your teammates propose now"])
         yield lambda: reader.options(agent, said["Options"].splitlines(), under_way_in(done))
     elif question == "allocate_actions":
         for report in re.split(r"^\[\d+\] (?=\w+ sees: )", said["Members"], flags=re.M)[1:]:

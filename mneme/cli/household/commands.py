@@ -1,5 +1,6 @@
 """`mneme household …`: a team does household tasks; its runs can be replayed."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,25 @@ from mneme.cli.options import Json, run_command
 
 app = typer.Typer(no_args_is_help=True, help="A manager and its members do household tasks (MiTa).")
 
-Run = Annotated[str, typer.Argument(help="The name of a run; see `mneme household list`.")]
+Run = Annotated[str, typer.Argument(help="The name of a run (see `mneme household list`), or its file.")]
+
+
+class Method(StrEnum):
+    """How a team decides; the names are those of the command line."""
+
+    MITA = "mita"
+    COELA = "coela"
+    PROAGENT = "proagent"
+    MHP = "mhp"
+    ALONE = "alone"
+
+
+class Weak(StrEnum):
+    """Whose model `--weak-model` is."""
+
+    MEMBERS = "members"
+    MANAGER = "manager"
+    BOTH = "both"
 
 
 @app.command()
@@ -17,9 +36,18 @@ def run(
     task: Annotated[
         str, typer.Option("--task", help="Prepare Tea, Wash Dishes, … (default: chosen by the seed).")
     ] = "",
-    agents: Annotated[int, typer.Option("--agents", "-n", help="Members of the team, 1 to 4.")] = 3,
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method", help="How the team decides: MiTa, or one of those that it is compared with."
+        ),
+    ] = Method.MITA,
+    agents: Annotated[
+        int | None,
+        typer.Option("--agents", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
+    ] = None,
     episode: Annotated[
-        Path | None, typer.Option("--episode", help="A C-WAH episode file, instead of a task.")
+        Path | None, typer.Option("--episode", help="An episode file (C-WAH's or your own), not a task.")
     ] = None,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Decides the apartment, and who is first in a conflict.")
@@ -39,6 +67,20 @@ def run(
             "--manager-model", envvar="MNEME_MANAGER", help="Model of the manager (default: --model)."
         ),
     ] = "",
+    weak_model: Annotated[
+        str, typer.Option("--weak-model", help="A weaker model for some: see --weak (the paper's figure 3b).")
+    ] = "",
+    weak: Annotated[
+        Weak, typer.Option("--weak", help="Whose model --weak-model is: members, manager or both.")
+    ] = Weak.MEMBERS,
+    rounds: Annotated[
+        int,
+        typer.Option("--rounds", min=1, max=4, help="Rounds of negotiation before the manager allocates."),
+    ] = 1,
+    window: Annotated[
+        int,
+        typer.Option("--window", min=1, help="Latest steps that a member reports, and actions it is shown."),
+    ] = 10,
     allocation: Annotated[
         bool, typer.Option("--allocation/--no-allocation", help="Let the manager allocate actions.")
     ] = True,
@@ -46,7 +88,7 @@ def run(
         bool, typer.Option("--summary/--no-summary", help="Let the manager write synopses.")
     ] = True,
     remember: Annotated[
-        bool, typer.Option("--remember", help="Start with what the team remembers of this apartment.")
+        bool, typer.Option("--remember", help="Start with what the team learned in earlier episodes.")
     ] = False,
     team: Annotated[
         str, typer.Option("--team", help="The team whose memories of apartments are used.")
@@ -59,22 +101,27 @@ def run(
     """Play an episode. After a kill, the same command continues it."""
     from mneme.cli.household import play as household
 
+    manager = manager_model or model
     context = {
-        "member": model,
-        "manager": manager_model or model,
-        "allocation": allocation,
-        "summary": summary,
+        "member": weak_model if weak_model and weak != Weak.MANAGER else model,
+        "manager": weak_model if weak_model and weak != Weak.MEMBERS else manager,
+        "rounds": rounds,
+        "window": window,
+        "allocation": allocation and method != Method.ALONE,
+        "summary": summary and method != Method.ALONE,
         "remember": remember,
         "team": team,
         "seed": seed,
     }
-    given = household.Given(task=task, agents=agents, episode=episode, seed=seed, name=name)
+    size = (1 if method == Method.ALONE else 3) if agents is None else agents
+    given = household.Given(task=task, agents=size, episode=episode, seed=seed, name=name, method=method)
     run_command(household.run(given, context, watch, as_json))
 
 
 @app.command()
 def replay(
     name: Run,
+    other: Annotated[str | None, typer.Argument(help="Another run, to be shown beside the first.")] = None,
     step: Annotated[int | None, typer.Option("--step", help="Up to this step (default: the last).")] = None,
     png: Annotated[Path | None, typer.Option("--png", help="Draw the floor plan at that step.")] = None,
     gif: Annotated[Path | None, typer.Option("--gif", help="Draw the whole run as an animation.")] = None,
@@ -83,7 +130,7 @@ def replay(
     """Print or draw what happened in a run."""
     from mneme.cli.household import replay as household_replay
 
-    household_replay.replay(name, step, png, gif, as_json)
+    household_replay.replay([name, other] if other else [name], step, png, gif, as_json)
 
 
 @app.command("list")

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import Runtime
 
-from mneme.api.household_runs import Run
+from mneme.api.household_runs import ALONE, MITA, Run
 from mneme.client.workflows import server_errors
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Frame
@@ -35,17 +35,24 @@ async def rebuild(run: Run, graph: Graph, config: RunnableConfig, values: Values
         return
     begun = run.began()
     assert begun is not None
-    decision = "allocate" if begun["context"]["allocation"] else "follow_proposals"
+    decision = _kind_of_decision(begun)
+    synopses = _synopses(values)
     async for before in _before_executions(graph, config, min(lacking)):
+        synopses |= _synopses(before)
         frames = [frame for frame in await _executed(before) if frame.step in lacking]
         if frames:
             run.trace.append("decision", at=before["steps"], step=decision, **_decision(before))
         for frame in frames:
             run.trace.frame(frame)
-    for each in values.get("synopses", []):
-        if each["step"] >= min(lacking) - 1:  # it was made before the first missing step was decided
-            narrative = each["synopsis"]["narrative"]
-            run.trace.append("decision", at=each["step"], step="summarise", synopsis=narrative)
+    for step, narrative in sorted(synopses.items()):
+        if step >= min(lacking) - 1:  # it was made before the first missing step was decided
+            run.trace.append("decision", at=step, step="summarise", synopsis=narrative)
+
+
+def _synopses(values: Values) -> dict[int, str]:
+    """Return the narratives that are still as they were written, by their steps."""
+    told = (each for each in values.get("synopses", []) if "merged" not in each)
+    return {each["step"]: each["synopsis"]["narrative"] for each in told}
 
 
 async def _before_executions(graph: Graph, config: RunnableConfig, first: int) -> AsyncIterator[Values]:
@@ -69,8 +76,23 @@ async def _executed(before: Values) -> list[Frame]:
     return [Frame.model_validate(frame) for frame in events[0]["frames"]]
 
 
+def _kind_of_decision(begun: Values) -> str:
+    if begun.get("method", MITA) not in (MITA, ALONE):
+        return "plan"
+    return "allocate" if begun["context"]["allocation"] else "follow_proposals"
+
+
+def _planned(before: Values) -> dict[str, Any]:
+    """Return what each agent does, where each decides for itself."""
+    decided = [str(Macro.model_validate(each)) for each in before["decided"]]
+    named = zip(NAMES, decided, strict=False)
+    return {"proposals": [{"member": name, "reason": "", "action": action} for name, action in named]}
+
+
 def _decision(before: Values) -> dict[str, Any]:
     """Return proposals and decision in the form that the graph streams."""
+    if "proposals" not in before:
+        return _planned(before)
     proposals = sorted(before["proposals"], key=lambda each: each["member"])
     options = [Option.model_validate(each["option"]) for each in proposals]
     decided = [Macro.model_validate(each) for each in before["decided"]]

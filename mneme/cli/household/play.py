@@ -11,7 +11,20 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
-from mneme.api.household_runs import Line, Request, Run, brief, checked, to_play, unallocated
+from mneme.api.household_runs import (
+    ALONE,
+    ENDING,
+    GRAPHS,
+    MITA,
+    Line,
+    Request,
+    Run,
+    brief,
+    checked,
+    decision_of,
+    to_play,
+    unallocated,
+)
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.household.missed import rebuild
@@ -28,32 +41,37 @@ from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
+from mneme.nodes.household.context import MOST_ROUNDS
 
-GRAPH = "mita"
-STEPS = 6 * World.LIMIT + 20
-"""The most steps of the graph in an episode: six per round, and a round is at least one step of the world."""
+STEPS = (5 + MOST_ROUNDS) * World.LIMIT + 20
+"""The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
-DECISIONS = ("allocate", "follow_proposals", "summarise")
-"""The graph's steps that are decisions."""
+DECISIONS = ("allocate", "follow_proposals", "summarise", "plan")
+"""The graphs' steps that are decisions."""
 BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
 Context = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Given:
-    """What to play: a task or an episode file, the number of agents, and the run's name."""
+    """What to play and how: a task or an episode file, the number of agents, the run's name, the method."""
 
     task: str
     agents: int
     episode: Path | None
     seed: int
     name: str | None
+    method: str = MITA
 
     def made(self) -> Episode:
         """Load or generate the episode. Raises BadInput naming the field."""
         if self.name is not None:
             checked(self.name)
+        if self.method == ALONE and self.agents != 1:
+            raise BadInput(
+                "--agents: alone means one agent.", "Leave --agents out, or choose another --method."
+            )
         if self.episode is None:
             return generate(self.seed, self._category(), self.agents)
         if self.task:
@@ -64,7 +82,8 @@ class Given:
         """Return the default name of the run: task, agents and seed."""
         what = self.episode.stem if self.episode else self._category() or "task"
         words = "".join(letter if letter.isalnum() else "-" for letter in what.lower()).strip("-")
-        return f"{words[:50]}-{self.agents}-{self.seed}"
+        how = "" if self.method == MITA else f"{self.method}-"
+        return f"{how}{words[:50]}-{self.agents}-{self.seed}"
 
     def _category(self) -> str | None:
         if not self.task:
@@ -88,14 +107,16 @@ async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
     episode = given.made()
     await show_notice(context["member"], context["manager"])
-    async with open_workflows(GRAPH) as flows:
-        found = to_play(given.name, given.described(), Request(episode, context))
+    graph = GRAPHS[given.method]
+    async with open_workflows(graph) as flows:
+        found = to_play(given.name, given.described(), Request(episode, context, given.method))
         if not as_json:
             how = "continues" if found.began() else "begins"
             console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
         with _screen(episode, found, watch) as screen:
             whose = await _key_of(flows)
-            played = _Played(found, flows, episode, context, screen or _Lines(as_json), whose)
+            shown = screen or _Lines(as_json)
+            played = _Played(found, flows, episode, context, shown, given.method, whose)
             ended = await played.to_the_end()
     _print_result(found, ended, as_json)
     return 0 if ended["success"] else 1
@@ -122,19 +143,24 @@ class _Played:
     episode: Episode
     context: Context
     display: Display
+    method: str
     owner: str | None = None
+
+    @property
+    def graph(self) -> str:
+        return GRAPHS[self.method]
 
     async def to_the_end(self) -> Line:
         """Play to the end, from the checkpoint if there is one, and write the result."""
         thread = self._thread()
-        config: RunnableConfig = {**await self.flows.thread(thread, GRAPH), "recursion_limit": STEPS}
+        config: RunnableConfig = {**await self.flows.thread(thread, self.graph), "recursion_limit": STEPS}
         await self._catch_up(config)
         async for event in self._under_way(config):
             await self._keep(event, thread)
-        due, values = await self.flows.left_at(GRAPH, config)
+        due, values = await self.flows.left_at(self.graph, config)
         if due or not values:
             given = None if values else {"episode": self.episode.model_dump(mode="json")}
-            async for event in self.flows.stream(GRAPH, given, config, self.context, "custom"):
+            async for event in self.flows.stream(self.graph, given, config, self.context, "custom"):
                 await self._keep(event, thread)
         return await self._end(config)
 
@@ -146,10 +172,10 @@ class _Played:
 
     async def _catch_up(self, config: RunnableConfig) -> None:
         """Drop lines after the checkpoint, and rebuild missing lines before it."""
-        _, values = await self.flows.left_at(GRAPH, config)
+        _, values = await self.flows.left_at(self.graph, config)
         if values and self.run.began():
             self.run.trace.append("resumed", at=values.get("steps", 0))
-            await rebuild(self.run, self.flows.graphs[GRAPH], config, values)
+            await rebuild(self.run, self.flows.graphs[self.graph], config, values)
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the events of a server that is still playing the run of a killed client."""
@@ -164,9 +190,9 @@ class _Played:
                             yield cast(Mapping[str, Any], part.data)
 
     async def _end(self, config: RunnableConfig) -> Line:
-        _, values = await self.flows.left_at(GRAPH, config)
-        await rebuild(self.run, self.flows.graphs[GRAPH], config, values)
-        ended = {name: values[name] for name in ("success", "steps", "progress", "counters", "answered_by")}
+        _, values = await self.flows.left_at(self.graph, config)
+        await rebuild(self.run, self.flows.graphs[self.graph], config, values)
+        ended = {name: values[name] for name in ENDING}
         self.run.trace.append("end", bound=lower_bound(self.episode).steps, **ended)
         end = self.run.first("end")
         assert end is not None
@@ -177,9 +203,9 @@ class _Played:
         if event["step"] not in (*DECISIONS, "execute"):
             return
         if self.run.began() is None:
-            episode = self.episode.model_dump(mode="json")
+            begun = {"episode": self.episode.model_dump(mode="json"), "method": self.method}
             whose = {} if self.owner is None else {"owner": self.owner}
-            self.run.trace.append("episode", episode=episode, context=self.context, thread=thread, **whose)
+            self.run.trace.append("episode", **begun, context=self.context, thread=thread, **whose)
         if event["step"] == "execute":
             for each in event["frames"]:
                 frame = Frame.model_validate(each)
@@ -187,7 +213,7 @@ class _Played:
                 self.display.stepped(frame)
                 await asyncio.sleep(PACE if isinstance(self.display, Screen) else 0)
         else:
-            line = {"at": self._step(), **event}
+            line = {"at": self._step(), **decision_of(event, len(self.episode.starts))}
             self.run.trace.append("decision", **line)
             self.display.decided({"kind": "decision", **line})
 

@@ -1,35 +1,51 @@
 """`mneme household replay` and `list`: print or draw what happened in a run."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from mneme.api.household import played
 from mneme.api.household_runs import Run, run_named, runs
+from mneme.cli.household.beside import print_beside
 from mneme.cli.household.play import print_decision
 from mneme.cli.show import console, errors, print_json, print_table
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
 
+if TYPE_CHECKING:
+    from mneme.environments.household.picture import Film
 
-def replay(name: str, step: int | None, png: Path | None, gif: Path | None, as_json: bool) -> None:
-    """Draw a run, or print its decisions up to a step and the state after it."""
-    run = run_named(name)
-    last = _last(run, step)
-    if gap := _gap(run):
-        errors.print(f"[yellow]{escape(gap)}[/]", soft_wrap=True)
+
+def replay(names: Sequence[str], step: int | None, png: Path | None, gif: Path | None, as_json: bool) -> None:
+    """Draw one run or two side by side, or print their decisions up to a step and the state after it."""
+    found = [run_named(name) for name in names]
+    last = max(_last(run, None) for run in found) if step is None else step
+    if not any(_reaches(run, last) for run in found):
+        _last(found[0], step)
+    for run in found:
+        if gap := _gap(run):
+            errors.print(f"[yellow]{escape(run.name)}: {escape(gap)}[/]", soft_wrap=True)
     if png is not None:
-        _draw_step(run, last, png)
+        _draw_step(found, last, png)
     if gif is not None:
-        _animate(run, gif)
+        _animate(found, gif)
     written = [str(file) for file in (png, gif) if file is not None]
     if written:
         _print_files(written, as_json)
     elif as_json:
-        for line in run.lines():
-            print_json(line)
+        for run in found:
+            for line in run.lines():
+                print_json({"run": run.name, **line} if len(found) > 1 else line)
+    elif len(found) > 1:
+        print_beside(found, last)
     else:
-        _print_run(run, last)
+        _print_run(found[0], last)
+
+
+def _reaches(run: Run, step: int) -> bool:
+    return 0 <= step <= _last(run, None)
 
 
 def _gap(run: Run) -> str:
@@ -51,16 +67,22 @@ def _last(run: Run, step: int | None) -> int:
     return played if step is None else step
 
 
-def _draw_step(run: Run, step: int, file: Path) -> None:
+def _draw_step(found: Sequence[Run], step: int, file: Path) -> None:
     with needs("A picture", "pictures"):
         from mneme.environments.household.picture import draw_step
-    draw_step(run.episode(), run.frames(), step, _writable(file, ".png"), _synopses(run))
+    draw_step([_film(run) for run in found], step, _writable(file, ".png"))
 
 
-def _animate(run: Run, file: Path) -> None:
+def _animate(found: Sequence[Run], file: Path) -> None:
     with needs("A picture", "pictures"):
         from mneme.environments.household.picture import animate
-    animate(run.episode(), run.frames(), _writable(file, ".gif"), _synopses(run))
+    animate([_film(run) for run in found], _writable(file, ".gif"))
+
+
+def _film(run: Run) -> "Film":
+    from mneme.environments.household.picture import Film
+
+    return Film(run.episode(), run.frames(), _synopses(run), run.name)
 
 
 def _writable(file: Path, suffix: str) -> Path:

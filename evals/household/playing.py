@@ -1,0 +1,101 @@
+"""Play one episode of the household evaluation with one arm, and write what happened beside the journal.
+
+A run's file can be replayed: `mneme household replay FILE`. Of a generated episode it keeps what it is made
+from; any other stands in it whole.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mneme.api.household_runs import ENDING, GRAPHS, decision_of
+from mneme.cli.household.play import DECISIONS
+from mneme.environments.household.bound import lower_bound
+from mneme.environments.household.episode import Episode
+from mneme.environments.household.generator import generate
+from mneme.environments.household.rewards import discounted_return
+from mneme.environments.household.trace import Trace
+from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open
+from mneme.evals.report import Row
+from mneme.graphs import load
+from mneme.nodes.household.mita_memory import taught_by
+
+STEPS_OF_GRAPH = 5_000
+"""Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
+Values = Mapping[str, Any]
+Experience = Mapping[str, Any]
+
+
+async def play(arm: Arm, episode: Episode, experience: Experience, runs: Path, repeat: int = 0) -> Row:
+    """Play one episode with one arm, to success or to the limit of steps; `repeat` varies the seed."""
+    begun = time.perf_counter()
+    played = all_open(episode) if arm.opened else episode
+    played = played.model_copy(update={"seed": played.seed + 1000 * repeat})
+    trace = Trace(runs / f"{_slug(arm.key, episode.id, repeat)}.jsonl")
+    trace.path.unlink(missing_ok=True)
+    result = await _played(arm, played, experience if arm.taught else {}, trace)
+    return {
+        "arm": arm.key,
+        "method": arm.name,
+        "agents": arm.agents,
+        "episode": episode.id,
+        "category": episode.category,
+        "source": episode.source,
+        "seed": episode.seed if episode.source == "generated" else None,
+        "repeat": repeat,
+        "steps": result["steps"],
+        "success": result["success"],
+        "return": discounted_return(played, Trace(trace.path).frames()),
+        "placed": [start.placed for start in episode.starts],
+        **{name: result["counters"].get(name, 0) for name in COUNTED},
+        "seconds": time.perf_counter() - begun,
+        "run": f"{runs.name}/{trace.path.name}",
+    }
+
+
+async def _played(arm: Arm, episode: Episode, experience: Experience, trace: Trace) -> Values:
+    """Run the arm's graph, and write its decisions and steps."""
+    context, method = arm.context(episode), METHOD_NAMES[arm.method]
+    trace.append("episode", **_kept(arm, episode), method=method, context=context.model_dump(mode="json"))
+    given: Any = {"episode": episode.model_dump(mode="json"), "experience": dict(experience)}
+    graph = load(GRAPHS[method]).builder.compile()
+    config: Any = {"recursion_limit": STEPS_OF_GRAPH}
+    values: Values = {}
+    at = 0
+    async for kind, event in graph.astream(given, config, context=context, stream_mode=["custom", "values"]):
+        if kind == "values":
+            values = event
+        elif event["step"] == "execute":
+            for frame in event["frames"]:
+                trace.append("step", **frame)
+                at = frame["step"]
+        elif event["step"] in DECISIONS:
+            trace.append("decision", **{"at": at, **decision_of(event, arm.agents)})
+    trace.append("end", bound=lower_bound(episode).steps, **{name: values[name] for name in ENDING})
+    return values
+
+
+def _kept(arm: Arm, episode: Episode) -> Row:
+    """Return what the episode is made from, where that makes it again; else the episode."""
+    if episode.source == "generated":
+        made: dict[str, Any] = {"seed": episode.seed, "category": episode.category, "agents": arm.agents}
+        if generate(**made) == episode:
+            return {"generated": made}
+    return {"episode": episode.model_dump(mode="json")}
+
+
+def _slug(*parts: Any) -> str:
+    words = "-".join(str(part) for part in parts if part != 0)
+    return re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:150]
+
+
+async def lesson(arm: Arm, episode: Episode) -> Row:
+    """Play an episode that nothing is measured on, and return what it taught."""
+    given: Any = {"episode": episode.model_dump(mode="json")}
+    graph = load(GRAPHS[METHOD_NAMES[arm.method]]).builder.compile()
+    config: Any = {"recursion_limit": STEPS_OF_GRAPH}
+    stream = graph.astream(given, config, context=arm.context(episode), stream_mode="values")
+    values: Any = [each async for each in stream][-1]
+    return {"lesson": taught_by(values).model_dump(mode="json")}
