@@ -16,7 +16,8 @@ from mneme.environments.worlds import InWords, Solution, Task, Trial, World, fin
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning import NO_LANGUAGE, Draft, File
+from mneme.prompts.learning.compound_learning.research import Draft, File
+from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE
 from mneme.prompts.learning.trials import Advice, Measurement
 
 STORY: dict[str, dict[str, str]] = {

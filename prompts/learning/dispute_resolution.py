@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from mneme.prompts.learning import trials
-from mneme.prompts.learning.compound_learning import DATA, LONGEST_CLAIM, MOST, Condition, Pattern
+from mneme.prompts.learning.compound_learning.task import DATA, LONGEST_CLAIM, MOST, Condition, Pattern
 from mneme.prompts.prompt import Prompt, Reason, Schemas
 
 

@@ -20,7 +20,7 @@ from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
-from mneme.prompts.learning.compound_learning import Finding, Findings
+from mneme.prompts.learning.compound_learning.compile import Finding, Findings
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards

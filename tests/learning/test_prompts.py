@@ -5,21 +5,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.prompts.learning.compound_learning import (
-    LONGEST_TEXT,
+from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
+from mneme.prompts.learning.compound_learning.compile import Experience, compile_lessons
+from mneme.prompts.learning.compound_learning.decide import Case, resolve_task
+from mneme.prompts.learning.compound_learning.research import (
     Assignment,
-    Case,
     Complaint,
     Draft,
-    Experience,
-    Known,
-    Review,
-    challenge_draft,
-    compile_lessons,
     draft_solution,
     patch_draft,
-    resolve_task,
 )
+from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, Known
 from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Match, resolve_dispute
 from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt

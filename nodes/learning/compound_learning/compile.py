@@ -25,12 +25,7 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import checked
-from mneme.prompts.learning.compound_learning import (
-    Experience,
-    Finding,
-    Findings,
-    compile_lessons,
-)
+from mneme.prompts.learning.compound_learning.compile import Experience, Finding, Findings, compile_lessons
 from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards

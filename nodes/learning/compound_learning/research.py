@@ -36,10 +36,7 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
-from mneme.prompts.learning.compound_learning import (
-    Assignment,
-    draft_solution,
-)
+from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
 from mneme.stores.cards.card import Retrieved
 
 TOOL_TURNS = 4

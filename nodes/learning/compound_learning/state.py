@@ -24,12 +24,9 @@ from mneme.nodes.learning.worlds import (
     solution_of,
 )
 from mneme.prompts.learning import trials
-from mneme.prompts.learning.compound_learning import (
-    WORDS,
-    Draft,
-    Known,
-    Objection,
-)
+from mneme.prompts.learning.compound_learning.challenge import Objection
+from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import WORDS, Known
 from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode
