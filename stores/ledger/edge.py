@@ -150,6 +150,8 @@ class EdgeEngine:
     async def scan(
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
+        if any(condition.path == CHANGED for condition in where.conditions) and CHANGED not in self._indexed:
+            await self._run(self._writer, self._index, [CHANGED])
         return await self._run(self._readers, self._asked.scan, where, limit, offset, newest_first)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:

@@ -363,21 +363,21 @@ class TestLifecycle:
         await cards.disputes.open(open_.id, old=Approach(claim="a"), new=Approach(claim="b"), change=MONITOR)
         for n in range(99):
             await cards.tasks.add(_task(n, retrieved=[shown.id] if n == 40 else []))
-        assert await cards.archive_inactive() == []
+        assert await cards.upkeep.archive_inactive() == []
         late = await learn(cards, "an index on d", "d")
         await cards.tasks.add(_task(99))
-        [archived] = await cards.archive_inactive()
+        [archived] = await cards.upkeep.archive_inactive()
         assert (archived.id, archived.status) == (idle.id, "archived")
         assert set(await ids(cards)) == {shown.id, open_.id, late.id}
         assert await cards.pitfalls("index") == []
         assert (await cards.restore(idle.id, change=PERSON)).status == "provisional"
-        assert await cards.archive_inactive() == []  # it was just brought back
+        assert await cards.upkeep.archive_inactive() == []  # it was just brought back
 
     async def test_learning_an_archived_lesson_again_brings_it_back(self, cards: KnowledgeCards) -> None:
         card = await verified(cards)
         for n in range(100):
             await cards.tasks.add(_task(n))
-        await cards.archive_inactive()
+        await cards.upkeep.archive_inactive()
         again = await cards.create(Lesson(claim=CLAIM), success("again"), change=MONITOR)
         assert (again.event, again.card.status) == ("reinforced", "verified")
         await cards.deprecate(card.id, change=PERSON)
@@ -887,14 +887,20 @@ class TestClusters:
         return cards
 
     async def test_clusters_are_made_only_of_large_bases_and_when_it_is_time(self, ledger: Ledger) -> None:
-        assert await (await self.many(ledger, clustered_over=64)).clusters.make_if_large() == 0
+        assert await (await self.many(ledger, clustered_over=64)).clusters.keep() == 0
         cards = KnowledgeCards(ledger, "many", CardSettings(clustered_over=63))
-        assert 2 <= await cards.clusters.make_if_large() <= 8
-        assert await cards.clusters.make_if_large() == 0
+        assert await cards.clusters.keep() == 64
+        clusters = await ledger.records(cards.clusters.namespace)
+        assert 2 <= len(clusters) <= 8
+        assert await cards.clusters.keep() == 0
         for n in range(8):
             await learn(cards, f"another one {n}", f"more{n}")
-        assert await cards.clusters.make_if_large() > 0
-        assert await cards.clusters.make_if_large() == 0
+        assert await cards.clusters.keep() == 8, "new cards join the clusters that are there"
+        assert await cards.clusters.keep() == 0
+        assert await ledger.records(cards.clusters.namespace) == clusters
+        for n in range(72):
+            await learn(cards, f"one more {n}", f"again{n}")
+        assert await cards.clusters.keep() == 144, "a base that has doubled gets clusters anew"
 
     async def test_with_every_cluster_probed_the_flat_answer_comes_back(self, ledger: Ledger) -> None:
         cards = await self.many(ledger, probed=100)
