@@ -41,12 +41,12 @@ class CardFiles:
         """Return cards as signed YAML, one document each, on request with every version. Raises NotFound."""
         records = self._records
         cards = await records.list() if card_ids is None else [await records.get(each) for each in card_ids]
-        documents = []
-        for card in cards:
-            history = await records.history(card.id) if all_versions else ()
-            signature = await self._signature.of(document_of(card, history).signed)
-            documents.append(dump(card, history, signature))
-        return "".join(documents)
+        histories = [await records.history(card.id) if all_versions else () for card in cards]
+        return "".join([await self.signed(*each) for each in zip(cards, histories, strict=True)])
+
+    async def signed(self, card: Card, history: Sequence[CardVersion] = ()) -> str:
+        """Return a card as a YAML document that this team signed."""
+        return dump(card, history, await self._signature.of(document_of(card, history).signed))
 
     async def import_(self, text: str, *, change: Change) -> Imported:
         """Take in exported cards, all of them or none; signed ones are identical in every respect.

@@ -14,6 +14,7 @@ default), not all cards, so that a card about something else cannot rank first b
 alone.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -253,9 +254,9 @@ class KnowledgeCards:
         for outcome in more:
             await self.reinforce(learned.card.id, outcome, change=change)
 
-    def keep_up(self) -> None:
+    def keep_up(self) -> "asyncio.Task[object]":
         """Begin the upkeep of the cards beside what the caller goes on with."""
-        self._ledger.begin(self.upkeep.run())
+        return self._ledger.begin(self.upkeep.run())
 
     async def metrics(self, *, now: datetime | None = None, thresholds: Thresholds | None = None) -> Metrics:
         """Compute every metric of §10, with the alerts that they raise."""

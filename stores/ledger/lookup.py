@@ -260,11 +260,12 @@ class Lookup:
     async def info(self) -> EngineInfo:
         return await self._engine.info()
 
-    def begin(self, work: Coroutine[object, object, object]) -> None:
+    def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
         """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
         task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: "asyncio.Task[object]") -> None:
         self._beside.discard(task)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.learning.card_commands import Team, cards
+from mneme.cli.learning.card_commands import CardId, Team, cards
 from mneme.cli.options import Json, Reason, run_command
 
 app = typer.Typer()
@@ -127,6 +127,22 @@ def show_dispute(dispute: DisputeId, team: Team = "local", as_json: Json = False
     from mneme.cli.learning import disputes as run
 
     run_command(run.show(team, dispute, as_json))
+
+
+@disputes.command("open")
+def open_dispute(
+    card: CardId,
+    claim: Annotated[str, typer.Argument(help="What was found against the card, in a sentence.")],
+    rule: Annotated[str, typer.Option("--rule", help='Its rule, "CONDITION: WHAT TO DO".')] = "",
+    task: Annotated[str, typer.Option("--task", help="The task that found it, by its id.")] = "",
+    reason: Reason = "disputed by a person",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Set a finding of your own against a card, to be tested or decided."""
+    from mneme.cli.learning import disputes as run
+
+    run_command(run.open_(card, {"claim": claim, "task": task}, rule, reason, team, as_json))
 
 
 @disputes.command("resolve")

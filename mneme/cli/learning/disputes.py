@@ -17,7 +17,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.worlds import world_names
 from mneme.environments.worlds.registry import WORKSPACE
 from mneme.nodes.learning.dispute_decisions import Decision, Verdict, new_evidence, old_evidence, plainly
-from mneme.stores.cards.disputes import Dispute, DisputeStatus
+from mneme.stores.cards.disputes import Approach, Dispute, DisputeStatus
 
 Context = dict[str, Any]
 
@@ -48,6 +48,19 @@ async def show(team: str, dispute: str, as_json: bool) -> None:
         found = await cards.evidence(dispute)
     assert found.dispute is not None
     print_dispute(found.dispute, as_json, found)
+
+
+async def open_(
+    card: str, finding: Mapping[str, str], rule: str, reason: str, team: str, as_json: bool
+) -> None:
+    """Open a dispute of a finding against a card, and print it."""
+    read = [rule_of(rule)] if rule else []
+    solution = "".join(f"{each.condition} -> {each.pattern}" for each in read)
+    async with open_operations(Cards, team) as cards:
+        found = await cards.get(card)
+        new = Approach(**finding, solution=solution)
+        opened = await cards.open_dispute(found.id, Approach(claim=found.claim), new, reason)
+    print_dispute(opened, as_json)
 
 
 async def resolve(dispute: str, verdict: Mapping[str, Any], context: Context, as_json: bool) -> int:

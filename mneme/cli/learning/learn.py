@@ -200,7 +200,7 @@ def _of_file(file: Path, where: Context) -> list[Given]:
 async def solve(session: TeamSession, given: Given, context: Context, as_json: bool) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.task(given.id)
-    own, problem = context | _environment(given), _problem(given)
+    own, problem = context | _environment(given), problem_of(given)
     left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
         console.print()
@@ -230,7 +230,7 @@ def _environment(given: Given) -> Context:
     return {"environment": given.environment, "schema_name": own or "events"}
 
 
-def _problem(given: Given) -> dict[str, Any]:
+def problem_of(given: Given) -> dict[str, Any]:
     """Return what the graph is given, with paths that hold wherever the graph runs. Raises BadInput."""
     named: dict[str, Any] = {"task": given.task, "task_id": given.id, "query": given.query}
     if given.schema_name.endswith(DDL):
