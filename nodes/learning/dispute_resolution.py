@@ -13,7 +13,7 @@ from zlib import crc32
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.environments.worlds import Solution, Task, World, WorldKind, find_world
+from mneme.environments.worlds import Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
@@ -29,17 +29,14 @@ from mneme.nodes.learning.dispute_decisions import (
     proposed,
     sides_of,
 )
-from mneme.nodes.learning.worlds import SET, advice_of, attempt, refuse_outside, solution_of, told_of
+from mneme.nodes.learning.dispute_trials import match_of, paired, tried
+from mneme.nodes.learning.worlds import SET, advice_of, refuse_outside
 from mneme.prompts.learning.dispute_resolution import (
-    Carried,
     Contest,
     Guideline,
     Match,
-    carry_out,
-    edge_cases,
     resolve_dispute,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards import disputes
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.disputes import Dispute, Escalate, Resolution, Round
@@ -48,8 +45,6 @@ from mneme.stores.ledger.records import Change
 
 ROUNDS = 2
 SIMILAR = 5
-AS_FAST = 1.1
-"""An approach is better where it is at least a tenth faster; a closer race is nobody's."""
 
 
 class Case(TypedDict):
@@ -157,74 +152,19 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     for given in state["similar"]:
         task = Task.model_validate(given)
         world = await asyncio.to_thread(_kind(runtime.context).open, task)
-        old, new = [await _attempt(world, task, side, runtime) for side in sides]
+        old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue
-        match = _match(world, old, new)
+        match = match_of(world, old, new)
         runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
         matches.append(match.model_dump())
-        trials.append(_trial(task, old, new, match).model_dump(mode="json"))
+        trials.append(paired(task, old, new, match).model_dump(mode="json"))
     return {"matches": matches, "trials": trials}
 
 
 async def _both(state: State, runtime: TeamRuntime) -> tuple[Guideline, Guideline] | None:
     dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
     return sides_of(dispute, await cards_of(runtime).records.get(dispute.card_id))
-
-
-async def _attempt(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:
-    advice = advice_of(world, side.condition, side.pattern)
-    if advice.is_text:
-        return await _by_words(world, task, side, runtime)
-    if advice.feasible:
-        made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
-        return await attempt(world, made)
-    return Measurement(correct=False, gain=0.0, wanted=0.0, summary=advice.why_not, problem=advice.why_not)
-
-
-async def _by_words(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:
-    """Let a model carry out an approach in words, and the world measure it; None where it made nothing."""
-    given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
-    answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
-    return await attempt(world, solution_of(answered.value)) if answered.value.solution else None
-
-
-def _match(world: World, old: Measurement, new: Measurement) -> Match:
-    return Match(
-        features="; ".join(world.features),
-        old=old.summary,
-        new=new.summary,
-        edge_cases=edge_cases([("old", old), ("new", new)]),
-        winner=_winner(old, new),
-    )
-
-
-def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
-    """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
-    if old.solved != new.solved:
-        return "old" if old.solved else "new"
-    if not old.solved:
-        return "neither"
-    if new.gain > AS_FAST * old.gain:
-        return "new"
-    return "old" if old.gain > AS_FAST * new.gain else "neither"
-
-
-def _trial(task: Task, old: Measurement, new: Measurement, match: Match) -> disputes.PairedTrial:
-    return disputes.PairedTrial(
-        task=task.id,
-        old_correct=old.correct,
-        new_correct=new.correct,
-        old_seconds=_seconds(old),
-        new_seconds=_seconds(new),
-        edge_cases=match.edge_cases,
-        winner=match.winner,
-    )
-
-
-def _seconds(trial: Measurement) -> float | None:
-    found = [each.value for each in trial.metrics if each.name.endswith("seconds")]
-    return found[0] if found and trial.correct else None
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:

@@ -16,7 +16,14 @@ from mneme.prompts.learning.compound_learning.research import (
     patch_draft,
 )
 from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, Known
-from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Match, resolve_dispute
+from mneme.prompts.learning.dispute_resolution import (
+    Carried,
+    Contest,
+    Guideline,
+    Match,
+    carry_out,
+    resolve_dispute,
+)
 from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
@@ -36,6 +43,7 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
         resolve_dispute,
         Contest(claim="Index it.", old=OLD, new=NEW, conflict_type="contradiction", matches=[MATCH]),
     ),
+    (carry_out, Carried(task="Faster.", parts=["files"], condition="grouping", pattern="group in a dict")),
 ]
 BARE: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (draft_solution, Assignment(task="Faster.")),
