@@ -107,7 +107,8 @@ class Clusters:
         known = await self._ledger.by_ids([*middle.values()])
         texts = {name: known[point].text for name, point in middle.items() if point in known}
         await self._ledger.write([self._write(name, text, len(groups[name])) for name, text in texts.items()])
-        await self._ledger.group(self._cards, "active", {name: groups[name] for name in texts})
+        for name in texts:  # one by one: in between it can be stopped
+            await self._ledger.group(self._cards, "active", {name: groups[name]})
         for old in before:
             await self._retire(old)
         return len(texts)
