@@ -227,6 +227,7 @@ def as_shown(card: Card, world: World | None) -> Known:
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
         advice=advice,
+        valid_for=card.valid_for,
         rationale=shorten(card.rationale, SHORT, placeholder=" …"),
         dead_ends=[_dead_end(each) for each in card.deprecated_approaches[:3]],
         failure_modes=[_failure(each) for each in card.failure_modes[:3]],

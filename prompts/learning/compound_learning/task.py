@@ -42,6 +42,7 @@ class Known(BaseModel):
     rationale: str = ""
     dead_ends: list[str] = Field([], description="What was tried in vain, and why.")
     failure_modes: list[str] = Field([], description="When it fails, what then happens, what helps.")
+    valid_for: str = Field("", description="For which version of what it holds.")
 
     def __str__(self) -> str:
         tasks = (
@@ -49,6 +50,7 @@ class Known(BaseModel):
         )
         lines = [f"{self.claim} ({self.status}, confidence {self.confidence:.2f}{tasks})"]
         lines += [str(each) for each in self.advice]
+        lines += [f"holds for {self.valid_for}"] if self.valid_for else []
         lines += [f"why: {self.rationale}"] if self.rationale else []
         lines += [f"in vain: {each}" for each in self.dead_ends]
         lines += [f"fails: {each}" for each in self.failure_modes]
