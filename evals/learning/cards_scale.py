@@ -39,6 +39,7 @@ LIMIT = 5
 PROBED = (1, 2, 4, 8, 16, 32)
 TARGET_AT, TARGET_MS = 20_000, 10.0
 AT_ONCE = 50
+UPKEPT = 10
 LEARNED = Change(reason="learned", actor="monitor")
 
 
@@ -82,6 +83,7 @@ async def measure(corpus: Corpus) -> Row:
 
 async def _measured(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> Row:
     before = _resident()
+    await _tasks(cards, 0, cards.settings.inactive_tasks)  # before the cards: none of them is inactive yet
     took = await seconds_of(_learn(corpus, cards))
     await cards.retrieve(corpus.asked[0], LIMIT)  # indexes the weights' fields
     flat, row = await _asked(corpus, raw, cards)
@@ -104,18 +106,17 @@ def _resident() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
+async def _tasks(cards: KnowledgeCards, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        await cards.tasks.add(TaskRecord(id=f"task {number}", solved=True, seconds=1, iterations=1))
+
+
 async def _upkeep(cards: KnowledgeCards) -> float:
-    """Return the median time of the upkeep after a task, once there are enough tasks to look back on."""
-    shown = [card.id for card in await cards.records.list(limit=LIMIT)]
-    needed = cards.settings.inactive_tasks
-    for number in range(needed):
-        task = TaskRecord(id=f"u{number}", solved=True, seconds=1, iterations=1, retrieved=shown)
-        await cards.tasks.add(task)
+    """Return the median time in ms of the upkeep after a task, where nothing is due."""
     await cards.upkeep.run()
     took = []
-    for number in range(needed, needed + 10):
-        task = TaskRecord(id=f"u{number}", solved=True, seconds=1, iterations=1, retrieved=shown)
-        await cards.tasks.add(task)
+    for number in range(UPKEPT):
+        await _tasks(cards, cards.settings.inactive_tasks + number, 1)
         took.append(await seconds_of(cards.upkeep.run()))
     return 1000 * statistics.median(took)
 
