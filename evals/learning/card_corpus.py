@@ -6,7 +6,7 @@ of a remedy of that world, about the task that it was seen in. The queries are w
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count, islice, product
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from mneme.environments.sql_tuning.patterns import REMEDIES
 from mneme.environments.sql_tuning.tasks import TuningTask, tasks
 from mneme.environments.workspace.python_tactics import PythonTactics
 from mneme.environments.workspace.shell_tactics import ShellTactics
+from mneme.environments.workspace.world import Tactics
 from mneme.environments.worlds import find_world
 from mneme.evals.engine.corpus import QUERIES, Corpus, load, stretched
 from mneme.models.embedding.embedders import Embedder
@@ -25,7 +26,10 @@ from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
 
 DRAWN = 48
-TACTICS = {"python_functions": ("functions", PythonTactics), "shell_pipelines": ("pipelines", ShellTactics)}
+TACTICS: Mapping[str, tuple[str, Tactics]] = {
+    "python_functions": ("functions", PythonTactics()),
+    "shell_pipelines": ("pipelines", ShellTactics()),
+}
 ASKED_FROM = 1_000_000
 """Seeds of the tasks that are asked about: those of the cards are below."""
 
@@ -48,8 +52,7 @@ def _all() -> Iterator[Lesson]:
 
 
 def _of_files() -> Iterator[Lesson]:
-    for scope, (noun, kind) in TACTICS.items():
-        tactics = kind()
+    for scope, (noun, tactics) in TACTICS.items():
         cases = [_subject(case.text) for case in find_world(scope).cases()]
         for condition, pattern, seen in product(tactics.known_features(), tactics.names, cases):
             yield _lesson(condition, pattern, noun, seen, scope)

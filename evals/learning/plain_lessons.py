@@ -106,7 +106,7 @@ def _sentences(package: Distribution) -> Iterator[str]:
 
 def _texts(package: Distribution) -> Iterator[str]:
     """Yield the README, the change logs and every docstring of a package."""
-    yield str(package.metadata.get_payload() or "")
+    yield str(package.metadata.json.get("description", ""))
     read = [file for file in package.files or () if file.suffix in {".py", ".md", ".rst", ".txt"}]
     for file in sorted(read)[:FILES]:
         place = package.locate_file(file)

@@ -7,6 +7,7 @@ provisional, with no evidence, no rating and no cleared flag, in every version o
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -103,7 +104,7 @@ def _unproven(document: Document) -> Document:
 
 def _untrusted(card: Card) -> Card:
     """Return the lesson of a card without its successes; one that was given up stays given up."""
-    update = {
+    update: dict[str, Any] = {
         "status": "provisional" if is_in_service(card) else card.status,
         "returns_to": "provisional",
         "evidence": Evidence(),

@@ -25,7 +25,7 @@ from mneme.stores.cards.ranking import SECONDS_A_DAY
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Change, Value, Version
 
 ACTOR = "card lifecycle"
 MARK = "inactivity"
@@ -94,13 +94,13 @@ class Upkeep:
         return [*heads, *(head for head in found if head)]
 
     async def _note(self, mark: Version | None, began: datetime, passed: int) -> None:
-        value = {"began": began.isoformat(), "passed": passed}
+        value: Value = {"began": began.isoformat(), "passed": passed}
         change = Change(reason="looked through", actor=ACTOR)
         if mark is None:
-            await self._ledger.insert(self.namespace, dict(value), text="", change=change, key=MARK)
+            await self._ledger.insert(self.namespace, value, text="", change=change, key=MARK)
         elif mark.value != value:
             await self._ledger.update(
-                self.namespace, MARK, dict(value), text="", change=change, expected_version=mark.version
+                self.namespace, MARK, value, text="", change=change, expected_version=mark.version
             )
 
     async def archive_expired(self) -> Sequence[Card]:

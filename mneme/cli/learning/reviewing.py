@@ -104,7 +104,7 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
     offered = ", ".join(f"[{key}] {WORDS[key]}" for key in acts) + ", [s] skip, [q] quit"
     while True:
         try:
-            said = typer.prompt(f"  {offered}", default="s", show_default=False).strip().lower()[:1]
+            said = str(typer.prompt(f"  {offered}", default="s", show_default=False)).strip().lower()[:1]
         except typer.Abort:
             return False
         if said in FURTHER:
