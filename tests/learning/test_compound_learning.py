@@ -496,7 +496,7 @@ LEARN = (
     "steps",
     [
         ["verify"],
-        pytest.param(["research", "verify", "compile", "created"], marks=pytest.mark.long),
+        pytest.param(["research", "verify", "compile"], marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
