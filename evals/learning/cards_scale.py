@@ -40,6 +40,8 @@ PROBED = (1, 2, 4, 8, 16, 32)
 TARGET_AT, TARGET_MS = 20_000, 10.0
 AT_ONCE = 50
 UPKEPT = 10
+SCOPE = "sql_tuning"
+"""The scope of the tasks that ask."""
 LEARNED = Change(reason="learned", actor="monitor")
 
 
@@ -85,7 +87,7 @@ async def _measured(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> Row:
     before = _resident()
     await _tasks(cards, 0, cards.settings.inactive_tasks)  # before the cards: none of them is inactive yet
     took = await seconds_of(_learn(corpus, cards))
-    await cards.retrieve(corpus.asked[0], LIMIT)  # indexes the weights' fields
+    await cards.retrieve(corpus.asked[0], LIMIT, scope=SCOPE)  # indexes the weights' fields and the scope
     flat, row = await _asked(corpus, raw, cards)
     row["memory_mb"] = _resident() - before
     everything = {card.id: card for card in await cards.records.list()}
@@ -144,7 +146,7 @@ async def _asked(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> tuple[l
         start = time.perf_counter()
         await raw.search(number, None, LIMIT)
         between = time.perf_counter()
-        hits = await cards.retrieve(text, LIMIT)
+        hits = await cards.retrieve(text, LIMIT, scope=SCOPE)
         theirs.append(between - start)
         ours.append(time.perf_counter() - between)
         found.append([hit.card.id for hit in hits])
@@ -158,7 +160,7 @@ def _agreement(corpus: Corpus, cards: dict[str, Card], flat: Sequence[Sequence[s
     known = card_corpus.by_text(len(corpus.texts))
     for row, text in enumerate(corpus.texts):
         card = cards[known[text].card_id]
-        if card.shelf == "active":
+        if card.shelf == "active" and card.scope == SCOPE:
             factors = {"confidence": card.confidence, **derived(card, limits)}
             rows.append(row)
             ids.append(card.id)

@@ -371,6 +371,15 @@ def defaults(query: Query) -> dict[str, Any]:
     return missing | dated | marked
 
 
+def compared_texts(where: Where) -> list[str]:
+    """Return the paths of the fields that conditions compare with texts."""
+    return [path for path, _, value in where.conditions if isinstance(value, str) or _are_texts(value)]
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
 def _number(value: Mapping[str, Any], name: str, default: float) -> float:
     number = value.get(name)
     return float(number) if isinstance(number, (int, float)) else default
