@@ -13,10 +13,12 @@ All of it may be stopped at any moment, and is finished by the next time.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict
 
+from mneme.core.errors import Conflict
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.clusters import Clusters
@@ -94,14 +96,15 @@ class Upkeep:
         return [*heads, *(head for head in found if head)]
 
     async def _note(self, mark: Version | None, began: datetime, passed: int) -> None:
+        """Note how far this came; where another process noted something meanwhile, that stays."""
         value: Value = {"began": began.isoformat(), "passed": passed}
         change = Change(reason="looked through", actor=ACTOR)
-        if mark is None:
-            await self._ledger.insert(self.namespace, value, text="", change=change, key=MARK)
-        elif mark.value != value:
-            await self._ledger.update(
-                self.namespace, MARK, value, text="", change=change, expected_version=mark.version
-            )
+        space, n = self.namespace, mark.version if mark else 0
+        with suppress(Conflict):
+            if mark is None:
+                await self._ledger.insert(space, value, text="", change=change, key=MARK)
+            elif mark.value != value:
+                await self._ledger.update(space, MARK, value, text="", change=change, expected_version=n)
 
     async def archive_expired(self) -> Sequence[Card]:
         """Archive the cards in use whose time is over, and return them."""
