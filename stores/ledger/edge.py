@@ -43,6 +43,7 @@ from mneme.stores.ledger.engine import (
     Weighed,
     Where,
     compared_texts,
+    found_by,
 )
 from mneme.stores.ledger.fingerprints import FIELDS, of_dense
 from mneme.stores.ledger.folder import Folder
@@ -153,8 +154,8 @@ class EdgeEngine:
     async def scan(
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
-        if any(condition.path == CHANGED for condition in where.conditions) and CHANGED not in self._indexed:
-            await self._run(self._writer, self._index, [CHANGED])
+        if not self._indexed.issuperset(found_by(where)):
+            await self._run(self._writer, self._index, found_by(where))
         return await self._run(self._readers, self._asked.scan, where, limit, offset, newest_first)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:

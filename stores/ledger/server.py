@@ -51,6 +51,7 @@ from mneme.stores.ledger.engine import (
     Weighed,
     Where,
     compared_texts,
+    found_by,
 )
 from mneme.stores.ledger.manifest import Manifest, check_format
 from mneme.stores.ledger.records import Version, version_id
@@ -185,8 +186,7 @@ class ServerEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         direction = models.Direction.DESC if newest_first else models.Direction.ASC
-        if any(condition.path == CHANGED for condition in where.conditions):
-            await self._index([CHANGED])
+        await self._index(found_by(where))
         return await self._ordered(models.OrderBy(key="created", direction=direction), where, limit, offset)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:
