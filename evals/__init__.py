@@ -36,6 +36,9 @@ EVALUATIONS = {
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with a team's memory and without."
     ),
+    "plain_lessons": Evaluation(
+        "learning.plain_lessons", "Measure how many ordinary lessons the check against poisoned cards flags."
+    ),
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),

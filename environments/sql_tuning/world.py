@@ -1,5 +1,6 @@
 """Query tuning as a world: a slow query on a database that comes with Mneme, or on the user's own."""
 
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
@@ -156,6 +157,11 @@ class SqlWorld(World):
     def general(self) -> list[str]:
         """Name the features without how many filters there are, or what else is read."""
         return conditions.general(self.features)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return SQLite's version; what a PostgreSQL server runs is not asked."""
+        return {} if self.dialect == "postgres" else {"sqlite": sqlite3.sqlite_version}
 
     def material(self) -> str:
         """Return the slow query."""

@@ -90,6 +90,7 @@ class Described(Held):
     noun: str = "tasks"
     scope: str = Field("", description="What its lessons are about; else its language, else its name.")
     language: Language = "none"
+    versions: dict[str, str] = Field({}, description="Versions of what it runs on, such as python: '3.12'.")
     tasks: list[CaseText] = []
 
     def held_for(self, case: CaseText | None) -> Held:

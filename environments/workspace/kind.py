@@ -55,7 +55,7 @@ class WorkspaceKind(WorldKind):
         template = template_of(folder, files, held.setup, held.bounds)
         language = self._described.language
         scope = self._described.scope or (SCOPES[language] if language != "none" else self.name)
-        about = About(scope, self._described.noun, self._described.about)
+        about = About(scope, self._described.noun, self._described.about, self._described.versions)
         return FilesWorld(template, held, about, _tactics(language))
 
     def cases(self) -> Sequence[Task]:

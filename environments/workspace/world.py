@@ -1,6 +1,6 @@
 """Files held to a command, as a world: a solution is new text for files, tried on a copy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -36,6 +36,7 @@ class About(NamedTuple):
     scope: str
     noun: str = "tasks"
     text: str = ""
+    versions: Mapping[str, str] = {}
 
 
 class FilesWorld(World):
@@ -48,6 +49,12 @@ class FilesWorld(World):
         self._template, self._held, self._tactics = template, held, tactics
         self.scope, self.noun, self._text = about.scope, about.noun, about.text
         self.language = tactics
+        self._versions = about.versions
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions that the world's description names."""
+        return self._versions
 
     @cached_property
     def _files(self) -> dict[str, str]:

@@ -22,7 +22,7 @@ the baseline, it keeps for the process.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from mneme.core.errors import BadInput
@@ -69,6 +69,11 @@ class World(ABC):
     @abstractmethod
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Try a solution; a `quick` trial may be less exact. Raises nothing for what a solution holds."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of what the task runs on, by name: cards for other versions are not shown."""
+        return {}
 
     @property
     def features(self) -> Sequence[str]:

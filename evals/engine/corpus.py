@@ -145,9 +145,16 @@ def sentences(count: int, chance: random.Random) -> list[str]:
 def _stretch(known: Sequence[str], real: Floats, size: int, seed: int) -> tuple[list[str], Floats]:
     if size <= len(known):
         return list(known), real
-    noise = np.random.default_rng(seed)
     rows = [n % len(known) for n in range(size)]
+    texts = [f"{known[row]} ({n})" if n >= len(known) else known[row] for n, row in enumerate(rows)]
+    return texts, stretched(real, size, seed)
+
+
+def stretched(real: Floats, size: int, seed: int) -> Floats:
+    """Return so many vectors of length 1: the real ones, and then the same again, each moved a little."""
+    noise = np.random.default_rng(seed)
+    rows = [n % len(real) for n in range(size)]
     moved = real[rows] + noise.normal(0, 0.02, (size, real.shape[1])).astype(np.float32)
-    moved[: len(known)] = real
+    moved[: len(real)] = real[:size]
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
-    return [f"{known[row]} ({n})" if n >= len(known) else known[row] for n, row in enumerate(rows)], moved
+    return moved

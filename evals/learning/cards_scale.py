@@ -1,6 +1,7 @@
 """Measure retrieval from very many knowledge cards, flat and by clusters, beside plain vector search.
 
-Each query is asked of Qdrant Edge directly (the nearest vectors, no history, no weights) and of the
+The cards are those of the worlds' own generators (`card_corpus.py`), at the volumes of the paper's §10. Each
+query is asked of Qdrant Edge directly (the nearest vectors, no history, no weights) and of the
 cards one after the other, in one process, so that the ratio of the two holds whatever else the machine
 does. The embedding is not part of any time. Beside the latency stands how often the weights over the
 most similar cards give what the weights over all cards would, and, once there are clusters, how many of
@@ -9,6 +10,8 @@ the flat retrieval's cards are still found.
 
 import asyncio
 import random
+import resource
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,30 +21,37 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
-from mneme.evals.engine import corpus as engine_corpus
 from mneme.evals.engine.corpus import QUERIES, Corpus
 from mneme.evals.engine.engines import LookUpEmbedder, RawEdge
+from mneme.evals.learning import card_corpus
 from mneme.evals.measuring import latency, seconds_of, temporary_ledger
 from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.cards.card import Card, Lesson, TaskOutcome
+from mneme.stores.cards.card import Card, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.ranking import derived, ranking
 from mneme.stores.cards.settings import CardSettings
+from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
 
 LIMIT = 5
 PROBED = (1, 2, 4, 8, 16, 32)
 TARGET_AT, TARGET_MS = 20_000, 10.0
 AT_ONCE = 50
+UPKEPT = 10
+SCOPE = "sql_tuning"
+"""The scope of the tasks that ask."""
 LEARNED = Change(reason="learned", actor="monitor")
 
 
 class Options(BaseModel):
     """What to measure, and where results go."""
 
-    sizes: list[Positive] = Field([20_000, 50_000], min_length=1, description="Number of cards.")
+    sizes: list[Positive] = Field(
+        [400, 5_000, 20_000, 50_000], min_length=1, description="Number of cards; the default is §10's table."
+    )
+    embedded: Positive = Field(20_000, description="How many cards are embedded; the others are moved ones.")
     embedder: EmbedderName = ""
     out: Out = RUNS
     fresh: Fresh = False
@@ -51,13 +61,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Measure at every size, and report them together."""
     embedder = await open_embedder(options.embedder or settings().embedder)
     configuration: Row = {"embedder": embedder.name, "queries": QUERIES, "limit": LIMIT}
+    configuration |= {"cards": "of the worlds", "embedded": options.embedded}
     journal = open_journal(options.out, "cards_scale", configuration, fresh=options.fresh)
     waiting = [size for size in options.sizes if str(size) not in journal]
     for number, size in enumerate(waiting):
-        corpus = engine_corpus.load(await engine_corpus.make(size, embedder, options.out))
+        corpus = await card_corpus.make(size, embedder, options.out, options.embedded)
         journal.add(str(size), await measure(corpus))
         progress(number + 1, len(waiting), f"{size} cards")
-    return report([journal[str(size)] for size in options.sizes], journal, embedder.name)
+    return report([journal[str(size)] for size in options.sizes], journal, embedder.name, options.embedded)
 
 
 async def measure(corpus: Corpus) -> Row:
@@ -73,11 +84,15 @@ async def measure(corpus: Corpus) -> Row:
 
 
 async def _measured(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> Row:
+    before = _resident()
+    await _tasks(cards, 0, cards.settings.inactive_tasks)  # before the cards: none of them is inactive yet
     took = await seconds_of(_learn(corpus, cards))
-    await cards.retrieve(corpus.asked[0], LIMIT)  # indexes the weights' fields
+    await cards.retrieve(corpus.asked[0], LIMIT, scope=SCOPE)  # indexes the weights' fields and the scope
     flat, row = await _asked(corpus, raw, cards)
+    row["memory_mb"] = _resident() - before
     everything = {card.id: card for card in await cards.records.list()}
     row |= {"cards": len(everything), "learn_s": took, "agreement": _agreement(corpus, everything, flat)}
+    row["upkeep_ms"] = await _upkeep(cards)
     row["cluster_s"] = await seconds_of(cards.clusters.make())
     usual, row["probed"] = cards.settings, []
     for probed in PROBED:
@@ -87,13 +102,34 @@ async def _measured(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> Row:
     return row
 
 
+def _resident() -> float:
+    """Return the memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+async def _tasks(cards: KnowledgeCards, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        await cards.tasks.add(TaskRecord(id=f"task {number}", solved=True, seconds=1, iterations=1))
+
+
+async def _upkeep(cards: KnowledgeCards) -> float:
+    """Return the median time in ms of the upkeep after a task, where nothing is due."""
+    await cards.upkeep.run()
+    took = []
+    for number in range(UPKEPT):
+        await _tasks(cards, cards.settings.inactive_tasks + number, 1)
+        took.append(await seconds_of(cards.upkeep.run()))
+    return 1000 * statistics.median(took)
+
+
 async def _learn(corpus: Corpus, cards: KnowledgeCards) -> None:
-    """Make every sentence a card, of different confidence and success."""
-    chance = random.Random(0)  # noqa: S311 (a corpus, not a secret)
+    """Make every lesson a card, of different confidence and success."""
+    chance, known = random.Random(0), card_corpus.by_text(len(corpus.texts))  # noqa: S311 (a corpus)
 
     async def learn(number: int, text: str) -> None:
         first = TaskOutcome(task=f"t{number}", success=True, confidence=chance.uniform(0.4, 1))
-        made = await cards.create(Lesson(claim=text), first, change=LEARNED)
+        made = await cards.create(known[text], first, change=LEARNED)
         if number % 3 == 0:
             more = TaskOutcome(task=f"u{number}", success=chance.random() < 0.8)
             await cards.reinforce(made.card.id, more, change=LEARNED)
@@ -110,7 +146,7 @@ async def _asked(corpus: Corpus, raw: RawEdge, cards: KnowledgeCards) -> tuple[l
         start = time.perf_counter()
         await raw.search(number, None, LIMIT)
         between = time.perf_counter()
-        hits = await cards.retrieve(text, LIMIT)
+        hits = await cards.retrieve(text, LIMIT, scope=SCOPE)
         theirs.append(between - start)
         ours.append(time.perf_counter() - between)
         found.append([hit.card.id for hit in hits])
@@ -121,9 +157,10 @@ def _agreement(corpus: Corpus, cards: dict[str, Card], flat: Sequence[Sequence[s
     """Return the share of found cards that the weights over all cards would have found as well."""
     limits, now = CardSettings(), time.time() / 86_400
     rows, ids, standing = [], [], []
+    known = card_corpus.by_text(len(corpus.texts))
     for row, text in enumerate(corpus.texts):
-        card = cards[Lesson(claim=text).card_id]
-        if card.shelf == "active":
+        card = cards[known[text].card_id]
+        if card.shelf == "active" and card.scope == SCOPE:
             factors = {"confidence": card.confidence, **derived(card, limits)}
             rows.append(row)
             ids.append(card.id)
@@ -140,7 +177,7 @@ def _recall(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> f
     return float(np.mean([len({*some} & {*wanted}) / len(wanted) for some, wanted in pairs]))
 
 
-def report(rows: list[Row], journal: Journal, embedder: str) -> Report:
+def report(rows: list[Row], journal: Journal, embedder: str, embedded: int) -> Report:
     """Report what was measured, and whether it reaches the target."""
     columns = (
         "cards",
@@ -179,15 +216,41 @@ def report(rows: list[Row], journal: Journal, embedder: str) -> Report:
             ("cards", "clustering s", "clusters probed", "recall", "p50 ms", "p95"),
             clustered,
         ),
+        table("The scaling table of §10", SCALES, [_scale(row) for row in rows]),
         table("Targets", ("target", "measured", "reached"), targets, figures=False),
     ]
     notes = [
-        f"Vectors of {embedder}; beyond {engine_corpus.REAL} cards those of the first ones, moved a little.",
+        f"Vectors of {embedder}; beyond {embedded} cards those of the first ones, moved a little.",
+        "One process on one machine: the paper's shards are Qdrant's own, on a server (docs/scaling.md).",
         f"The weights rank the {CardSettings().candidates} most similar cards; “as over all” is how often "
         "that gives a card that the weights over all cards give as well.",
     ]
     summary = {"rows": rows, "targets": targets}
     return Report("cards_scale", "no model", journal.path, rows, summary, tables, [], notes)
+
+
+SCALES = (
+    *("scale", "cards", "the paper's strategy", "here", "p50 ms", "p95 ms"),
+    *("memory MB", "recall", "upkeep ms"),
+)
+VOLUMES = (
+    (500, "small", "in-memory vector search"),
+    (5_000, "medium", "vector database, caching"),
+    (20_000, "large", "distributed search, hierarchical index"),
+    (10**9, "enterprise", "shards, clusters of cards"),
+)
+
+
+def _scale(row: Row) -> list[object]:
+    """Return a line of §10's table: by clusters where retrieval would use them."""
+    usual = CardSettings()
+    scale, theirs = next((name, strategy) for most, name, strategy in VOLUMES if row["cards"] <= most)
+    used = next((each for each in row["probed"] if each["probed"] == usual.probed), None)
+    is_clustered = row["cards"] > usual.clustered_over and used is not None
+    timed, recall = (used, used["recall"]) if is_clustered and used else (row, row["agreement"])
+    ours = f"{usual.probed} nearest clusters" if is_clustered else "all vectors, exactly"
+    figures = (timed["cards_p50_ms"], timed["cards_p95_ms"], row["memory_mb"], recall, row["upkeep_ms"])
+    return [scale, row["cards"], theirs, ours, *figures]
 
 
 def _ratio(row: Row) -> float:

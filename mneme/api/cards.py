@@ -6,37 +6,27 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, reads
-from mneme.core.errors import BadInput, NotFound
+from mneme.api.card_reviews import CardId, CardReviews, DisputeId, Expiry, Owner, ValidFor
+from mneme.api.operation import LARGEST, Limit, Offset, Reason, changes, reads
+from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.nodes.learning.dispute_resolution import Verdict, decided
+from mneme.nodes.learning.dispute_decisions import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
-from mneme.stores.cards.knowledge_cards import KnowledgeCards, Learned
+from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
+from mneme.stores.cards.people import Care
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
-from mneme.stores.ledger.records import check_name
 
-CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
-DisputeId = Annotated[
-    str, Field(description="The dispute's id or its first letters, with or without `disp_`.")
-]
 Sentence = Annotated[str, Field(max_length=2000)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class Cards(Operations):
+class Cards(CardReviews):
     """Operations on a team's cards, disputes and metrics."""
-
-    OWNER = "team"
-
-    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
-        super().__init__(ledger, team, caller)
-        self._cards = KnowledgeCards(ledger, team)
 
     @reads("team")
     async def whose(self) -> str:
@@ -90,6 +80,9 @@ class Cards(Operations):
             Sequence[Rule], Field(max_length=10, description="Under which condition to do what.")
         ] = (),
         tags: Annotated[Sequence[Tag], Field(max_length=20, description="Words to find it by.")] = (),
+        owner: Owner = None,
+        expires_at: Expiry = None,
+        valid_for: ValidFor = None,
         reason: Reason = "",
     ) -> Learned:
         """Store a lesson that no task has tested as a provisional card, for a person to review.
@@ -100,7 +93,10 @@ class Cards(Operations):
         if not claim.strip():
             raise BadInput("The claim is empty.", "Say what was learned.")
         lesson = Lesson(claim=claim, rationale=rationale, scope=scope, rules=[*rules], tags=[*tags])
-        return await self._cards.propose(lesson, change=self._change(reason, "proposed, not tested"))
+        care = Care(owner=owner, expires_at=expires_at, valid_for=valid_for)
+        return await self._cards.propose(
+            lesson, change=self._change(reason, "proposed, not tested"), care=care
+        )
 
     @reads("cards/{card_id}")
     async def get(self, card_id: CardId) -> Card:
@@ -153,14 +149,17 @@ class Cards(Operations):
         card_ids: Annotated[Sequence[str] | None, Field(description="Which; none: all.")] = None,
         all_versions: Annotated[bool, Field(description="With every version.")] = False,
     ) -> str:
-        """Return cards as YAML. Raises NotFound."""
+        """Return cards as YAML, signed by the team. Raises NotFound."""
         return await self._cards.files.export(card_ids, all_versions=all_versions)
 
     @changes("cards/import")
     async def import_(
         self, text: Annotated[str, Field(description="YAML that `export` returned.")], reason: Reason = ""
     ) -> Imported:
-        """Take in exported cards, all of them or none. Raises BadInput."""
+        """Take in exported cards, all of them or none. Raises BadInput.
+
+        What this team's own export did not sign becomes provisional, without its successes.
+        """
         return await self._cards.files.import_(text, change=self._change(reason, "imported"))
 
     @reads("cards/metrics")
@@ -219,27 +218,3 @@ class Cards(Operations):
         dispute = await self._cards.disputes.get(await self._dispute(dispute_id))
         card = await self._cards.records.get(dispute.card_id)
         return await self._cards.resolve(dispute.id, decided(verdict, dispute, card))
-
-    async def _card(self, beginning: str) -> str:
-        known = [card.id for card in await self._cards.records.list()]
-        return _only(beginning, "card_", known, self._owner)
-
-    async def _dispute(self, beginning: str) -> str:
-        known = [dispute.id for dispute in await self._cards.disputes.list()]
-        return _only(beginning, "disp_", known, self._owner)
-
-
-def _only(beginning: str, prefix: str, ids: Sequence[str], team: str) -> str:
-    kind = {"card_": "card", "disp_": "dispute"}[prefix]
-    if not beginning.strip():
-        raise BadInput(
-            f"The {kind}'s id is missing.", f"Give the id or its first letters; see `mneme {kind}s list`."
-        )
-    if check_name(beginning, "id") in ids:
-        return beginning
-    found = [each for each in ids if each.removeprefix(prefix).startswith(beginning.removeprefix(prefix))]
-    if not found:
-        raise NotFound(f"The team {team} has no {kind} {beginning}.", f"See `mneme {kind}s list`.")
-    if len(found) > 1:
-        raise BadInput(f"{len(found)} ids begin with {beginning}.", "Give more letters of the id.")
-    return found[0]

@@ -139,6 +139,11 @@ class BlockingCards(Blocking):
     restore = Waits(Cards.restore)
     rollback = Waits(Cards.rollback)
     clear_flag = Waits(Cards.clear_flag)
+    review = Waits(Cards.review)
+    rate = Waits(Cards.rate)
+    care_for = Waits(Cards.care_for)
+    supersede = Waits(Cards.supersede)
+    upkeep = Waits(Cards.upkeep)
     export = Waits(Cards.export)
     import_ = Waits(Cards.import_)
     metrics = Waits(Cards.metrics)
@@ -147,6 +152,7 @@ class BlockingCards(Blocking):
     open_dispute = Waits(Cards.open_dispute)
     list_disputes = Waits(Cards.list_disputes)
     get_dispute = Waits(Cards.get_dispute)
+    evidence = Waits(Cards.evidence)
     decide = Waits(Cards.decide)
 
 

@@ -48,6 +48,10 @@ class Settings(BaseSettings):
         description="Ledger: a folder, or a Qdrant URL (of a cluster: several, with commas). "
         "Default: HOME/ledger.",
     )
+    team_key: SecretStr = Field(
+        SecretStr(""),
+        description="Secret that signs exported cards, of a team with several ledgers.",
+    )
     ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")
     qdrant_shards: int | None = Field(
         None, ge=1, description="Shards of a new ledger on a Qdrant cluster; not set: one for each node."

@@ -10,36 +10,38 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from zlib import crc32
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadInput
-from mneme.environments.worlds import Solution, Task, World, WorldKind, find_world
+from mneme.environments.worlds import Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
-from mneme.nodes.answers import Listed
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
-from mneme.nodes.learning.worlds import SET, advice_of, attempt, refuse_outside
+from mneme.nodes.learning.dispute_decisions import (
+    Ruling,
+    Verdict,
+    carried_out,
+    decided,
+    new_evidence,
+    old_evidence,
+    plainly,
+    proposed,
+    sides_of,
+)
+from mneme.nodes.learning.dispute_trials import match_of, paired, tried
+from mneme.nodes.learning.worlds import SET, advice_of, refuse_outside
 from mneme.prompts.learning.dispute_resolution import (
     Contest,
     Guideline,
-    Match,
-    edge_cases,
-    guideline,
     resolve_dispute,
 )
-from mneme.prompts.learning.trials import Measurement
-from mneme.stores.cards import disputes
-from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
-from mneme.stores.cards.disputes import DeprecateOld, Dispute, Escalate, KeepOld, Merge, Resolution, Round
+from mneme.stores.cards.card import Card
+from mneme.stores.cards.disputes import Dispute, Escalate, Resolution, Round
+from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
 
 ROUNDS = 2
 SIMILAR = 5
-AS_FAST = 1.1
-"""An approach is better where it is at least a tenth faster; a closer race is nobody's."""
-Decision = Literal["deprecate_old", "keep_old", "merge"]
-DECISIONS = 'Decide: deprecate_old, keep_old or merge, like {"decision": "keep_old"}.'
 
 
 class Case(TypedDict):
@@ -62,15 +64,6 @@ class Ended(TypedDict, total=False):
     rounds: int
 
 
-class Ruling(BaseModel):
-    """A decision on a dispute, in words as long as a person chooses."""
-
-    rationale: str
-    claim: str = ""
-    rules: list[Guideline] = []
-    recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
-
-
 class State(Case, Ended, total=False):
     """The dispute, the similar tasks of this round, and every match so far."""
 
@@ -81,40 +74,23 @@ class State(Case, Ended, total=False):
     verdict: dict[str, Any]
 
 
-class Args(BaseModel):
-    """The arguments of the one action that a person reviews."""
-
-    decision: Decision
-    reason: str = ""
-    claim: str = ""
-    rules: Listed[Guideline] = []
-
-
-class Verdict(BaseModel):
-    """A person's decision on a dispute; `nodes/answers.py` has the forms in which clients send it."""
-
-    decision: Decision = Field(description="deprecate_old, keep_old or merge.")
-    reason: str = Field("", description="Why; kept in the history.")
-    by: str = Field("a person", description="Who decides.")
-    claim: str = Field("", description="For merge: the claim of the merged card; empty: the proposed one.")
-    rules: Listed[Guideline] = Field([], description="For merge: its conditional rules; empty: the proposed.")
-
-
 Update = dict[str, Any]
 
 
 async def choose(state: State, runtime: TeamRuntime) -> Update:
     """Draw 3 to 5 similar tasks that no earlier round tried."""
     dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
+    card = await cards_of(runtime).records.get(dispute.card_id)
     rounds = len(dispute.rounds)
     found: Sequence[Task] = []
     if rounds < ROUNDS:
-        found = await asyncio.to_thread(_similar, dispute, rounds, runtime.context)
+        found = await asyncio.to_thread(_similar, dispute, card, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
     return {
         "dispute": _plain(dispute),
         "similar": [each.model_dump(mode="json") for each in found],
         "matches": state.get("matches") or [],
+        "trials": [],
         "rounds": rounds,
     }
 
@@ -123,12 +99,12 @@ def _plain(dispute: Dispute) -> dict[str, Any]:
     return dispute.model_dump(mode="json")
 
 
-def _similar(dispute: Dispute, rounds: int, context: TeamContext) -> list[Task]:
+def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) -> list[Task]:
     """Return the tasks of this round; none where there is no world or an approach cannot be run.
 
     Two rounds of a world that has a few tasks alone try different ones of them.
     """
-    sides = _sides(dispute)
+    sides = sides_of(dispute, card)
     if not context.environment or sides is None:
         return []
     kind = _kind(context)
@@ -148,12 +124,13 @@ def _kind(context: TeamContext) -> WorldKind:
 
 
 def _fits(sides: Sequence[Guideline], world: World) -> bool:
-    return world.language is not None and all(world.applies(side.condition) is True for side in sides)
+    """Say whether both approaches are about this task; of words, it is enough that nothing says otherwise."""
+    return all(_is_about(side, world) for side in sides)
 
 
-def _sides(dispute: Dispute) -> tuple[Guideline, Guideline] | None:
-    old, new = guideline(dispute.old.solution), guideline(dispute.new.solution)
-    return (old, new) if old and new else None
+def _is_about(side: Guideline, world: World) -> bool:
+    applies = world.applies(side.condition)
+    return applies is True or (applies is None and advice_of(world, "", side.pattern).is_text)
 
 
 def can_test(state: State) -> Literal["test", "recommend"]:
@@ -162,65 +139,29 @@ def can_test(state: State) -> Literal["test", "recommend"]:
 
 
 async def test(state: State, runtime: TeamRuntime) -> Update:
-    """Run both approaches on each similar task, and compare accuracy, latency and edge cases."""
-    sides = _sides(await cards_of(runtime).disputes.get(state["dispute_id"]))
+    """Run both approaches on each similar task, and compare accuracy, latency and edge cases.
+
+    A task on which an approach in words could not be carried out at all tells nothing, and is left out.
+    """
+    sides = await _both(state, runtime)
     assert sides is not None
     matches, trials = list(state["matches"]), []
     for given in state["similar"]:
         task = Task.model_validate(given)
         world = await asyncio.to_thread(_kind(runtime.context).open, task)
-        old, new = [await _attempt(world, side) for side in sides]
-        match = _match(world, old, new)
+        old, new = [await tried(world, task, side, runtime) for side in sides]
+        if old is None or new is None:
+            continue
+        match = match_of(world, old, new)
         runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
         matches.append(match.model_dump())
-        trials.append(_trial(task, old, new, match).model_dump(mode="json"))
+        trials.append(paired(task, old, new, match).model_dump(mode="json"))
     return {"matches": matches, "trials": trials}
 
 
-async def _attempt(world: World, side: Guideline) -> Measurement:
-    advice = advice_of(world, side.condition, side.pattern)
-    if advice.feasible:
-        made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
-        return await attempt(world, made)
-    return Measurement(correct=False, gain=0.0, wanted=0.0, summary=advice.why_not, problem=advice.why_not)
-
-
-def _match(world: World, old: Measurement, new: Measurement) -> Match:
-    return Match(
-        features="; ".join(world.features),
-        old=old.summary,
-        new=new.summary,
-        edge_cases=edge_cases([("old", old), ("new", new)]),
-        winner=_winner(old, new),
-    )
-
-
-def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
-    """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
-    if old.solved != new.solved:
-        return "old" if old.solved else "new"
-    if not old.solved:
-        return "neither"
-    if new.gain > AS_FAST * old.gain:
-        return "new"
-    return "old" if old.gain > AS_FAST * new.gain else "neither"
-
-
-def _trial(task: Task, old: Measurement, new: Measurement, match: Match) -> disputes.PairedTrial:
-    return disputes.PairedTrial(
-        task=task.id,
-        old_correct=old.correct,
-        new_correct=new.correct,
-        old_seconds=_seconds(old),
-        new_seconds=_seconds(new),
-        edge_cases=match.edge_cases,
-        winner=match.winner,
-    )
-
-
-def _seconds(trial: Measurement) -> float | None:
-    found = [each.value for each in trial.metrics if each.name.endswith("seconds")]
-    return found[0] if found and trial.correct else None
+async def _both(state: State, runtime: TeamRuntime) -> tuple[Guideline, Guideline] | None:
+    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
+    return sides_of(dispute, await cards_of(runtime).records.get(dispute.card_id))
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:
@@ -231,7 +172,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     answered = await ask(resolve_dispute, given, runtime.context.devils_advocate, lane="background")
     recommendation = answered.value.model_dump()
     runtime.stream_writer({"step": "recommend", **recommendation})
-    if state["similar"]:
+    if state["trials"]:
         tested = Round(
             trials=state["trials"],
             recommendation=answered.value.recommendation,
@@ -250,8 +191,10 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
 
 
 async def _contest(dispute: Dispute, state: State, runtime: TeamRuntime) -> Contest:
-    card = await cards_of(runtime).records.get(dispute.card_id)
-    old, new = _sides(dispute) or (_words(dispute.old.claim), _words(dispute.new.claim))
+    cards = cards_of(runtime)
+    card = await cards.records.get(dispute.card_id)
+    old, new = sides_of(dispute, card) or (_words(dispute.old.claim), _words(dispute.new.claim))
+    task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
     return Contest(
         claim=card.claim,
         old=old,
@@ -259,6 +202,8 @@ async def _contest(dispute: Dispute, state: State, runtime: TeamRuntime) -> Cont
         conflict_type=dispute.conflict_type,
         matches=state["matches"],
         old_tasks=card.evidence.success_count,
+        old_evidence=old_evidence(card),
+        new_evidence=new_evidence(task),
     )
 
 
@@ -270,7 +215,7 @@ def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
     """Settle what is decided; try another round while one is left; then it is a person's."""
     if state["recommendation"]["recommendation"] != "escalate":
         return "settle"
-    return "choose" if state["similar"] and state["rounds"] < ROUNDS else "escalate"
+    return "choose" if state["trials"] and state["rounds"] < ROUNDS else "escalate"
 
 
 async def escalate(state: State, runtime: TeamRuntime) -> Update:
@@ -287,62 +232,22 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": _plain(dispute), "verdict": {}}
-    verdict = answers.ask_person(_question(dispute, state), Verdict, lambda said: plainly(said, dispute))
+    cards = cards_of(runtime)
+    card = await cards.records.get(dispute.card_id)
+    task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
+    question = _question(dispute, state, card, task)
+    verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
     return {"verdict": verdict.model_dump()}
 
 
-def _question(dispute: Dispute, state: State) -> dict[str, Any]:
+def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | None) -> dict[str, Any]:
     """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
-    about = f"{dispute.old.claim}\nagainst\n{dispute.new.claim}\n\n{state['recommendation']['rationale']}"
+    offered = proposed(dispute, card)
+    sides = f"{dispute.old.claim}\n(rests on {old_evidence(card)})\nagainst\n{dispute.new.claim}"
+    about = f"{sides}\n(rests on {new_evidence(task)})\n\n{state['recommendation']['rationale']}"
     allowed = ("approve", "edit", "reject")
-    shown = answers.action("resolve_dispute", about, _proposed(dispute), allowed)
+    shown = answers.action("resolve_dispute", about, offered, allowed)
     return {"dispute": state["dispute"], "matches": state["matches"], **shown}
-
-
-def _proposed(dispute: Dispute) -> Args:
-    """Propose what a person would approve: to merge both approaches where both can be rules, else to keep."""
-    sides = _sides(dispute)
-    if sides is None or sides[0].condition == sides[1].condition:
-        return Args(decision="keep_old", reason="The trials do not speak against it.")
-    return Args(
-        decision="merge",
-        reason="The trials do not decide: each under its own condition.",
-        claim=dispute.old.claim,
-        rules=list(sides),
-    )
-
-
-def plainly(answer: object, dispute: Dispute) -> Verdict:
-    """Read a person's answer. Raises BadInput for one that decides nothing.
-
-    To reject what is proposed, with words or without, or to ignore it, is to keep the card as it is.
-    """
-    given = answers.decided(answer)
-    if given is None:
-        verdict = answers.validated(Verdict, answer, DECISIONS)
-    else:
-        verdict = _reviewed(given, _proposed(dispute))
-    return _with_rules(verdict, dispute) if verdict.decision == "merge" else verdict
-
-
-def _reviewed(given: answers.Decided, proposed: Args) -> Verdict:
-    if given.kind == "edit":
-        proposed = answers.validated(Args, given.args, DECISIONS)
-    elif given.kind != "accept":
-        proposed = Args(decision="keep_old", reason="rejected")
-    return Verdict(**{**dict(proposed), "reason": given.text or proposed.reason})
-
-
-def _with_rules(verdict: Verdict, dispute: Dispute) -> Verdict:
-    sides = _sides(dispute)
-    if verdict.rules:
-        return verdict.model_copy(update={"claim": verdict.claim or dispute.old.claim})
-    if sides is None:
-        raise BadInput(
-            f"{dispute.id} has no rules that could be merged.",
-            "Decide keep_old or deprecate_old, or give the rules in Studio.",
-        )
-    return verdict.model_copy(update={"rules": list(sides), "claim": verdict.claim or dispute.old.claim})
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
@@ -361,38 +266,3 @@ async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> R
         return decided(Verdict.model_validate(state["verdict"]), dispute, card)
     made = Ruling.model_validate(state["recommendation"])
     return carried_out(made, "devils_advocate", dispute, card)
-
-
-def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
-    """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
-    whole = plainly(verdict, dispute)
-    made = Ruling(
-        rationale=whole.reason or "decided by a person",
-        claim=whole.claim or dispute.new.claim,
-        rules=whole.rules,
-        recommendation=whole.decision,
-    )
-    return carried_out(made, whole.by, dispute, card)
-
-
-def carried_out(made: Ruling, by: str, dispute: Dispute, card: Card) -> Resolution:
-    """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
-    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
-    if made.recommendation == "keep_old":
-        return KeepOld(reason=made.rationale, by=by, outcomes=_outcomes(dispute, "old", card))
-    outcomes = _outcomes(dispute, "new", card)
-    if made.recommendation == "merge":
-        conditions = {rule.condition for rule in rules}
-        kept = [rule for rule in card.rules if rule.condition not in conditions]
-        return Merge(reason=made.rationale, by=by, claim=made.claim, rules=[*kept, *rules], outcomes=outcomes)
-    new = guideline(dispute.new.solution)
-    if not rules and new:
-        rules = [Rule(condition=new.condition, pattern=new.pattern)]
-    lesson = Lesson(claim=made.claim, rationale=made.rationale, rules=rules, tags=card.tags, scope=card.scope)
-    return DeprecateOld(reason=made.rationale, by=by, lesson=lesson, outcomes=outcomes)
-
-
-def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
-    """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
-    won = [trial.task for tested in dispute.rounds for trial in tested.trials if trial.winner == side]
-    return [TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won]

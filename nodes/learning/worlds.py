@@ -16,7 +16,8 @@ from mneme.environments.worlds import InWords, Solution, Task, Trial, World, fin
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning import NO_LANGUAGE, Draft, File
+from mneme.prompts.learning.compound_learning.research import Draft, File
+from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS
 from mneme.prompts.learning.trials import Advice, Measurement
 
 STORY: dict[str, dict[str, str]] = {
@@ -67,6 +68,22 @@ class Problem(TypedDict):
                 description="Its id: a task counts once for a card. Else one is made.",
                 examples=["report-1"],
             ),
+        ]
+    ]
+    material: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "",
+                description="Without a world: what the task is about, such as a log or a conversation.",
+                examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
+            ),
+        ]
+    ]
+    scope: NotRequired[
+        Annotated[
+            str,
+            Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
         ]
     ]
     query: NotRequired[
@@ -203,6 +220,21 @@ def remedies(world: World) -> list[str]:
 def language_of(world: World | None) -> str:
     """Return what a pattern can say."""
     return world.language.definition if world and world.language else NO_LANGUAGE
+
+
+def told_of(world: World | None, task: str) -> dict[str, Any]:
+    """Return what every agent is told of a task in its world."""
+    told = {"task": task, "language": language_of(world)}
+    if world is None:
+        return told | {"form": WORDS, "parts": ["answer"]}
+    return told | {
+        "features": "; ".join(world.features),
+        "material": world.material(),
+        "wanted": world.wanted(),
+        "noun": world.noun,
+        "form": world.form,
+        "parts": list(world.parts),
+    }
 
 
 def checked(world: World | None, pattern: str) -> str:

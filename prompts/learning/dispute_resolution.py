@@ -1,4 +1,4 @@
-"""The question of dispute resolution (§5): which of two approaches stands, on the evidence of both tried."""
+"""The questions of dispute resolution (§5): carry an approach out; which of two approaches stands."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -6,8 +6,18 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from mneme.prompts.learning import trials
-from mneme.prompts.learning.compound_learning import DATA, LONGEST_CLAIM, MOST, Condition, Pattern
-from mneme.prompts.prompt import Prompt, Reason, Schemas
+from mneme.prompts.learning.compound_learning.research import Draft, File
+from mneme.prompts.learning.compound_learning.task import (
+    DATA,
+    LONGEST_CLAIM,
+    MOST,
+    SETTING,
+    Condition,
+    Pattern,
+    Setting,
+    parts_bounds,
+)
+from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
 class Guideline(BaseModel):
@@ -50,6 +60,8 @@ class Contest(BaseModel):
     conflict_type: Literal["contradiction", "refinement"]
     matches: list[Match]
     noun: str = Field("tasks", description="What the world calls its tasks, such as queries.")
+    old_evidence: str = Field("", description="What the card rests on.")
+    new_evidence: str = Field("", description="What the finding rests on.")
     old_tasks: int = Field(0, description="Tasks that the old card served well.")
 
 
@@ -85,7 +97,9 @@ not decide. {DATA}""",
     ],
     user="""The card: $claim
 Old approach: $old (served $old_tasks tasks)
+It rests on: $old_evidence
 New approach: $new
+It rests on: $new_evidence
 The conflict: $conflict_type
 
 Trials:
@@ -109,6 +123,43 @@ def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
         raise ValueError("To deprecate the old card, give the claim and the rule of the new one.")
     if answer.recommendation != "escalate" and not given.matches:
         raise ValueError("Nothing was tried: escalate.")
+
+
+class Carried(Setting):
+    """A task, and the approach that is to be carried out on it, right or wrong."""
+
+    condition: str
+    pattern: str
+
+
+carry_out = Prompt(
+    name="carry_out",
+    given=Carried,
+    answer=Draft,
+    system=f"""You are the devil's advocate of a team. Two approaches stand against each other, and each is
+tried on the same tasks. Carry the given approach out on this task, just as it says, whether you think that
+it is right or not; add nothing of another approach. Leave every part empty where it cannot be carried out
+here. {DATA}""",
+    examples=[
+        Draft(
+            rationale="The fines are looked up in a set, as the approach says.",
+            pattern="look up in a set",
+            files=[
+                File(path="fines.py", text="def fined(loans, fines):\n    return set(loans) & set(fines)")
+            ],
+        )
+    ],
+    user=f"""{SETTING}
+
+How the solution is written: $form
+The approach, when $condition: $pattern""",
+)
+
+
+@carry_out.bound
+def can_be_carried_out(given: Carried) -> Schemas:
+    """Offer the parts of a solution that are taken, with room for each; no card stands behind it."""
+    return {**some_of("used", ()), **parts_bounds(given)}
 
 
 def guideline(text: str) -> Guideline | None:

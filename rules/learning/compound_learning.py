@@ -1,29 +1,16 @@
-"""How rules answer the questions of `prompts/learning/compound_learning.py`."""
+"""How rules answer the questions of `prompts/learning/compound_learning/`."""
 
 from collections.abc import Sequence
 from textwrap import shorten
 from typing import Literal
 
-from mneme.prompts.learning import compound_learning as questions
-from mneme.prompts.learning.compound_learning import (
-    LONGEST_TEXT,
-    NONE,
-    Assignment,
-    Case,
-    Complaint,
-    DeadEnd,
-    Draft,
-    Experience,
-    File,
-    Finding,
-    Findings,
-    Objection,
-    Objections,
-    Patch,
-    Resolution,
-    Review,
-    Severity,
-)
+from mneme.prompts.learning.compound_learning import challenge, decide, research
+from mneme.prompts.learning.compound_learning import compile as compiling
+from mneme.prompts.learning.compound_learning.challenge import Objection, Objections, Review
+from mneme.prompts.learning.compound_learning.compile import DeadEnd, Experience, Finding, Findings
+from mneme.prompts.learning.compound_learning.decide import Case, Resolution
+from mneme.prompts.learning.compound_learning.research import Assignment, Complaint, Draft, File, Patch
+from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, NONE, Severity
 from mneme.prompts.learning.trials import Advice, best
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
@@ -32,7 +19,7 @@ LONGEST_CONDITION = 500
 WORTHLESS = "It was wrong, or gained nothing."
 
 
-@rule(questions.draft_solution)
+@rule(research.draft_solution)
 def draft_solution(given: Assignment) -> Draft:
     """Use the most specific card that applies; without one, begin with the standard remedy."""
     fitting = [(card.best, number) for number, card in enumerate(given.cards)]
@@ -65,7 +52,7 @@ def _in_words(given: Assignment) -> Draft:
     return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
 
 
-@rule(questions.challenge_draft)
+@rule(challenge.challenge_draft)
 def challenge_draft(given: Review) -> Objections:
     """Object to what the plan and the trial show, to pitfalls repeated, to verified cards ignored."""
     found = [*_known_pitfalls(given), *_contradictions(given)]
@@ -124,7 +111,7 @@ def _contradictions(given: Review) -> list[Objection]:
     ]
 
 
-@rule(questions.patch_draft)
+@rule(research.patch_draft)
 def patch_draft(given: Complaint) -> Patch:
     """Apply the first remedy that is possible; it closes every objection that names it."""
     chosen = next((each for each in given.advice if each.feasible), None)
@@ -135,7 +122,7 @@ def patch_draft(given: Complaint) -> Patch:
     return Patch(**draft.model_dump(), closed=closed)
 
 
-@rule(questions.resolve_task)
+@rule(decide.resolve_task)
 def resolve_task(given: Case) -> Resolution:
     """Decide by the measurement; confidence grows with its clearness and with the cards behind the answer."""
     trial, solved = given.trial, given.trial is not None and given.trial.solved
@@ -168,7 +155,7 @@ def _confidence(case: Case, solved: bool) -> float:
     return round(0.55 + clear + unopposed + proven + (0.05 if case.iterations == 1 else 0.0), 2)
 
 
-@rule(questions.compile_lessons)
+@rule(compiling.compile_lessons)
 def compile_lessons(given: Experience) -> Findings:
     """Count a success or failure for each used card, and extract what a patch taught."""
     if not given.ended_with:

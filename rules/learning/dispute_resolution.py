@@ -3,7 +3,14 @@
 from collections import Counter
 
 from mneme.prompts.learning import dispute_resolution as questions
-from mneme.prompts.learning.dispute_resolution import ConditionalRule, Contest, Guideline, Recommendation
+from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.dispute_resolution import (
+    Carried,
+    ConditionalRule,
+    Contest,
+    Guideline,
+    Recommendation,
+)
 from mneme.prompts.learning.trials import about
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
@@ -27,6 +34,12 @@ def resolve_dispute(given: Contest) -> Recommendation:
     if won["old"] >= ENOUGH * len(given.matches):
         return Recommendation(rationale=f"The old approach holds ({said}).", recommendation="keep_old")
     return Recommendation(rationale=f"The trials do not decide ({said}).", recommendation="escalate")
+
+
+@rule(questions.carry_out)
+def carry_out(given: Carried) -> Draft:
+    """Carry nothing out: an approach in words needs an agent that reads."""
+    return Draft(rationale="An approach in words needs a model.")
 
 
 def _for_new(given: Contest, said: str) -> Recommendation:

@@ -9,9 +9,9 @@ import hashlib
 import re
 import unicodedata
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from mneme.stores.ledger.records import Value, Version
 
@@ -23,7 +23,7 @@ WINDOW = 10
 """Tasks over which a card's success rate is watched (§5: 30 % over 10 tasks)."""
 QUARANTINE = 0.5
 """Cards below this confidence are kept from retrieval (§5)."""
-DERIVED = ("success", "proven", "renewed")
+DERIVED = ("success", "standing", "proven", "renewed", "expires")
 """Numbers that retrieval reads, kept beside a card in its record; they follow from the card."""
 
 
@@ -92,19 +92,31 @@ class Evidence(Part):
         return sum(outcome.success for outcome in self.recent) / WINDOW
 
 
+def _with_a_zone(at: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise ValueError("a time needs its zone, e.g. 2026-01-31T12:00:00Z")
+    return at.astimezone(UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_with_a_zone)]
+
+
 class Provenance(Part):
     """Who made the card, when, and with which model."""
 
     created_by: str = ""
-    created_at: datetime
+    created_at: Moment
     model_version: str = ""
 
-    @field_validator("created_at")
-    @classmethod
-    def _has_a_zone(cls, at: datetime) -> datetime:
-        if at.tzinfo is None:
-            raise ValueError("a time needs its zone, e.g. 2026-01-31T12:00:00Z")
-        return at.astimezone(UTC)
+
+class Rating(Part):
+    """What a person said of a card: whether it served them, in which task, and when."""
+
+    by: str = Field(min_length=1)
+    good: bool
+    task: str = ""
+    comment: str = ""
+    at: Moment
 
 
 class Lesson(Part):
@@ -161,6 +173,10 @@ class Card(Lesson):
     deprecated_because: str = ""
     flags: list[str] = Field([], description="What reads like an instruction to agents, not yet cleared.")
     cleared: list[str] = Field([], description="Flags that a person has cleared.")
+    owner: str = Field("", description="Who looks after the card.")
+    expires_at: Moment | None = Field(None, description="From when on it is not retrieved any more.")
+    valid_for: str = Field("", description="For which version of what it holds, such as sqlite>=3.40.")
+    ratings: list[Rating] = Field([], description="What people said of it, each person's last word.")
 
     @property
     def shelf(self) -> Shelf:
@@ -174,6 +190,15 @@ class Card(Lesson):
     @property
     def disputed(self) -> bool:
         return self.status == "disputed"
+
+    @property
+    def satisfaction(self) -> float | None:
+        """Return the share of people who were served by it (§5); None where nobody said."""
+        return sum(each.good for each in self.ratings) / len(self.ratings) if self.ratings else None
+
+    def expired(self, at: datetime) -> bool:
+        """Say whether the card's time is over."""
+        return self.expires_at is not None and self.expires_at <= at
 
     @classmethod
     def of(cls, version: Version) -> "Card":

@@ -34,6 +34,15 @@ class CardRecords:
         """Return a card as it is now, whatever its status. Raises NotFound."""
         return Card.of(await self.head(card_id))
 
+    async def exists(self, card_id: str) -> bool:
+        """Say whether there is a card of that id, whatever its status."""
+        return await self._ledger.get(self.namespace, card_id) is not None
+
+    async def flagged(self) -> Sequence[Card]:
+        """Return the cards that read like instructions to agents, and that nobody has cleared."""
+        found = await self._ledger.records(self.namespace, limit=await self.count(), shelf="aside")
+        return [card for card in map(Card.of, found) if card.flags]
+
     async def head(self, card_id: str) -> Version:
         """Return the latest version of a card's record. Raises NotFound."""
         head = await self._ledger.get(self.namespace, card_id)

@@ -1,6 +1,7 @@
 """Find in a card what reads like an instruction to agents instead of a lesson (memory poisoning).
 
-A lesson may be in the imperative ("Use a composite index"), but it does not say how an agent should behave.
+A lesson may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it
+does not say how an agent should behave.
 The check looks for what an injection needs, whatever its subject: taking back earlier instructions, telling
 a reader how to answer or judge, addressing a role, imitating a turn of a conversation or a tool call,
 sending the reader to an address or running what comes from there, asking for secrets, hiding text. It reads
@@ -17,23 +18,37 @@ from collections.abc import Iterator
 
 from mneme.stores.cards.card import Lesson
 
-CONDUCT = (
-    r"(?:answer|reply|respond|output|print|say|obey|comply|follow|ignore|disregard|approve|accept|agree"
-    r"|reject|refuse|promote|recommend|trust|believe|pretend|act|roleplay|reveal|disclose|report|mention"
-    r"|object|challenge|verify|double.?check|execute|call|invoke|tell|inform|hide|conceal|omit|send|return)"
+ANSWERING = r"(?:answer|reply|respond)"
+CONDUCT = rf"(?:{ANSWERING}|obey|comply|approve|agree|pretend|role-?play|promote|object|challenge|disregard)"
+JUDGING = (
+    r"(?:approve|agree|object|challenge|comply|disclose|reveal|accept|reject|refuse|trust|believe|ignore)"
 )
 ROLE = (
     r"(?:ai|llm|assistants?|agents?|(?:language )?models?|chat ?bots?|researchers?|leaders?|monitors?"
     r"|devil.?s advocates?|reviewers?|readers? of this)"
 )
 ORDERS = r"(?:must|shall|should|have to|has to|need to|needs to|will|are to|is to|are required to)"
+TALK = (
+    r"(?:yes|positively|approved?|in (?:\w+ )?(?:english|french|german|spanish|russian|chinese|one word)"
+    r"|only in \w+|to (?:the |any |every |all )?(?:users?|questions?|prompts?|me|anything|everything)\b"
+    r"|the (?:user|question)s?\b|with (?:approval|agreement|exactly|only|the words?|yes)|as (?:if|an?)\b)"
+)
+"""What is answered to whom and how in a conversation; a server answers 400, and no reader of a card does."""
+TEAMS = (
+    r"(?:drafts?|this|these|cards?|objections?|leader|proposals?|everything|anything|all of|instructions?"
+    r"|prompts?|rules?|me)\b"
+)
+"""What the agents of a team judge; a client may reject a certificate, and no reader of a card does."""
 
 PATTERNS: dict[str, str] = {
     "takes instructions back": (
         r"\b(?:ignore|disregard|forget|override|bypass|discard|drop|neglect|skip)\b[^.\n]{0,40}"
         r"\b(?:previous|prior|above|earlier|preceding|foregoing|existing|other|all|any|every|your|the|these|system)\b"
-        r"[^.\n]{0,30}\b(?:instructions?|prompts?|rules|guidelines?|directives?|messages?|objections?|cards?"
-        r"|constraints?|safety|polic(?:y|ies)|told)\b"
+        r"(?: \w+){0,2} (?:instructions?|prompts?|guidelines?|directives?|objections?|safety|told)\b"
+        r"|\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
+        r"\b(?:previous|prior|above|earlier|preceding|foregoing|your|system)\b(?: \w+){0,2}"
+        r" (?:rules|messages?|cards?|constraints?|polic(?:y|ies))\b"
+        r"|\b(?:ignore|disregard) (?:all |the )?(?:instructions?|prompts?)\b"
     ),
     "gives new instructions": (
         r"\b(?:new|updated|real|actual|following|these) (?:instructions?|directives?|orders?)"
@@ -41,16 +56,21 @@ PATTERNS: dict[str, str] = {
         r"|\bfrom now on\b[^.\n]{0,40}\b(?:you|your|always|never|answer|reply|respond)\b"
     ),
     "tells the reader how to behave": (
-        rf"\byou\b {ORDERS}\b(?: \w+){{0,3}} {CONDUCT}\b"
-        r"|\b(?:always|never|only|do not|don'?t) (?:answer|reply|respond|obey|comply|approve|agree"
-        r"|object|challenge|disclose|reveal|pretend)\b"
-        rf"|\byou are (?:now |actually |really )?(?:an? |the )?(?:\w+ ){{0,3}}{ROLE}\b"
-        r"|\b(?:pretend|act as|roleplay|behave) (?:if |as |that |like )?(?:an? |you)"
+        rf"\byou\b {ORDERS}\b(?: \w+){{0,2}} {CONDUCT}\b"
+        rf"|\byou\b {ORDERS}\b(?: \w+){{0,2}} {JUDGING} (?:\w+ ){{0,3}}{TEAMS}"
+        rf"|\b(?:always|never|only|do not|don'?t) {ANSWERING}\b(?: \w+){{0,2}} {TALK}"
+        rf"|\b(?:always|never|only|do not|don'?t) {JUDGING}\b(?: \w+){{0,3}} {TEAMS}"
+        r"|\b(?:always|never|only|do not|don'?t) (?:obey|pretend|role-?play)\b"
+        rf"|\byou are (?:now |actually |really )(?:an? |the )?(?:\w+ ){{0,3}}{ROLE}\b"
+        rf"|\byou are (?:an? |the )(?:\w+ ){{0,2}}{ROLE}\b"
+        r"|\byou are now (?:an? |the )\w+\b"
+        r"|\b(?:pretend|act as|roleplay|behave) (?:if |as |that |like )?(?:an? |you)\b[^.\n]{0,30}"
+        rf"\b(?:{ROLE}|person|human|unrestricted|no (?:rules|limits|restrictions))\b"
     ),
     "speaks to a role": (
-        rf"\b(?:dear |attention |note to |to the |hey ){ROLE}\b"
-        rf"|\b{ROLE} {ORDERS} (?:\w+ ){{0,3}}{CONDUCT}\b"
-        rf"|\bas an? (?:\w+ )?{ROLE} ?,? you\b"
+        rf"\b(?:dear |attention |note to (?:the )?|hey ){ROLE}\b|(?:^|\n)to the {ROLE} ?[:,]"
+        rf"|\b{ROLE} {ORDERS} (?:\w+ ){{0,3}}(?:{CONDUCT}|{JUDGING} (?:\w+ ){{0,3}}{TEAMS})"
+        rf"|\bas an? (?:\w+ )?{ROLE} ?,? you (?:{ORDERS}|are)\b"
     ),
     "poses as a turn of the conversation": (
         r"(?:^|\n)[ \t>#*\-]*(?:system|assistant|user|human|developer|tool|ai)[ \t*]*"
@@ -67,9 +87,10 @@ PATTERNS: dict[str, str] = {
         r"|\baction ?: ?\S[^\n]*\n\s*action input ?:|```(?:tool|tool_call|tool_code)\b"
     ),
     "sends the reader to an address": (
-        r"\b(?:curl|wget|fetch|visit|open|browse|navigate|go|download|load|install|import|run|execute|send"
-        r"|post|upload|forward|submit|get|read|follow|click|call|query|report)\b[^\n]{0,80}?\b(?:https?|ftp|file|data|javascript)"
-        r":(?://|[a-z])"
+        r"(?<!\[)\b(?:curl|wget|fetch|visit|browse|navigate|download|load|run|execute|send|post|upload"
+        r"|forward|submit)\b[^\n\[]{0,80}?\b(?:https?|ftp|file|data|javascript):(?://|[a-z])"
+        r"|\b(?:open|go|install|import|get|read|follow|click|call|query|report)\b(?: [\w-]+){0,3}"
+        r" (?:https?|ftp|file|data|javascript):(?://|[a-z])"
         r"|\b(?:https?|ftp)://[^\s]+[^\n]{0,40}\|\s*(?:sudo )?(?:ba|z|da)?sh\b"
     ),
     "runs a command": (
@@ -77,9 +98,11 @@ PATTERNS: dict[str, str] = {
         r"|\b(?:os\.system|subprocess\.(?:run|popen|call)|eval|exec)\s*\(|\bpowershell\b[^\n]*-enc"
     ),
     "asks for secrets": (
-        r"\b(?:reveal|print|show|output|send|repeat|disclose|leak|exfiltrate|give|include)\b[^.\n]{0,40}"
+        r"\b(?:reveal|repeat|disclose|leak|exfiltrate|give|send|include)\b[^.\n]{0,40}"
         r"\b(?:system prompt|api.?keys?|passwords?|credentials?|secrets?|access tokens?"
         r"|environment variables)\b"
+        r"|\b(?:print|show|output|tell)\b[^.\n]{0,40}\b(?:system prompt|your (?:\w+ ){0,2}"
+        r"(?:prompt|instructions|keys?|passwords?|credentials?|secrets?|tokens?))\b"
     ),
 }
 CHECKS = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}

@@ -5,7 +5,7 @@ A cluster is known by its medoid, the card nearest to its centre: its text is th
 ("teams", team, "clusters"), so that clusters are found by the engine like anything else, and read by
 people. Which cluster a card is in is noted by the engine and is not a version of the card. A card that was
 written to since is in no cluster, and is looked at in every retrieval, so that nothing new is missed;
-when such cards are more than a tenth of the base, it is time to cluster again.
+upkeep lets such cards join the nearest cluster, and makes new ones where the base has doubled.
 
 The k-means is ours, in thirty lines of numpy: scipy's, which would do as well, comes with an extra that
 retrieval must not depend on.
@@ -22,12 +22,16 @@ from numpy.typing import NDArray
 from mneme.stores.cards.settings import CardSettings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Write, make_write
+from mneme.stores.ledger.records import Change, Version, Write, make_write
 
 Floats = NDArray[np.float32]
 SAMPLED = 64
 """Cards of each cluster, on average, that the centres are computed from."""
 ROUNDS = 12
+REMADE_AT = 2
+"""How many times as many cards as when clusters were made call for new ones."""
+AT_ONCE = 2_000
+"""Cards that join clusters in one go."""
 ACTOR = "card lifecycle"
 
 
@@ -46,13 +50,48 @@ class Clusters:
         hits = await self._ledger.search(self.namespace, text, limit=most, mode="dense", vector=vector)
         return [hit.version.key for hit in hits]
 
-    async def make_if_large(self) -> int:
-        """Cluster a base of more than 20,000 cards, anew when a tenth is in no cluster; see `make`."""
+    async def keep(self) -> int:
+        """Bring the clusters of more than 20,000 cards up to date; return how many cards joined one.
+
+        Cards that are in none join the nearest, some thousand at a time. Where the base has doubled since
+        clusters were made, or there are none, they are made.
+        """
         count = await self._ledger.shelved(self._cards, "active")
         if count <= self._settings.clustered_over:
             return 0
-        loose = await self._ledger.shelved(self._cards, "active", "")
-        return await self.make() if loose > self._settings.recluster_at * count else 0
+        made = await self._records()
+        await self._retire_emptied(made)
+        if count > REMADE_AT * sum(int(str(each.value["cards"])) for each in made):
+            await self.make()
+            return count
+        return await self._join(made)
+
+    async def _records(self) -> list[Version]:
+        return await self._ledger.records(self.namespace, limit=await self._ledger.count(self.namespace))
+
+    async def _retire_emptied(self, made: Sequence[Version]) -> None:
+        """Finish a division that was stopped: clusters of an older one that hold nothing any more go."""
+        if len({each.key.partition("-")[0] for each in made}) < 2:
+            return
+        for each in made:
+            if not await self._ledger.shelved(self._cards, "active", each.key):
+                await self._retire(each)
+
+    async def _join(self, made: Sequence[Version]) -> int:
+        """Put cards that are in no cluster into the one whose medoid is nearest."""
+        loose = await self._ledger.vectors(self._cards, "active", "")
+        middles = await self._ledger.vectors(self.namespace, "")
+        known = await self._ledger.by_ids([*middles])
+        if not (loose and middles):
+            return 0
+        some = dict(list(loose.items())[:AT_ONCE])
+        rows, centres = (np.array(list(each.values()), dtype=np.float32) for each in (some, middles))
+        names = [known[point].key for point in middles]
+        groups: dict[str, list[str]] = {}
+        for point, nearest in zip(some, _nearest(rows, centres).tolist(), strict=True):
+            groups.setdefault(names[nearest], []).append(point)
+        await self._ledger.group(self._cards, "active", groups)
+        return len(some)
 
     async def make(self) -> int:
         """Divide the cards in use into clusters, which retrieval looks at first; return how many."""
@@ -61,18 +100,22 @@ class Clusters:
             return 0
         rows = np.array(list(vectors.values()), dtype=np.float32)
         labels, medoids = await asyncio.to_thread(cluster, rows)
-        before = await self._ledger.records(self.namespace, limit=len(vectors))
+        before = await self._records()
         made, points = uuid.uuid4().hex[:8], list(vectors)
         groups = {f"{made}-{name}": ids for name, ids in members(points, labels).items()}
         middle = {f"{made}-{number}": points[row] for number, row in enumerate(medoids.tolist())}
         known = await self._ledger.by_ids([*middle.values()])
         texts = {name: known[point].text for name, point in middle.items() if point in known}
         await self._ledger.write([self._write(name, text, len(groups[name])) for name, text in texts.items()])
-        await self._ledger.group(self._cards, "active", {name: groups[name] for name in texts})
-        change = Change(reason="clustered anew", actor=ACTOR)
+        for name in texts:  # one by one: in between it can be stopped
+            await self._ledger.group(self._cards, "active", {name: groups[name]})
         for old in before:
-            await self._ledger.retire(self.namespace, old.key, change=change, expected_version=old.version)
+            await self._retire(old)
         return len(texts)
+
+    async def _retire(self, old: Version) -> None:
+        change = Change(reason="clustered anew", actor=ACTOR)
+        await self._ledger.retire(self.namespace, old.key, change=change, expected_version=old.version)
 
     def _write(self, name: str, text: str, size: int) -> Write:
         return make_write(

@@ -14,9 +14,10 @@ default), not all cards, so that a card about something else cannot rank first b
 alone.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,37 +25,37 @@ from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.cards.card import (
     Card,
     Lesson,
-    Part,
-    Provenance,
+    Rating,
     Retrieved,
     TaskOutcome,
-    normalised,
 )
 from mneme.stores.cards.card_files import CardFiles
 from mneme.stores.cards.card_records import CardRecords
-from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.clusters import Clusters
 from mneme.stores.cards.dispute_records import DisputeRecords, merged
 from mneme.stores.cards.disputes import DeprecateOld, Dispute, Merge, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
     Decision,
-    archived,
     deprecated,
     is_in_service,
     promoted,
     reinforced,
     restored,
-    with_outcomes,
 )
+from mneme.stores.cards.making import learned_card, untested_card, with_details
 from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
+from mneme.stores.cards.people import Care, cared_for, rated, superseded
 from mneme.stores.cards.ranking import ranking
 from mneme.stores.cards.settings import CardSettings
 from mneme.stores.cards.task_log import TaskLog
+from mneme.stores.cards.upkeep import Upkeep
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
-ACTOR = "card lifecycle"
+Fits = Callable[[Card], bool]
+"""Says whether a card is of use for a task."""
+NO_CARE = Care()
 UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
@@ -82,27 +83,30 @@ class KnowledgeCards:
         self.tasks = TaskLog(ledger, team)
         self.clusters = Clusters(ledger, team, self.settings)
         self.files = CardFiles(ledger, self.records)
+        self.upkeep = Upkeep(ledger, self.records, self.tasks, self.clusters)
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.
 
         One task teaches a lesson once, however often it is asked. A deprecated card stays so.
         """
-        write = self.records.write_of(_card(lesson, outcome, change), change, 0, f"learn:{outcome.task}")
+        card = learned_card(lesson, outcome, change)
+        write = self.records.write_of(card, change, 0, f"learn:{outcome.task}")
         try:
             [made] = await self._ledger.write([write])
         except Conflict:
             return await self._learned_again(lesson, outcome, change)
         return Learned(event="created", card=Card.of(made))
 
-    async def propose(self, lesson: Lesson, *, change: Change) -> Learned:
+    async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
         """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
-        write = self.records.write_of(_untested(lesson, change, UNTESTED), change, 0)
+        made = care.of(untested_card(lesson, change, UNTESTED))
+        write = self.records.write_of(made, change, 0)
         try:
-            [made] = await self._ledger.write([write])
+            [version] = await self._ledger.write([write])
         except Conflict:
             return Learned(event="unchanged", card=await self.records.get(lesson.card_id))
-        return Learned(event="created", card=Card.of(made))
+        return Learned(event="created", card=Card.of(version))
 
     async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
         before = await self.records.get(lesson.card_id)
@@ -110,7 +114,7 @@ class KnowledgeCards:
             return Learned(event="unchanged", card=before)
 
         def decide(card: Card) -> Decision:
-            return reinforced(_with_details(card, lesson), outcome, change.reason, self.settings)
+            return reinforced(with_details(card, lesson), outcome, change.reason, self.settings)
 
         after = await self.records.change(before.id, decide, change)
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
@@ -142,6 +146,21 @@ class KnowledgeCards:
     async def restore(self, card_id: str, *, change: Change) -> Card:
         """Bring a deprecated or archived card back to the standing it had, with an empty window."""
         return await self.records.change(card_id, lambda card: restored(card, change.reason), change)
+
+    async def supersede(self, card_id: str, by: str, *, change: Change) -> Card:
+        """Replace a card by a better one (§5, obsolescence). Raises NotFound, BadInput."""
+        better = await self.records.get(by)
+        return await self.records.change(
+            card_id, lambda card: superseded(card, better, change.reason), change
+        )
+
+    async def rate(self, card_id: str, rating: Rating, *, change: Change) -> Card:
+        """Count a person's word on a card, as `people.rated` does. Raises NotFound."""
+        return await self.records.change(card_id, lambda card: rated(card, rating, self.settings), change)
+
+    async def care_for(self, card_id: str, care: Care, *, change: Change) -> Card:
+        """Change who looks after a card, and until when and for what it holds. Raises NotFound, BadInput."""
+        return await self.records.change(card_id, lambda card: cared_for(card, care, change.reason), change)
 
     async def merge(self, card_id: str, merge: Merge, *, change: Change) -> Card:
         """Widen a card into conditional rules, keeping its standing. Raises BadInput for one out of use."""
@@ -176,30 +195,43 @@ class KnowledgeCards:
 
         return await self.records.change(card_id, decide, change)
 
-    async def retrieve(self, text: str, k: int = 5) -> Sequence[Retrieved]:
+    async def retrieve(
+        self, text: str, k: int = 5, *, scope: str | None = None, fits: Fits = lambda _: True
+    ) -> Sequence[Retrieved]:
         """Return the k cards that score best for a task, with the parts of each score (§4).
+
+        With a `scope`, only cards of it are looked at, and those of none. Cards that do not fit make room for
+        others: then all candidates are looked through. What has expired fits nowhere.
 
         Where there are clusters, only the cards of the nearest ones are looked at, and those in none. Where
         the embedder is absent all cards are looked at, since a search by words is fast in any case.
         """
         vector = await self._ledger.vector_of(text)
         near = await self.clusters.nearest(text, vector, self.settings.probed)
-        hits = await self._ledger.search(
-            self.records.namespace,
-            text,
-            limit=k,
-            mode="dense",
-            ranking=ranking(self.settings),
-            shelf="active",
-            groups=[*near, ""] if near else None,
-            vector=vector,
-        )
-        return [Retrieved(card=Card.of(hit.version), score=hit.score, parts=hit.parts) for hit in hits]
+        groups, now = [*near, ""] if near else None, datetime.now(UTC)
+        found: list[Retrieved] = []
+        for limit in (k, max(k, self.settings.candidates)):
+            hits = await self._ledger.search(
+                self.records.namespace,
+                text,
+                limit=limit,
+                mode="dense",
+                filter=_of_scope(scope),
+                ranking=ranking(self.settings),
+                shelf="active",
+                groups=groups,
+                vector=vector,
+            )
+            read = [Retrieved(card=Card.of(hit.version), score=hit.score, parts=hit.parts) for hit in hits]
+            found = [each for each in read if not each.card.expired(now) and fits(each.card)][:k]
+            if len(found) == k or len(hits) < limit:
+                break
+        return found
 
-    async def pitfalls(self, text: str, k: int = 5) -> Sequence[Retrieved]:
+    async def pitfalls(self, text: str, k: int = 5, *, scope: str | None = None) -> Sequence[Retrieved]:
         """Return the deprecated cards most similar to a task or a draft, for the devil's advocate."""
         found = await self._ledger.search(
-            self.records.namespace, text, limit=k, mode="dense", shelf="pitfall"
+            self.records.namespace, text, limit=k, mode="dense", filter=_of_scope(scope), shelf="pitfall"
         )
         return [
             Retrieved(card=Card.of(hit.version), score=hit.score, parts={"similarity": hit.score})
@@ -222,23 +254,9 @@ class KnowledgeCards:
         for outcome in more:
             await self.reinforce(learned.card.id, outcome, change=change)
 
-    async def archive_inactive(self) -> Sequence[Card]:
-        """Archive the cards that none of the last 100 tasks was shown (§5), and return them.
-
-        A card that was written to during these tasks is not inactive.
-        """
-        count, needed = await self.tasks.count(), self.settings.inactive_tasks
-        if count < needed:
-            return []
-        last = await self.tasks.list(limit=needed, offset=count - needed)
-        began, shown = last[0].at, {card for task in last for card in task.retrieved}
-        assert began is not None
-        heads = await self._ledger.records(self.records.namespace, limit=await self.records.count())
-        reason = f"not retrieved in {needed} tasks"
-        unshown = [head for head in heads if head.key not in shown and head.at < began]
-        idle = [head.key for head in unshown if archived(Card.of(head), reason)]
-        change = Change(reason=reason, actor=ACTOR)
-        return [await self.records.change(key, lambda card: archived(card, reason), change) for key in idle]
+    def keep_up(self) -> "asyncio.Task[object]":
+        """Begin the upkeep of the cards beside what the caller goes on with."""
+        return self._ledger.begin(self.upkeep.run())
 
     async def metrics(self, *, now: datetime | None = None, thresholds: Thresholds | None = None) -> Metrics:
         """Compute every metric of §10, with the alerts that they raise."""
@@ -254,43 +272,10 @@ class KnowledgeCards:
         )
 
 
-def _card(lesson: Lesson, outcome: TaskOutcome, change: Change) -> Card:
-    return with_outcomes(_untested(lesson, change, outcome.worth), [outcome])
-
-
-def _untested(lesson: Lesson, change: Change, confidence: float) -> Card:
-    provenance = Provenance(created_by=change.actor, created_at=datetime.now(UTC), model_version=change.model)
-    return Card(
-        **{name: getattr(lesson, name) for name in Lesson.model_fields},
-        id=lesson.card_id,
-        provenance=provenance,
-        confidence=confidence,
-    )
+def _of_scope(scope: str | None) -> dict[str, Any] | None:
+    return None if scope is None else {"scope": {"$in": ["", scope]} if scope else ""}
 
 
 def _as_it_was(then: Card, now: Card) -> Card:
     stood = then.returns_to if then.status == "disputed" else then.status
     return then.model_copy(update={"status": "disputed" if now.disputed else stood})
-
-
-def _with_details(card: Card, lesson: Lesson) -> Card:
-    """Add what a later lesson knows of failures and dead ends; claim, rationale and rules stay.
-
-    Nothing is added of a lesson that reads like an instruction: it would take the card out of retrieval.
-    """
-    if flags_of(lesson):
-        return card
-    return card.model_copy(
-        update={
-            "deprecated_approaches": _joined(
-                card.deprecated_approaches, lesson.deprecated_approaches, "approach"
-            ),
-            "failure_modes": _joined(card.failure_modes, lesson.failure_modes, "condition"),
-            "tags": list(dict.fromkeys([*card.tags, *lesson.tags])),
-        }
-    )
-
-
-def _joined(here: Sequence[Part], new: Sequence[Part], by: str) -> list[Part]:
-    known = {normalised(getattr(part, by)) for part in here}
-    return [*here, *(part for part in new if normalised(getattr(part, by)) not in known)]

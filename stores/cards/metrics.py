@@ -66,6 +66,7 @@ class Metrics(BaseModel):
     retrieval_precision: float | None
     retrieval_p95_ms: float | None
     duplicate_mistake_rate: float | None
+    satisfaction: float | None = Field(None, description="Ratings by people that were good, of all.")
     verified: int
     verified_growth: int
     verified_growth_rate: float | None
@@ -106,6 +107,7 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         retrieval_precision=_precision(tasks),
         retrieval_p95_ms=_percentile(retrieval, 95),
         duplicate_mistake_rate=_duplicates(tasks),
+        satisfaction=_mean([each.good for card in cards.values() for each in card.ratings]),
         verified=verified,
         verified_growth=verified - before,
         verified_growth_rate=(verified - before) / before if before else None,

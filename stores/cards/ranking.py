@@ -1,6 +1,7 @@
 """How retrieved cards are ranked (§4): the weights, and the numbers of a card that they are applied to.
 
-- *Confidence* is a card's own.
+- *Confidence* (§4: 25 %) has two terms: 15 % for a card's own, and 10 % for its *standing*, so that of two
+  cards that are alike otherwise the verified one is first; a disputed one stands between.
 - *Success* saturates, since the first successes say more than the hundredth: n / (n + saturation) times
   the success rate, so that 3 successes in 3 tasks count 0.5 and 23 in 25 count 0.81.
 - *Recency* halves with every half-life since the lesson was learned or rewritten. "Long-proven" cards do
@@ -13,13 +14,15 @@ from mneme.stores.cards.settings import CardSettings
 from mneme.stores.ledger.engine import Ranking
 
 SECONDS_A_DAY = 86_400
+STANDING = {"verified": 1.0, "disputed": 0.5}
+"""What a card's status counts; a provisional one counts nothing, nor does one out of use."""
 
 
 def ranking(settings: CardSettings) -> Ranking:
-    """Return §4's formula: similarity 0.40, confidence 0.25, recency 0.15, success 0.20."""
+    """Return §4's formula: similarity 0.40, confidence and standing 0.25, recency 0.15, success 0.20."""
     return Ranking(
         similarity=0.40,
-        fields={"confidence": 0.25, "success": 0.20},
+        fields={"confidence": 0.15, "standing": 0.10, "success": 0.20},
         recency=0.15,
         half_life_days=settings.half_life_days,
         aged_from="renewed",
@@ -29,9 +32,12 @@ def ranking(settings: CardSettings) -> Ranking:
 
 
 def derived(card: Card, settings: CardSettings) -> dict[str, float]:
-    """Return the numbers that the formula reads beside the confidence; `renewed` is in days since 1970."""
+    """Return the numbers that the formula and upkeep read; `renewed` and `expires` in days since 1970."""
     renewed = card.renewed_at or card.provenance.created_at
+    ends = card.expires_at
     return {
+        **({"expires": ends.timestamp() / SECONDS_A_DAY} if ends else {}),
+        "standing": STANDING.get(card.status, 0.0),
         "success": success_share(card.evidence, settings),
         "proven": 1.0 if is_proven(card, settings) else 0.0,
         "renewed": renewed.timestamp() / SECONDS_A_DAY,

@@ -27,5 +27,4 @@ class CardSettings(BaseModel):
     candidates: int = Field(128, ge=1, description="Most similar cards that the weights then rank.")
     dispute_rounds: int = Field(2, ge=1)
     clustered_over: int = Field(20_000, ge=0, description="Cards in use over which clusters are made (§10).")
-    recluster_at: float = Field(0.1, gt=0, le=1, description="Share of cards in no cluster that is too much.")
     probed: int = Field(16, ge=1, description="Clusters that a retrieval looks into.")

@@ -68,9 +68,19 @@ class TaskLog:
             return False
         return True
 
+    async def get(self, task_id: str) -> TaskRecord | None:
+        """Return a finished task; None where there is none of that id."""
+        head = await self._ledger.get(self.namespace, task_id)
+        return TaskRecord.of(head) if head else None
+
     async def count(self) -> int:
         """Return the number of finished tasks."""
         return await self._ledger.count(self.namespace)
+
+    async def latest(self, limit: int, *, before: int = 0) -> Sequence[TaskRecord]:
+        """Return the last finished tasks, oldest first; `before` passes over so many of the last ones."""
+        found = await self._ledger.records(self.namespace, limit=limit, offset=before, newest_first=True)
+        return [TaskRecord.of(version) for version in reversed(found)]
 
     async def list(self, *, limit: int | None = None, offset: int = 0) -> Sequence[TaskRecord]:
         """Return finished tasks, oldest first; all of them without a limit."""

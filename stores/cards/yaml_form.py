@@ -6,14 +6,14 @@ can make a document mean something other than it shows.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, CardVersion, Part
+from mneme.stores.cards.card import Card, CardVersion, Moment, Part
+from mneme.stores.ledger.records import Value
 
 FIELDS = (
     *("id", "version", "status", "claim", "rationale", "rules", "evidence", "deprecated_approaches"),
@@ -29,7 +29,7 @@ Path = tuple[int | str, ...]
 class Former(Part):
     """An older version of a card, with the reason for which it was written."""
 
-    at: datetime
+    at: Moment
     reason: str
     actor: str
     model: str = ""
@@ -44,6 +44,7 @@ class Document(Card):
     """A card, and where asked for its whole history, oldest first; the last of it is the card."""
 
     history: list[Former] = Field([])
+    signature: str = Field("", description="Of the team that exported it; see `signing.py`.")
 
     @model_validator(mode="after")
     def _ends_in_the_card(self) -> "Document":
@@ -58,7 +59,13 @@ class Document(Card):
 
     @property
     def card(self) -> Card:
-        return Card.model_validate(self.model_dump(exclude={"history"}))
+        return Card.model_validate(self.model_dump(exclude={"history", "signature"}))
+
+    @property
+    def signed(self) -> Value:
+        """Return what the signature is of."""
+        value: Value = self.model_dump(mode="json", exclude={"signature"})
+        return value
 
 
 class _Dumper(yaml.SafeDumper):
@@ -87,9 +94,15 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def dump(card: Card, history: Sequence[CardVersion] = ()) -> str:
+def document_of(card: Card, history: Sequence[CardVersion] = ()) -> Document:
+    """Return a card, on request with its history, as a document that is not signed yet."""
+    past = [Former.model_validate(each.model_dump()) for each in history]
+    return Document.model_validate({**card.model_dump(), "history": past})
+
+
+def dump(card: Card, history: Sequence[CardVersion] = (), signature: str = "") -> str:
     """Return one YAML document."""
-    fields = _ordered(card)
+    fields = _ordered(card) | ({"signature": signature} if signature else {})
     if history:
         fields["history"] = [
             {**each.model_dump(mode="json", exclude={"card"}), "card": _ordered(each.card)}

@@ -41,7 +41,7 @@ def step(prepared: Prepared, now: Callable[[], datetime]) -> Step:
         if receipt and receipt in seen:
             return _done_already(record, prepared.key, seen[receipt]["version"])
         head = Version.model_validate_json(seen[record]["event"]) if record in seen else None
-        version = next_version(prepared, head, now(), last_number(seen.get(tombstone or "")))
+        version = next_version(prepared, head, write.at or now(), last_number(seen.get(tombstone or "")))
         claim = version_point(version_id(record, version.version), version)
         head_now = head_point(record, version, claim.payload["event"], prepared.dense, prepared.words)
         receipts = (Point(receipt, {"version": version.version}),) if receipt else ()

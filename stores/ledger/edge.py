@@ -42,6 +42,8 @@ from mneme.stores.ledger.engine import (
     Step,
     Weighed,
     Where,
+    compared_texts,
+    found_by,
 )
 from mneme.stores.ledger.fingerprints import FIELDS, of_dense
 from mneme.stores.ledger.folder import Folder
@@ -122,8 +124,10 @@ class EdgeEngine:
         return await self._run(self._readers, self._asked.read, ids)
 
     async def search(self, query: Query) -> list[Scored]:
-        if query.ranking is not None and not self._indexed.issuperset(query.ranking.paths.values()):
-            await self._run(self._writer, self._index, query.ranking.paths.values())
+        if query.ranking is not None:
+            numbers, texts = query.ranking.paths.values(), compared_texts(query.where)
+            if not self._indexed.issuperset([*numbers, *texts]):
+                await self._run(self._writer, self._index, numbers, texts)
         return await self._run(self._readers, self._asked.search, self._narrowed(query))
 
     async def pool(self, query: Query) -> dict[str, dict[str, float]]:
@@ -150,6 +154,8 @@ class EdgeEngine:
     async def scan(
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
+        if not self._indexed.issuperset(found_by(where)):
+            await self._run(self._writer, self._index, found_by(where))
         return await self._run(self._readers, self._asked.scan, where, limit, offset, newest_first)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:
@@ -251,10 +257,12 @@ class EdgeEngine:
     def _upsert(self, points: list[Point]) -> None:
         self._asked.shard.update(edge.UpdateOperation.upsert_points([to_point(each) for each in points]))
 
-    def _index(self, paths: Iterable[str]) -> None:
-        """Index the fields that a ranking or an order reads: else every candidate's payload would be read."""
-        for path in paths:
-            self._asked.shard.update(edge.UpdateOperation.create_field_index(path, edge.FloatIndexParams()))
+    def _index(self, numbers: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Index what a ranking, its filter or an order reads: else every payload would be read."""
+        kinds: dict[str, Any] = dict.fromkeys(texts, edge.KeywordIndexParams())
+        kinds |= dict.fromkeys(numbers, edge.FloatIndexParams())
+        for path, kind in kinds.items():
+            self._asked.shard.update(edge.UpdateOperation.create_field_index(path, kind))
             self._indexed.add(path)
 
     def _embed(self, heads: Sequence[Embedded]) -> None:

@@ -30,7 +30,9 @@ HALF_ALIKE = 8.0
 FACETS = ["event", "scope", "created", "value.entities", "value.time", "value.kind", "value.thread"]
 """What the mode `blend` reads of a record beside its scores."""
 CHANGED = "updated"
-"""The field that says when a record was last changed, in days; indexed when it is first ordered by."""
+"""The field that says when a record was last changed, in days; indexed when it is first asked for."""
+NUMBERS = (CHANGED, 'value."expires"')
+"""Fields that conditions find few records of many by; indexed when they are first asked for."""
 FORMAT = 2  # of ledgers; `upgrade` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
@@ -371,6 +373,20 @@ def defaults(query: Query) -> dict[str, Any]:
     dated = {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
     marked = {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
     return missing | dated | marked
+
+
+def found_by(where: Where) -> list[str]:
+    """Return the fields of NUMBERS that conditions read."""
+    return [path for path, _, _ in where.conditions if path in NUMBERS]
+
+
+def compared_texts(where: Where) -> list[str]:
+    """Return the paths of the fields that conditions compare with texts."""
+    return [path for path, _, value in where.conditions if isinstance(value, str) or _are_texts(value)]
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _number(value: Mapping[str, Any], name: str, default: float) -> float:

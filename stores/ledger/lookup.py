@@ -1,8 +1,10 @@
 """What a ledger is asked: records as they are and as they were, found by meaning and by words."""
 
+import asyncio
 import difflib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, product
 from typing import Any
@@ -13,6 +15,7 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.blending import blended
 from mneme.stores.ledger.deciding import missing
 from mneme.stores.ledger.engine import (
+    CHANGED,
     DENSE,
     SPARSE,
     Condition,
@@ -45,6 +48,8 @@ from mneme.stores.ledger.records import (
 from mneme.stores.ledger.words import words_asked
 
 PAGE = 500
+MOMENT = 2.0
+"""Seconds that work beside has to end in where a ledger is closed."""
 
 
 class Lookup:
@@ -54,6 +59,7 @@ class Lookup:
         self._engine, self._embedder = engine, embedder
         self._clock = Clock()
         self._closed = False
+        self._beside = set[asyncio.Task[object]]()
 
     @property
     def goes_by_words(self) -> bool:
@@ -115,6 +121,13 @@ class Lookup:
             where = where._replace(scopes=(scope("+", prefix, shelf),))
         found = await self._engine.scan(where, limit, offset, newest_first=newest_first)
         return [_version(payload) for payload in found]
+
+    async def changed(self, namespace: Namespace, since: datetime, until: datetime) -> list[Version]:
+        """Return the live records that were last written from one moment on, and before another."""
+        first, last = (moment.timestamp() / 86_400 for moment in (since, until))
+        between = (Condition(CHANGED, "gte", first), Condition(CHANGED, "lt", last))
+        where = where_below(check_namespace(namespace), between)
+        return [version async for page in self._pages(where) for version in page]
 
     async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
         """Return records, retired ones too, in the order of their last change, the latest first."""
@@ -198,9 +211,11 @@ class Lookup:
         """Return how many live records are on a shelf, or in one group of it."""
         return await self._engine.count(Where((scope("+", check_namespace(namespace), shelf, group),)))
 
-    async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
-        """Return the vectors of the live records on a shelf, by the ids that `group` takes."""
-        return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf),)))
+    async def vectors(
+        self, namespace: Namespace, shelf: str, group: str | None = None
+    ) -> dict[str, Sequence[float]]:
+        """Return the vectors of the live records on a shelf or in a group, by the ids that `group` takes."""
+        return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf, group),)))
 
     async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
         """Return the vectors of these records, by their ids; those that have none are left out."""
@@ -245,10 +260,31 @@ class Lookup:
     async def info(self) -> EngineInfo:
         return await self._engine.info()
 
+    def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
+        """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
+        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[object]") -> None:
+        self._beside.discard(task)
+        if not task.cancelled() and (failure := task.exception()):
+            logging.getLogger(__name__).warning("Upkeep failed, and is tried again later: %s", failure)
+
     async def close(self) -> None:
-        """Flush and close the engine; a second time does nothing."""
+        """Flush and close the engine; a second time does nothing.
+
+        Work that goes on beside gets a moment to end, and is stopped then.
+        """
         if not self._closed:
             self._closed = True
+            here = asyncio.get_running_loop()
+            mine = [task for task in self._beside if task.get_loop() is here]
+            _, late = await asyncio.wait(mine, timeout=MOMENT) if mine else (set(), set())
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
             await self._engine.close()
 
     async def _head(self, namespace: Namespace, key: str) -> Version:

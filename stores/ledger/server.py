@@ -51,6 +51,8 @@ from mneme.stores.ledger.engine import (
     Step,
     Weighed,
     Where,
+    compared_texts,
+    found_by,
 )
 from mneme.stores.ledger.manifest import Manifest, check_format
 from mneme.stores.ledger.records import Version, tombstone_id, version_id
@@ -64,7 +66,7 @@ from mneme.stores.ledger.server_queries import Leg, beside, filter_of, legs_of, 
 from mneme.stores.ledger.settling import erased, struct
 
 MOST_SCOPES = 1_000_000
-FLOAT = models.PayloadSchemaType.FLOAT
+FLOAT, KEYWORD = models.PayloadSchemaType.FLOAT, models.PayloadSchemaType.KEYWORD
 WORDS_ALONE = models.Filter(
     must=[models.HasVectorCondition(has_vector=SPARSE)],
     must_not=[models.HasVectorCondition(has_vector=DENSE)],
@@ -138,7 +140,7 @@ class ServerEngine:
         if not legs:  # a query of stop words only
             return []
         if query.ranking is not None:
-            await self._index(query.ranking.paths.values())
+            await self._index(query.ranking.paths.values(), compared_texts(query.where))
         found = await self._ask([request_of(query, legs)])
         ids = [str(point.id) for point in found[0]]
         several = query.mode == "hybrid" or query.ranking is not None
@@ -189,6 +191,7 @@ class ServerEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         direction = models.Direction.DESC if newest_first else models.Direction.ASC
+        await self._index(found_by(where))
         return await self._ordered(models.OrderBy(key="created", direction=direction), where, limit, offset)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:
@@ -330,12 +333,15 @@ class ServerEngine:
         answers = await self._collection.call(lambda client: client.query_batch_points(name, requests))
         return [answer.points for answer in answers]
 
-    async def _index(self, paths: Iterable[str]) -> None:
-        """Index the fields that a ranking or an order reads, once: a strict server takes no others."""
+    async def _index(self, numbers: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Index what a ranking, its filter or an order reads, once: a strict server takes no others."""
         if self._collection.nodes.in_memory:
             return
-        for path in {*paths} - self._indexed:
-            index = methodcaller("create_payload_index", self._collection.name, path, field_schema=FLOAT)
+        kinds = dict.fromkeys(texts, KEYWORD) | dict.fromkeys(numbers, FLOAT)
+        for path in kinds.keys() - self._indexed:
+            index = methodcaller(
+                "create_payload_index", self._collection.name, path, field_schema=kinds[path]
+            )
             await self._collection.call(index)
             self._indexed.add(path)
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mneme.evals.engine import corpus as engine_corpus
-from mneme.evals.learning import cards_scale
+from mneme.evals.learning import card_corpus, cards_scale
 from tests.doubles.embedding import WordEmbedder
 
 
@@ -14,7 +13,7 @@ async def test_flat_and_clustered_retrieval_are_measured_beside_plain_search(
     tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards_scale, "PROBED", (1, 32))
-    corpus = engine_corpus.load(await engine_corpus.make(400, embedder, tmp_path))
+    corpus = await card_corpus.make(400, embedder, tmp_path, 400)
     row = await cards_scale.measure(corpus)
     assert row["cards"] == 400
     assert 0 < row["raw_p50_ms"] <= row["raw_p95_ms"]

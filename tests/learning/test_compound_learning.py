@@ -10,6 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from mneme.cli.learning.learn import Given, numbered
 from mneme.core.errors import BadAnswer, BadInput, NotFound
 from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.environments.sql_tuning.conditions import applies, general
@@ -20,7 +21,7 @@ from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
-from mneme.prompts.learning.compound_learning import Finding, Findings
+from mneme.prompts.learning.compound_learning.compile import Finding, Findings
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -495,26 +496,35 @@ LEARN = (
     "steps",
     [
         ["verify"],
-        pytest.param(["research", "verify", "compile", "created"], marks=pytest.mark.long),
+        pytest.param(["research", "verify", "compile"], marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
     tmp_path: Path, mneme: Run, steps: list[str]
 ) -> None:
     for step in steps:
-        with Running((*LEARN, "--id", "killed"), environment_of(tmp_path / "home"), piped=True) as command:
+        with Running(LEARN, environment_of(tmp_path / "home"), piped=True) as command:
             for line in command.output:
                 if step in line or "+ card" in line:
                     break
-    assert mneme(*LEARN, "--id", "killed").returncode == 0
-    again = mneme(*LEARN, "--id", "killed").stdout
-    assert "1 done before" in again and "+ success" not in again
+    assert mneme(*LEARN).returncode == 0
+    assert json.loads(mneme("cards", "metrics", "--json").stdout)["tasks"] == 1, "it went on by itself"
     cards = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
     assert len(cards) <= 1, "none where a busy machine measured no gain"
     for card in cards:
-        assert card["evidence"]["task_ids"] == ["killed"]
+        (task,) = card["evidence"]["task_ids"]
         assert len(mneme("cards", "history", card["id"], "--json").stdout.splitlines()) == 1
-    assert json.loads(mneme("cards", "metrics", "--json").stdout)["tasks"] == 1
+        again = mneme(*LEARN, "--id", task).stdout
+        assert "1 done before" in again and "+ success" not in again
+
+
+def test_a_task_without_a_name_goes_on_where_it_was_killed_and_else_begins_anew() -> None:
+    given = Given(task="Faster.", workspace="shop", check="pytest -q")
+    first = numbered(given, set())
+    assert numbered(given, set()).id == first.id, "killed: the same again"
+    assert numbered(given, {first.id}).id != first.id, "finished: anew"
+    assert numbered(Given(task="Faster.", workspace="other", check="pytest -q"), set()).id != first.id
+    assert numbered(Given(task="Faster.", id="mine"), {"mine"}).id == "mine"
 
 
 def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: Run) -> None:
@@ -542,7 +552,7 @@ def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: R
 
 
 def test_a_card_is_proposed_by_a_person(mneme: Run) -> None:
-    propose = ("cards", "propose", "Use a hash index.", "--rule", "a lookup: hash index", "--tag", "sql")
+    propose = ("cards", "add", "Use a hash index.", "--rule", "a lookup: hash index", "--tag", "sql")
     first, again = (json.loads(mneme(*propose, "--json").stdout) for _ in range(2))
     assert (first["event"], again["event"]) == ("created", "unchanged")
     card = first["card"]

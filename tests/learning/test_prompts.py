@@ -5,22 +5,25 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.prompts.learning.compound_learning import (
-    LONGEST_TEXT,
+from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
+from mneme.prompts.learning.compound_learning.compile import Experience, compile_lessons
+from mneme.prompts.learning.compound_learning.decide import Case, resolve_task
+from mneme.prompts.learning.compound_learning.research import (
     Assignment,
-    Case,
     Complaint,
     Draft,
-    Experience,
-    Known,
-    Review,
-    challenge_draft,
-    compile_lessons,
     draft_solution,
     patch_draft,
-    resolve_task,
 )
-from mneme.prompts.learning.dispute_resolution import Contest, Guideline, Match, resolve_dispute
+from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, Known
+from mneme.prompts.learning.dispute_resolution import (
+    Carried,
+    Contest,
+    Guideline,
+    Match,
+    carry_out,
+    resolve_dispute,
+)
 from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
@@ -40,6 +43,7 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
         resolve_dispute,
         Contest(claim="Index it.", old=OLD, new=NEW, conflict_type="contradiction", matches=[MATCH]),
     ),
+    (carry_out, Carried(task="Faster.", parts=["files"], condition="grouping", pattern="group in a dict")),
 ]
 BARE: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (draft_solution, Assignment(task="Faster.")),

@@ -1,6 +1,7 @@
 """`mneme cards …`: list, search and change a team's knowledge cards."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,7 +34,7 @@ def _status(status: str) -> Status | None:
 
 
 async def search(team: str, task: str, limit: int, as_json: bool) -> None:
-    """Print the cards that a task would be shown, with the four parts of each score (§4)."""
+    """Print the cards that a task would be shown, with the parts of each score (§4)."""
     async with open_operations(Cards, team) as cards:
         found = await cards.search(task, limit)
     if as_json:
@@ -43,22 +44,32 @@ async def search(team: str, task: str, limit: int, as_json: bool) -> None:
     _print_found(found)
 
 
-async def propose(
-    team: str, lesson: Mapping[str, Any], rules: Sequence[str], reason: str, as_json: bool
+async def add(
+    team: str, lesson: Mapping[str, Any], rules: Sequence[str], supersedes: str, reason: str, as_json: bool
 ) -> None:
-    """Store a lesson as a provisional card, and print the card."""
-    read = [_rule(each) for each in rules]
+    """Store a lesson as a provisional card, let it replace another where asked, and print it."""
+    read = [rule_of(each) for each in rules]
     async with open_operations(Cards, team) as cards:
-        learned = await cards.propose(**lesson, rules=read, reason=reason)
+        old = (await cards.get(supersedes)).id if supersedes else ""
+        learned = await cards.propose(**in_utc(lesson), rules=read, reason=reason)
+        if old:
+            await cards.supersede(old, learned.card.id, reason)
     if as_json:
         print_json(learned)
         return
     if learned.event == "unchanged":
         console.print("[dim]It is there already, unchanged:[/]")
-    _print_card(learned.card, as_json)
+    print_card(learned.card, as_json)
 
 
-def _rule(text: str) -> Rule:
+def in_utc(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was given, a day of expiry as its first moment in UTC."""
+    day = given.get("expires_at")
+    return {**given, "expires_at": day.replace(tzinfo=UTC) if day else None}
+
+
+def rule_of(text: str) -> Rule:
+    """Read a rule as it is given on the command line. Raises BadInput."""
     condition, _, pattern = (part.strip() for part in text.partition(":"))
     if not condition or not pattern:
         raise BadInput(f"--rule {text!r} cannot be read.", 'Write "CONDITION: WHAT TO DO".')
@@ -69,7 +80,7 @@ def _print_found(found: Sequence[Retrieved]) -> None:
     if not found:
         console.print("[dim]nothing[/]")
         return
-    parts = ("similarity", "confidence", "recency", "success")
+    parts = ("similarity", "confidence", "standing", "recency", "success")
     rows = (
         [
             each.card.id,
@@ -87,10 +98,11 @@ async def show(team: str, card: str, as_json: bool) -> None:
     """Print one card, in its YAML form."""
     async with open_operations(Cards, team) as cards:
         found = await cards.get(card)
-    _print_card(found, as_json)
+    print_card(found, as_json)
 
 
-def _print_card(card: Card, as_json: bool) -> None:
+def print_card(card: Card, as_json: bool) -> None:
+    """Print a card in its YAML form."""
     if as_json:
         print_json(card)
         return
@@ -128,21 +140,21 @@ async def rollback(team: str, card: str, version: int, reason: str, as_json: boo
     async with open_operations(Cards, team) as cards:
         with versions_listed_by(f"mneme cards history {card}"):
             changed = await cards.rollback(card, version, reason)
-    _print_card(changed, as_json)
+    print_card(changed, as_json)
 
 
 async def deprecate(team: str, card: str, reason: str, as_json: bool) -> None:
     """Remove a card from retrieval."""
     async with open_operations(Cards, team) as cards:
         changed = await cards.deprecate(card, reason)
-    _print_card(changed, as_json)
+    print_card(changed, as_json)
 
 
 async def restore(team: str, card: str, reason: str, as_json: bool) -> None:
     """Bring a deprecated or archived card back."""
     async with open_operations(Cards, team) as cards:
         changed = await cards.restore(card, reason)
-    _print_card(changed, as_json)
+    print_card(changed, as_json)
 
 
 async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
@@ -151,7 +163,7 @@ async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
     approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
     async with open_operations(Cards, team) as cards:
         changed = await cards.promote(card, approval, reason)
-    _print_card(changed, as_json)
+    print_card(changed, as_json)
 
 
 async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
@@ -160,7 +172,7 @@ async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
         text = await cards.export(all_versions=versions)
         count = await cards.count()
     if is_written(text, file):
-        _print_fields({"exported": count, "file": str(file)}, as_json)
+        print_fields({"exported": count, "file": str(file)}, as_json)
 
 
 async def import_(team: str, file: Path, as_json: bool) -> None:
@@ -168,7 +180,8 @@ async def import_(team: str, file: Path, as_json: bool) -> None:
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Cards, team) as cards:
         report = await cards.import_(text, f"imported from {file.name}")
-    _print_fields({"stored": len(report.stored), "unchanged": len(report.unchanged)}, as_json)
+    counts = {"stored": len(report.stored), "unchanged": len(report.unchanged)}
+    print_fields(counts | {"unsigned, so provisional": len(report.unsigned)}, as_json)
 
 
 async def metrics(team: str, as_json: bool) -> int:
@@ -220,7 +233,8 @@ def _print_cards(found: Sequence[Card], as_json: bool) -> None:
     print_table("", ("id", "v", "status", "confidence", "s/f", "claim"), rows)
 
 
-def _print_fields(what: dict[str, object], as_json: bool) -> None:
+def print_fields(what: Mapping[str, object], as_json: bool) -> None:
+    """Print a few named figures on one line."""
     if as_json:
         print_json(what)
         return

@@ -1,21 +1,20 @@
-"""`mneme learn`, `mneme cards` and `mneme disputes`: a team that learns, and its knowledge cards."""
+"""`mneme learn` and `mneme disputes`: a team that learns, and findings against its cards."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json, Limit, Reason, run_command
+from mneme.cli.learning.card_commands import CardId, Team, cards
+from mneme.cli.options import Json, Reason, run_command
 
 app = typer.Typer()
-cards = typer.Typer(no_args_is_help=True, help="List, search and change a team's knowledge cards.")
 disputes = typer.Typer(
     no_args_is_help=True, help="Findings that contradict verified cards: list, test and decide them."
 )
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 
-Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the cards.")]
 Agents = Annotated[
     str,
     typer.Option("--agents", envvar="MNEME_AGENTS", help="Model of all agents: auto, rules, ollama:MODEL, …"),
@@ -65,7 +64,7 @@ def learn(
         typer.Option("--may-change", help="Files that may change, e.g. 'src/*.py'; repeatable."),
     ] = None,
     task_id: Annotated[
-        str, typer.Option("--id", help="The task's id; the id of a killed run continues it.")
+        str, typer.Option("--id", help="The task's id: one that is done is not run again.")
     ] = "",
     team: Team = "local",
     agents: Agents = "auto",
@@ -107,150 +106,6 @@ def learn(
     run_command(run.learn(task, file, suite, run.size_of(count, seed), where, context, as_json))
 
 
-CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
-
-
-@cards.command("list")
-def list_cards(
-    team: Team = "local",
-    status: Annotated[str, typer.Option("--status", help="Only cards with this status.")] = "",
-    limit: Limit = 100,
-    as_json: Json = False,
-) -> None:
-    """List the cards, in the order in which they were first learned."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.list_(team, status, limit, as_json))
-
-
-@cards.command("search")
-def search_cards(
-    task: Annotated[str, typer.Argument(help="A task in words.")],
-    team: Team = "local",
-    limit: Limit = 5,
-    as_json: Json = False,
-) -> None:
-    """Show the cards that would be used for a task, and the parts of their scores."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.search(team, task, limit, as_json))
-
-
-@cards.command("propose")
-def propose_card(
-    claim: Annotated[str, typer.Argument(help="The lesson in one or two sentences.")],
-    rationale: Annotated[str, typer.Option("--rationale", help="Why it holds, and what was seen.")] = "",
-    scope: Annotated[str, typer.Option("--scope", help="The domain that it holds in.")] = "",
-    rule: Annotated[
-        list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')
-    ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="A word to find it by; may be repeated.")
-    ] = None,
-    reason: Reason = "",
-    team: Team = "local",
-    as_json: Json = False,
-) -> None:
-    """Store a lesson that no task has tested, as a provisional card for a person to review."""
-    from mneme.cli.learning import cards as run
-
-    lesson = {"claim": claim, "rationale": rationale, "scope": scope, "tags": tag or []}
-    run_command(run.propose(team, lesson, rule or [], reason, as_json))
-
-
-@cards.command("show")
-def show_card(card: CardId, team: Team = "local", as_json: Json = False) -> None:
-    """Show a card in its YAML form."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.show(team, card, as_json))
-
-
-@cards.command("history")
-def card_history(card: CardId, team: Team = "local", as_json: Json = False) -> None:
-    """Show every version of a card: what changed, why, and who decided."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.history(team, card, as_json))
-
-
-@cards.command("rollback")
-def rollback_card(
-    card: CardId,
-    version: Annotated[int, typer.Argument(help="The version to go back to.")],
-    team: Team = "local",
-    reason: Reason = "decided on the command line",
-    as_json: Json = False,
-) -> None:
-    """Go back to an earlier version; the history keeps both."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.rollback(team, card, version, reason, as_json))
-
-
-@cards.command("deprecate")
-def deprecate_card(
-    card: CardId, team: Team = "local", reason: Reason = "decided on the command line", as_json: Json = False
-) -> None:
-    """Remove a card from retrieval; the devil's advocate still sees it."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.deprecate(team, card, reason, as_json))
-
-
-@cards.command("restore")
-def restore_card(
-    card: CardId, team: Team = "local", reason: Reason = "decided on the command line", as_json: Json = False
-) -> None:
-    """Bring a deprecated or archived card back."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.restore(team, card, reason, as_json))
-
-
-@cards.command("promote")
-def promote_card(
-    card: CardId, team: Team = "local", reason: Reason = "decided on the command line", as_json: Json = False
-) -> None:
-    """Approve a provisional card; to become verified it still needs enough successes."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.promote(team, card, reason, as_json))
-
-
-@cards.command("export")
-def export_cards(
-    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
-    team: Team = "local",
-    versions: Annotated[bool, typer.Option("--history", help="Include every version of each card.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Write all cards as YAML."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.export(team, file, versions, as_json))
-
-
-@cards.command("import")
-def import_cards(
-    file: Annotated[Path, typer.Argument(help="A YAML file of cards; `-` reads stdin.")],
-    team: Team = "local",
-    as_json: Json = False,
-) -> None:
-    """Import cards from YAML; an invalid field is named, and then nothing is stored."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.import_(team, file, as_json))
-
-
-@cards.command("metrics")
-def card_metrics(team: Team = "local", as_json: Json = False) -> None:
-    """Compute the metrics of the knowledge base; exit with 1 if an alert is critical."""
-    from mneme.cli.learning import cards as run
-
-    run_command(run.metrics(team, as_json))
-
-
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
 
 
@@ -274,6 +129,22 @@ def show_dispute(dispute: DisputeId, team: Team = "local", as_json: Json = False
     run_command(run.show(team, dispute, as_json))
 
 
+@disputes.command("open")
+def open_dispute(
+    card: CardId,
+    claim: Annotated[str, typer.Argument(help="What was found against the card, in a sentence.")],
+    rule: Annotated[str, typer.Option("--rule", help='Its rule, "CONDITION: WHAT TO DO".')] = "",
+    task: Annotated[str, typer.Option("--task", help="The task that found it, by its id.")] = "",
+    reason: Reason = "disputed by a person",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Set a finding of your own against a card, to be tested or decided."""
+    from mneme.cli.learning import disputes as run
+
+    run_command(run.open_(card, {"claim": claim, "task": task}, rule, reason, team, as_json))
+
+
 @disputes.command("resolve")
 def resolve_dispute(
     dispute: DisputeId,
@@ -283,6 +154,13 @@ def resolve_dispute(
             "--decision", help="deprecate_old, keep_old or merge; without it, the dispute is tested."
         ),
     ] = "",
+    claim: Annotated[
+        str, typer.Option("--claim", help="For merge and deprecate_old: the new claim; else the finding's.")
+    ] = "",
+    rule: Annotated[
+        list[str] | None,
+        typer.Option("--rule", help='For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'),
+    ] = None,
     reason: Reason = "decided on the command line",
     team: Team = "local",
     agents: Agents = "auto",
@@ -296,4 +174,5 @@ def resolve_dispute(
     from mneme.cli.learning import disputes as run
 
     context = {"team": team, "devils_advocate": agents, "environment": world, "rows": rows}
-    run_command(run.resolve(dispute, decision, reason, context, as_json))
+    verdict = {"decision": decision, "reason": reason, "claim": claim, "rules": rule or []}
+    run_command(run.resolve(dispute, verdict, context, as_json))

@@ -1,20 +1,23 @@
 """`mneme disputes …`: list and show disputes, test them, and decide them."""
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from langgraph.types import Command
 from rich.markup import escape
 
+from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.learning.cards import rule_of
 from mneme.cli.show import console, print_beside, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import world_names
 from mneme.environments.worlds.registry import WORKSPACE
-from mneme.nodes.learning.dispute_resolution import Decision, Verdict, plainly
-from mneme.stores.cards.disputes import Dispute, DisputeStatus
+from mneme.nodes.learning.dispute_decisions import Decision, Verdict, new_evidence, old_evidence, plainly
+from mneme.stores.cards.disputes import Approach, Dispute, DisputeStatus
 
 Context = dict[str, Any]
 
@@ -42,24 +45,43 @@ def _ended(dispute: Dispute) -> str:
 async def show(team: str, dispute: str, as_json: bool) -> None:
     """Print one dispute with its trials."""
     async with open_operations(Cards, team) as cards:
-        found = await cards.get_dispute(dispute)
-    print_dispute(found, as_json)
+        found = await cards.evidence(dispute)
+    assert found.dispute is not None
+    print_dispute(found.dispute, as_json, found)
 
 
-async def resolve(dispute: str, decision: str, reason: str, context: Context, as_json: bool) -> int:
+async def open_(
+    card: str, finding: Mapping[str, str], rule: str, reason: str, team: str, as_json: bool
+) -> None:
+    """Open a dispute of a finding against a card, and print it."""
+    read = [rule_of(rule)] if rule else []
+    solution = "".join(f"{each.condition} -> {each.pattern}" for each in read)
+    async with open_operations(Cards, team) as cards:
+        found = await cards.get(card)
+        new = Approach(**finding, solution=solution)
+        opened = await cards.open_dispute(found.id, Approach(claim=found.claim), new, reason)
+    print_dispute(opened, as_json)
+
+
+async def resolve(dispute: str, verdict: Mapping[str, Any], context: Context, as_json: bool) -> int:
     """Test a dispute, or resolve it as a person decided; return 1 if it then waits for a person."""
+    decision = verdict["decision"]
     if decision and decision not in get_args(Decision):
         raise BadInput(f"There is no decision {decision!r}.", f"There are: {', '.join(get_args(Decision))}.")
+    rules = [rule_of(each).model_dump() for each in verdict["rules"]]
+    if not decision and (rules or verdict["claim"]):
+        raise BadInput("A claim and rules are for a decision.", "Add --decision merge or deprecate_old.")
     if not decision:
         await show_notice(context["devils_advocate"])
     async with open_team_session(context["team"]) as session:
         found = await session.cards.get_dispute(dispute)
         if decision:
-            verdict = Verdict(decision=decision, reason=reason, by="user")
-            ended = await decide(session, found, verdict, context)
+            made = Verdict.model_validate({**verdict, "rules": rules, "by": "user"})
+            ended = await decide(session, found, made, context)
         else:
             ended = await run_dispute(session, found.id, context)
-    print_dispute(ended, as_json)
+        rests_on = await session.cards.evidence(ended.id)
+    print_dispute(ended, as_json, rests_on)
     return int(ended.unresolved)
 
 
@@ -76,7 +98,8 @@ async def decide(session: TeamSession, dispute: Dispute, verdict: Verdict, conte
     left, _ = await session.flows.left_at("dispute_resolution", config)
     if "ask_person" not in left:
         return await session.cards.decide(dispute.id, verdict)
-    answer: Any = Command(resume=plainly(verdict.model_dump(), dispute).model_dump())
+    card = await session.cards.get(dispute.card_id)
+    answer: Any = Command(resume=plainly(verdict.model_dump(), dispute, card).model_dump())
     await session.flows.invoke("dispute_resolution", answer, config, _team_part(context))
     return await session.cards.get_dispute(dispute.id)
 
@@ -103,16 +126,19 @@ def _team_part(context: Context) -> Context:
 OTHERS = ("researcher", "leader", "monitor", "recall")
 
 
-def print_dispute(dispute: Dispute, as_json: bool) -> None:
-    """Print a dispute: both approaches, the trials, and the resolution or what it waits for."""
+def print_dispute(dispute: Dispute, as_json: bool, rests_on: ToReview | None = None) -> None:
+    """Print a dispute: both approaches, what they rest on, the trials, and how it ended or what it awaits."""
     if as_json:
         print_json(dispute)
         return
     console.print(
         f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
     )
-    for side, approach in (("old", dispute.old), ("new", dispute.new)):
+    evidence = [old_evidence(rests_on.card), new_evidence(rests_on.task)] if rests_on else ["", ""]
+    for side, approach, basis in zip(("old", "new"), (dispute.old, dispute.new), evidence, strict=True):
         print_beside(f"    {side}: ", escape(approach.solution or approach.claim))
+        if basis:
+            print_beside("      ", f"[dim]rests on {escape(basis)}[/]")
     for number, tested in enumerate(dispute.rounds, start=1):
         won = [trial.winner for trial in tested.trials]
         told = f"{', '.join(won)} -> {tested.recommendation}: {escape(tested.rationale)}"

@@ -1,8 +1,10 @@
 """`mneme learn …`: solve tasks as a team that learns, and resolve new disputes."""
 
+import hashlib
+from collections.abc import Set
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -45,7 +47,7 @@ class Given(BaseModel):
 
     task: str = Field(description="The task in words.")
     id: str = Field(
-        default_factory=lambda: uuid4().hex,
+        "",
         description="Its name; a task that is done is not run again. Default: the file's name and a number.",
     )
     world: str = Field("", description="The world that tries solutions: a name, or a YAML file.")
@@ -56,6 +58,8 @@ class Given(BaseModel):
     index_budget: float | None = Field(
         None, description="Largest size of new indexes, as a share of the tables'; 0.3 if unset."
     )
+    material: str = Field("", description="Without a world: what the task is about, such as a log.")
+    scope: str = Field("", description="Without a world: the domain that lessons hold in.")
     case: str = Field("", description="The name of one of the world's own tasks.")
     workspace: str = Field("", description="The folder whose files a solution may change, on a copy.")
     check: str = Field("", description="The command that must end with 0, run in the folder.")
@@ -90,15 +94,29 @@ async def learn(
     given = tasks_of(words, file, suite, size, where)
     await show_notice(*(context[role] for role in ROLES))
     async with open_team_session(context["team"]) as session:
-        done = await _done(session)
-        failed = [not await _solve(session, each, context, as_json) for each in given if each.id not in done]
+        done = await finished(session)
+        given = [numbered(each, done) for each in given]
+        failed = [not await solve(session, each, context, as_json) for each in given if each.id not in done]
     skipped = len(given) - len(failed)
     if not as_json and (len(given) > 1 or skipped):
         console.print(f"{len(failed) - sum(failed)} solved, {sum(failed)} not solved, {skipped} done before.")
     return int(any(failed))
 
 
-async def _done(session: TeamSession) -> set[str]:
+def numbered(given: Given, done: Set[str]) -> Given:
+    """Name a task that has no name by what it is, and by how often it was finished.
+
+    So the same command goes on where it was killed, and begins anew where it came to its end.
+    """
+    if given.id:
+        return given
+    said = given.model_dump_json(exclude={"id"}, by_alias=True)
+    name = hashlib.sha256(said.encode()).hexdigest()[:16]
+    number = next(n for n in count(1) if f"{name}-{n}" not in done)
+    return given.model_copy(update={"id": f"{name}-{number}"})
+
+
+async def finished(session: TeamSession) -> set[str]:
     """Return the ids of all finished tasks."""
     done = set[str]()
     while page := await session.cards.list_tasks(PAGE, len(done)):
@@ -118,8 +136,7 @@ def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], w
         return _of_file(file, where)
     if not words.strip():
         raise BadInput("The task is empty.", "Describe the task in words.")
-    given = where | {"id": where.get("id") or uuid4().hex}
-    return [Given.model_validate({"task": words, **given})]
+    return [Given.model_validate({"task": words, **where})]
 
 
 def _text_of(world: str, case: str) -> str:
@@ -132,7 +149,7 @@ def _text_of(world: str, case: str) -> str:
     return cases[case]
 
 
-def _of_suite(suite: str, count: int, seed: int) -> list[Given]:
+def _of_suite(suite: str, size: int, seed: int) -> list[Given]:
     if suite not in SUITES:
         raise BadInput(f"There is no suite {suite!r}.", f"There are: {', '.join(SUITES)}.")
     if suite == "story":
@@ -149,7 +166,7 @@ def _of_suite(suite: str, count: int, seed: int) -> list[Given]:
             wanted_speed_up=task.wanted_speed_up,
             index_budget=task.index_budget,
         )
-        for task in tasks(seed, count)
+        for task in tasks(seed, size)
     ]
 
 
@@ -180,10 +197,10 @@ def _of_file(file: Path, where: Context) -> list[Given]:
         ) from error
 
 
-async def _solve(session: TeamSession, given: Given, context: Context, as_json: bool) -> bool:
+async def solve(session: TeamSession, given: Given, context: Context, as_json: bool) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.task(given.id)
-    own, problem = context | _environment(given), _problem(given)
+    own, problem = context | _environment(given), problem_of(given)
     left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
         console.print()
@@ -204,7 +221,7 @@ async def _solve(session: TeamSession, given: Given, context: Context, as_json: 
         _print_result(values)
     for dispute in [each["dispute"] for each in values["learned"] if each["dispute"]]:
         resolved = await run_dispute(session, dispute, own)
-        print_dispute(resolved, as_json)
+        print_dispute(resolved, as_json, await session.cards.evidence(dispute))
     return bool(values["packet"]["solved"])
 
 
@@ -213,12 +230,12 @@ def _environment(given: Given) -> Context:
     return {"environment": given.environment, "schema_name": own or "events"}
 
 
-def _problem(given: Given) -> dict[str, Any]:
+def problem_of(given: Given) -> dict[str, Any]:
     """Return what the graph is given, with paths that hold wherever the graph runs. Raises BadInput."""
     named: dict[str, Any] = {"task": given.task, "task_id": given.id, "query": given.query}
     if given.schema_name.endswith(DDL):
         named["ddl"] = read_file(Path(given.schema_name), "Give a file of CREATE TABLE statements.")
-    for name in ("wanted_speed_up", "index_budget", "case", "check", "metrics", "may_change"):
+    for name in PLAIN:
         if value := getattr(given, name):
             named[name] = value
     if given.workspace:
@@ -229,6 +246,11 @@ def _problem(given: Given) -> dict[str, Any]:
     return named
 
 
+PLAIN = (
+    *("wanted_speed_up", "index_budget", "case", "check", "metrics", "may_change"),
+    *("material", "scope"),
+)
+"""What the graph is given just as it is."""
 LONGEST = 110
 """The most characters of a line."""
 

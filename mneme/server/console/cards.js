@@ -145,6 +145,9 @@ function One({ card, history, disputes, again }) {
       ["Rules", list(card.rules.map((each) => `When ${each.condition}: ${each.pattern}`))],
       ["Fails", list(card.failure_modes.map((each) => `When ${each.condition}: ${each.impact} ${each.mitigation}`))],
       ["Tried before", list(card.deprecated_approaches.map((each) => `${each.approach}: ${each.reason}`))],
+      ["Owner", card.owner], ["Valid for", card.valid_for],
+      ["Expires", card.expires_at && html`<${Time} at=${card.expires_at} />`],
+      ["Ratings", list(card.ratings.map((each) => `${each.by}: ${each.good ? "it served" : "it did not serve"} ${each.comment}`))],
       ["Made by", card.provenance.created_by], ["Deprecated", card.deprecated_because],
       ["Superseded by", card.superseded_by], ["Flags", list(card.flags)],
       ["Disputes", list(disputes.map((each) => html`<a href="#/disputes/${part(each.id)}">${each.status}:

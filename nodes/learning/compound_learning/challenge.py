@@ -26,13 +26,8 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import advice_of, attempt, checked, remedies, solution_of
-from mneme.prompts.learning.compound_learning import (
-    Complaint,
-    Objection,
-    Review,
-    challenge_draft,
-    patch_draft,
-)
+from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
+from mneme.prompts.learning.compound_learning.research import Complaint, patch_draft
 from mneme.prompts.learning.trials import Advice
 
 PATCHES = 2

@@ -25,12 +25,7 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import checked
-from mneme.prompts.learning.compound_learning import (
-    Experience,
-    Finding,
-    Findings,
-    compile_lessons,
-)
+from mneme.prompts.learning.compound_learning.compile import Experience, Finding, Findings, compile_lessons
 from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -109,7 +104,7 @@ def _can_be_kept(finding: Finding, world: World | None) -> bool:
 @timed
 async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, scope = cards_of(runtime), scope_of(await world_of(state, runtime))
+    cards, scope = cards_of(runtime), scope_of(await world_of(state, runtime), state)
     findings = Findings.model_validate({"findings": state["findings"]}).findings
     kept = [await _keep(each, state, cards, scope) for each in findings]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
@@ -118,8 +113,7 @@ async def keep(state: State, runtime: LearningRuntime) -> Update:
         kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]
     await cards.tasks.add(_record(state, learned, scope))
-    await cards.archive_inactive()
-    await cards.clusters.make_if_large()
+    cards.keep_up()
     runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
 
@@ -161,7 +155,8 @@ async def _dispute(
     finding: Finding, card: Recalled, state: State, cards: KnowledgeCards, change: Change
 ) -> Learned:
     """Set the finding against the verified card, which stays as it is."""
-    followed = knowns([card])[0].best
+    known = knowns([card])[0]
+    followed = known.best or next(iter(known.advice), None)  # in words, none is made out
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
     new = f"{finding.condition} -> {finding.pattern}"
     refines = followed is not None and followed.condition != finding.condition

@@ -25,11 +25,7 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, solution_of
-from mneme.prompts.learning.compound_learning import (
-    Case,
-    Resolution,
-    resolve_task,
-)
+from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
 from mneme.prompts.learning.trials import Measurement
 
 ABOUT_AS_GOOD = 0.75

@@ -36,11 +36,9 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
-from mneme.prompts.learning.compound_learning import (
-    Assignment,
-    draft_solution,
-)
-from mneme.stores.cards.card import Retrieved
+from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
+from mneme.stores.cards.card import Card, Retrieved
+from mneme.stores.cards.validity import holds_for
 
 TOOL_TURNS = 4
 LONGEST_FACT = 6_000
@@ -55,7 +53,7 @@ async def recall(state: State, runtime: LearningRuntime) -> Update:
     task_id = state.get("task_id") or uuid4().hex
     world = await world_of(state, runtime)
     began = time.perf_counter()
-    found = await _retrieved(search_text(state, world), world, runtime)
+    found = await _retrieved(state, world, runtime)
     runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
     return {
         **posed,
@@ -85,24 +83,36 @@ def _posed(state: State) -> Update:
             "task": STORY[name]["task"],
             "query": STORY[name]["query"],
             "schema_name": STORY[name]["schema"],
+            "material": "",
+            "scope": "",
         }
     task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
     if not isinstance(task, str) or not task.strip():
         raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
-    return {"task": task, "query": state.get("query", ""), "schema_name": ""}
+    return {
+        "task": task,
+        "query": state.get("query", ""),
+        "schema_name": "",
+        "material": state.get("material", ""),
+        "scope": state.get("scope", ""),
+    }
 
 
-async def _retrieved(text: str, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
-    count = runtime.context.recall
-    found = await cards_of(runtime).retrieve(text, count) if count else []
-    shown = [_recalled(each, world) for each in found if each.card.scope in ("", scope_of(world))]
-    return [each for each in shown if not _is_elsewhere(each)]
+async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
+    count, text = runtime.context.recall, search_text(state, world)
+    if not count:
+        return []
+    fits = partial(_fits, world=world)
+    found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
+    return [_recalled(each, world) for each in found]
 
 
-def _is_elsewhere(card: Recalled) -> bool:
-    """Say whether every rule of a card is known not to hold here."""
-    advice = card["known"]["advice"]
-    return bool(advice) and all(each["applies"] is False for each in advice)
+def _fits(card: Card, world: World | None) -> bool:
+    """Say whether a card may serve here: it is for this version, and not all its rules fail."""
+    if world is None:
+        return True
+    elsewhere = bool(card.rules) and all(world.applies(rule.condition) is False for rule in card.rules)
+    return not elsewhere and holds_for(card.valid_for, world.versions) is not False
 
 
 def _recalled(found: Retrieved, world: World | None) -> Recalled:

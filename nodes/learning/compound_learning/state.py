@@ -19,17 +19,14 @@ from mneme.nodes.learning.worlds import (
     Problem,
     advice_of,
     known_pattern,
-    language_of,
     open_world,
     solution_of,
+    told_of,
 )
 from mneme.prompts.learning import trials
-from mneme.prompts.learning.compound_learning import (
-    WORDS,
-    Draft,
-    Known,
-    Objection,
-)
+from mneme.prompts.learning.compound_learning.challenge import Objection
+from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import Known
 from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode
@@ -195,16 +192,8 @@ async def world_of(state: State, runtime: LearningRuntime) -> World | None:
 
 def setting_of(state: State, world: World | None) -> dict[str, Any]:
     """Return what every agent is told of the task in its world."""
-    told = {"task": state["task"], "features": state["features"], "language": language_of(world)}
-    if world is None:
-        return told | {"form": WORDS, "parts": ["answer"]}
-    return told | {
-        "material": world.material(),
-        "wanted": world.wanted(),
-        "noun": world.noun,
-        "form": world.form,
-        "parts": list(world.parts),
-    }
+    told = told_of(world, state["task"]) | {"features": state["features"]}
+    return told | ({"material": state["material"]} if state.get("material") else {})
 
 
 def environment_of(state: State, runtime: LearningRuntime) -> str:
@@ -215,9 +204,9 @@ def environment_of(state: State, runtime: LearningRuntime) -> str:
     return "sql_tuning" if state.get("schema_name") else runtime.context.environment
 
 
-def scope_of(world: World | None) -> str:
-    """Return what lessons of this run are about; cards of another world are not shown."""
-    return world.scope if world else ""
+def scope_of(world: World | None, state: State) -> str:
+    """Return what lessons of this run are about; cards of another scope are not shown."""
+    return world.scope if world else state.get("scope", "")
 
 
 SHORT = 300
@@ -238,6 +227,7 @@ def as_shown(card: Card, world: World | None) -> Known:
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
         advice=advice,
+        valid_for=card.valid_for,
         rationale=shorten(card.rationale, SHORT, placeholder=" …"),
         dead_ends=[_dead_end(each) for each in card.deprecated_approaches[:3]],
         failure_modes=[_failure(each) for each in card.failure_modes[:3]],
@@ -312,5 +302,7 @@ async def pitfalls_of(state: State, world: World | None, runtime: LearningRuntim
     """Return the deprecated cards of this world that are most like the task."""
     if not runtime.context.recall:
         return []
-    found = await cards_of(runtime).pitfalls(search_text(state, world), PITFALLS)
-    return [as_shown(each.card, world) for each in found if each.card.scope in ("", scope_of(world))]
+    found = await cards_of(runtime).pitfalls(
+        search_text(state, world), PITFALLS, scope=scope_of(world, state)
+    )
+    return [as_shown(each.card, world) for each in found]

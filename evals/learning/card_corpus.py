@@ -1,0 +1,114 @@
+"""Very many cards to measure retrieval with, made by the worlds' own generators: no text is invented here.
+
+A card is what a task of a world teaches: the claim that the rules' monitor makes of the task's condition and
+of a remedy of that world, about the task that it was seen in. The queries are what a task searches by. Up to
+`embedded` cards are embedded; beyond that, vectors are those of the first ones, each moved a little.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from itertools import count, islice, product
+from pathlib import Path
+
+import numpy as np
+
+from mneme.environments.sql_tuning.conditions import features_of, general
+from mneme.environments.sql_tuning.patterns import REMEDIES
+from mneme.environments.sql_tuning.tasks import TuningTask, tasks
+from mneme.environments.workspace.python_tactics import PythonTactics
+from mneme.environments.workspace.shell_tactics import ShellTactics
+from mneme.environments.workspace.world import Tactics
+from mneme.environments.worlds import find_world
+from mneme.evals.engine.corpus import QUERIES, Corpus, load, stretched
+from mneme.models.embedding.embedders import Embedder
+from mneme.prompts.learning.trials import about
+from mneme.rules.learning.tuning import claim
+from mneme.stores.cards.card import Lesson, Rule
+
+DRAWN = 48
+TACTICS: Mapping[str, tuple[str, Tactics]] = {
+    "python_functions": ("functions", PythonTactics()),
+    "shell_pipelines": ("pipelines", ShellTactics()),
+}
+ASKED_FROM = 1_000_000
+"""Seeds of the tasks that are asked about: those of the cards are below."""
+
+
+def lessons(size: int) -> list[Lesson]:
+    """Return so many different lessons; a longer list begins with the shorter one."""
+    made: dict[str, Lesson] = {}
+    for lesson in _all():
+        made.setdefault(lesson.text, lesson)
+        if len(made) == size:
+            break
+    return list(made.values())
+
+
+def _all() -> Iterator[Lesson]:
+    yield from _of_files()
+    for seed in count():
+        for task in tasks(seed, DRAWN):
+            yield from _of_query(task, seed)
+
+
+def _of_files() -> Iterator[Lesson]:
+    for scope, (noun, tactics) in TACTICS.items():
+        cases = [_subject(case.text) for case in find_world(scope).cases()]
+        for condition, pattern, seen in product(tactics.known_features(), tactics.names, cases):
+            yield _lesson(condition, pattern, noun, seen, scope)
+
+
+def _of_query(task: TuningTask, seed: int) -> Iterator[Lesson]:
+    features, seen = features_of(task), f"{_subject(task.description)} ({seed})"
+    for condition in dict.fromkeys(["; ".join(features), "; ".join(general(features))]):
+        for pattern in REMEDIES:
+            yield _lesson(condition, pattern, "queries", seen, "sql_tuning")
+
+
+def _subject(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")
+
+
+def _lesson(condition: str, pattern: str, noun: str, seen: str, scope: str) -> Lesson:
+    said = f"{claim(condition, pattern, noun)}. Seen in: {seen}."
+    return Lesson(claim=said, rules=[Rule(condition=condition, pattern=pattern)], scope=scope)
+
+
+def queries() -> list[str]:
+    """Return what tasks search by: their features, and for some their words as well."""
+    asked: list[str] = []
+    for seed in count(ASKED_FROM):
+        for task in tasks(seed, DRAWN):
+            asked.append(about("; ".join(general(features_of(task))), "queries"))
+            asked.append(f"{asked[-1]}: {_subject(task.description)}")
+        if len(asked) >= QUERIES:
+            return asked[:QUERIES]
+    raise AssertionError("tasks never end")
+
+
+async def make(size: int, embedder: Embedder, folder: Path, embedded: int, seed: int = 0) -> Corpus:
+    """Return a corpus of cards, kept in a file of the folder."""
+    path = folder / f"cards-{size}-{embedded}-{seed}-{embedder.name.replace(':', '-')}.npz"
+    if not path.exists():
+        made = lessons(size)
+        texts = [lesson.text for lesson in made]
+        chosen = random.Random(seed).sample(range(size), min(size, embedded))  # noqa: S311
+        real = np.array(await embedder.embed_documents([texts[n] for n in chosen]), dtype=np.float32)
+        asked = queries()
+        found = np.array([await embedder.embed_query(text) for text in asked], dtype=np.float32)
+        np.savez(
+            path,
+            embedder=embedder.name,
+            texts=[*(texts[n] for n in chosen), *(t for n, t in enumerate(texts) if n not in {*chosen})],
+            users=[""] * size,
+            vectors=stretched(real, size, seed),
+            asked=[f"{text} {n}" for n, text in enumerate(asked)],
+            askers=[""] * len(asked),
+            queries=found,
+        )
+    return load(path)
+
+
+def by_text(size: int) -> dict[str, Lesson]:
+    """Return the lessons by the text that search looks at."""
+    return {lesson.text: lesson for lesson in islice(lessons(size), size)}

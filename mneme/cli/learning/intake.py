@@ -1,0 +1,95 @@
+"""`mneme cards intake`: open the closed book (§1) of logs, tickets and past conversations.
+
+Each part of a text is a task of its own: what does it teach? It goes through draft, challenge, decision and
+monitor as any other task does. Nothing is measured, so what comes of it is provisional and says so. A part
+that has been read is not read again, so that a run that was stopped goes on with the same command.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.files import read_file
+from mneme.cli.learning.learn import ROLES, Given, finished, solve
+from mneme.cli.show import console
+from mneme.client.team import open_team_session
+from mneme.core.errors import BadInput
+from mneme.models.asking.responders import resolve
+
+LONGEST = 6_000
+"""Characters of one part: what a small model reads with care."""
+QUESTION = """What does this record of past work teach that would help with other tasks? It is {name}, part
+{number} of {of}. Say what the problem was, what helped, what was tried in vain, and under which condition
+that holds; claim nothing that the record does not show. Where it teaches nothing, say so."""
+
+
+async def intake(team: str, files: Sequence[Path], scope: str, agents: str, as_json: bool) -> None:
+    """Learn from each part of each file that has not been read before."""
+    parts = [given for file in files for given in parts_of(file, scope)]
+    context = dict.fromkeys(ROLES, agents) | {"team": team}
+    await show_notice(agents)
+    if await resolve(agents) == "rules":
+        raise BadInput("Rules learn nothing from texts.", "Give a model that reads: --agents ollama:MODEL.")
+    async with open_team_session(team) as session:
+        done = await finished(session)
+        new = [each for each in parts if each.id not in done]
+        for each in new:
+            await solve(session, each, context, as_json)
+    if not as_json:
+        console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
+
+
+def parts_of(file: Path, scope: str) -> list[Given]:
+    """Return a file's parts as tasks. Raises BadInput for one without words."""
+    texts = list(_divided(read_file(file, "Give a log, tickets or a conversation as text."), file.suffix))
+    if not texts:
+        raise BadInput(f"{file} has no words.", "Give a log, tickets or a conversation as text.")
+    return [
+        Given(
+            id=f"intake-{hashlib.sha256(f'{scope} {text}'.encode()).hexdigest()[:24]}",
+            task=" ".join(QUESTION.format(name=file.name, number=number, of=len(texts)).split()),
+            material=text,
+            scope=scope,
+        )
+        for number, text in enumerate(texts, start=1)
+    ]
+
+
+def _divided(text: str, suffix: str) -> Iterator[str]:
+    """Yield the items of JSON (Lines), else as many whole lines as a part has room for."""
+    if suffix in {".json", ".jsonl"}:
+        for item in _items(text, suffix):
+            yield from _pieces(
+                item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=1)
+            )
+    else:
+        yield from _pieces(text)
+
+
+def _items(text: str, suffix: str) -> list[object]:
+    try:
+        if suffix == ".jsonl":
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        read = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"This is no JSON: {error}.", "Give it as .txt where it is plain text.") from error
+    return read if isinstance(read, list) else [read]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    gathered, size = list[str](), 0
+    for line in _lines(text):
+        if size + len(line) > LONGEST:
+            yield "\n".join(gathered)
+            gathered, size = [], 0
+        gathered.append(line)
+        size += len(line) + 1
+    if "".join(gathered).strip():
+        yield "\n".join(gathered)
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from (line[n : n + LONGEST] for n in range(0, len(line) or 1, LONGEST))

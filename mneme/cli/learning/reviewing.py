@@ -1,0 +1,148 @@
+"""`mneme cards review`, `rate`, `care`, `supersede`, `clear-flag`, `upkeep`: what people do with cards."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from mneme.api.card_reviews import ToReview
+from mneme.api.cards import Cards
+from mneme.cli.learning.cards import ACTOR, in_utc, print_card, print_fields
+from mneme.cli.learning.disputes import print_dispute
+from mneme.cli.show import console, print_beside, print_json
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput, MnemeError
+from mneme.nodes.learning.dispute_decisions import Decision, Verdict
+from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+
+Act = Callable[[], Awaitable[object]]
+FURTHER = {"s": "skip", "q": "quit"}
+WORDS = {
+    "p": "promote",
+    "g": "it served",
+    "b": "it did not serve",
+    "c": "clear the flag",
+    "d": "deprecate",
+    "k": "keep the old",
+    "n": "the new replaces it",
+    "m": "merge both",
+}
+
+
+async def rate(team: str, card: str, rating: Mapping[str, Any], as_json: bool) -> None:
+    """Rate a card."""
+    async with open_operations(Cards, team) as cards:
+        print_card(await cards.rate(card, **rating), as_json)
+
+
+async def care_for(team: str, card: str, care: Mapping[str, Any], reason: str, as_json: bool) -> None:
+    """Change a card's owner, expiry or version."""
+    if not any(care.values()) and care["owner"] is None and care["valid_for"] is None:
+        raise BadInput("Nothing is to change.", "Give --owner, --expires or --valid-for.")
+    async with open_operations(Cards, team) as cards:
+        print_card(await cards.care_for(card, **in_utc(care), reason=reason), as_json)
+
+
+async def supersede(team: str, card: str, by: str, reason: str, as_json: bool) -> None:
+    """Replace a card by another."""
+    async with open_operations(Cards, team) as cards:
+        print_card(await cards.supersede(card, by, reason), as_json)
+
+
+async def clear_flag(team: str, card: str, reason: str, as_json: bool) -> None:
+    """Clear a card's flags."""
+    async with open_operations(Cards, team) as cards:
+        print_card(await cards.clear_flag(card, reason), as_json)
+
+
+async def upkeep(team: str, as_json: bool) -> None:
+    """Do the upkeep, and say what came of it."""
+    async with open_operations(Cards, team) as cards:
+        kept = await cards.upkeep()
+    counts = {"archived": len(kept.archived), "expired": len(kept.expired), "clustered": kept.clustered}
+    print_fields(counts, as_json)
+
+
+async def review(team: str, limit: int, as_json: bool) -> None:
+    """Walk through what a person should look at; without a terminal, list it."""
+    async with open_operations(Cards, team) as cards:
+        waiting = await cards.review(limit)
+        if as_json:
+            for each in waiting:
+                print_json(each)
+            return
+        if not waiting:
+            console.print("[dim]nothing waits for a review[/]")
+        for number, each in enumerate(waiting, start=1):
+            _show(each, number, len(waiting))
+            if not await _decided(cards, each):
+                return
+
+
+def _show(item: ToReview, number: int, of: int) -> None:
+    card, evidence = item.card, item.card.evidence
+    console.print(f"\n[bold]{number} of {of}[/]: [yellow]{item.why}[/] {card.id}")
+    print_beside("  ", escape(card.claim))
+    for rule in card.rules:
+        print_beside("  when ", escape(f"{rule.condition}: {rule.pattern}"))
+    if card.rationale:
+        print_beside("  [dim]why:[/] ", escape(card.rationale))
+    for flag in card.flags:
+        print_beside("  [red]flag:[/] ", escape(flag))
+    rated = f", {sum(each.good for each in card.ratings)} of {len(card.ratings)} people served"
+    counted = f"  {evidence.success_count} successes, {evidence.failure_count} failures"
+    console.print(f"{counted}, confidence {card.confidence:.2f}{rated if card.ratings else ''}")
+    if item.dispute:
+        print_dispute(item.dispute, False, item)
+
+
+async def _decided(cards: Cards, item: ToReview) -> bool:
+    """Ask what to do until it is done or passed over; return False where the review ends."""
+    acts = _acts(cards, item)
+    offered = ", ".join(f"[{key}] {WORDS[key]}" for key in acts) + ", [s] skip, [q] quit"
+    while True:
+        try:
+            said = str(typer.prompt(f"  {offered}", default="s", show_default=False)).strip().lower()[:1]
+        except typer.Abort:
+            return False
+        if said in FURTHER:
+            return said != "q"
+        if said not in acts:
+            continue
+        try:
+            await acts[said]()
+        except MnemeError as refused:
+            console.print(f"  [red]{escape(str(refused))}[/] {escape(refused.hint)}")
+            continue
+        console.print("  [green]done[/]")
+        return True
+
+
+def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
+    """Return what can be done with a card, by the letter that asks for it."""
+    card, reason = item.card.id, "reviewed by a person"
+    if item.dispute:
+        decide = partial(_decide, cards, item.dispute.id)
+        return {
+            "k": partial(decide, "keep_old"),
+            "n": partial(decide, "deprecate_old"),
+            "m": partial(decide, "merge"),
+        }
+    given_up = {"d": partial(cards.deprecate, card, reason)}
+    if item.why == "flagged":
+        return {"c": partial(cards.clear_flag, card, reason), **given_up}
+    rubric = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+    approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
+    return {
+        "p": partial(cards.promote, card, approval, reason),
+        "g": partial(cards.rate, card, True),
+        "b": partial(cards.rate, card, False),
+        **given_up,
+    }
+
+
+async def _decide(cards: Cards, dispute: str, decision: Decision) -> object:
+    reason = typer.prompt("  why", default="reviewed by a person")
+    return await cards.decide(dispute, Verdict(decision=decision, reason=reason, by=ACTOR))

@@ -1,0 +1,140 @@
+"""The devil's advocate's question (§3, step 2): what is wrong with a draft."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.learning.compound_learning.task import (
+    DATA,
+    MOST,
+    NONE,
+    SETTING,
+    Known,
+    Pattern,
+    Setting,
+    Severity,
+    check_named,
+)
+from mneme.prompts.learning.trials import Measurement
+from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
+
+Kind = Literal["missing_edge_case", "contradiction", "known_pitfall", "unstated_assumption"]
+
+
+class Objection(BaseModel):
+    """What is wrong with a draft, or may be."""
+
+    evidence: Reason = Field(description="What in the draft, the plan or the trial shows it.")
+    kind: Kind
+    card: int = Field(NONE, description="Number of the verified card that is contradicted, else -1.")
+    pitfall: int = Field(NONE, description="Number of the deprecated card that is repeated, else -1.")
+    remedy: Pattern = Field("", description="A pattern that may mend it; may be empty.")
+    severity: Severity
+
+    def __str__(self) -> str:
+        remedy = f" (may help: {self.remedy})" if self.remedy else ""
+        return f"{self.severity}, {self.kind}: {self.evidence}{remedy}"
+
+
+class Review(Setting):
+    """A draft before the devil's advocate, with what its trial showed."""
+
+    draft: str
+    pattern: str = ""
+    rests_on: list[str] = Field([], description="The claims of the cards that the draft rests on.")
+    proven: bool = Field(False, description="Whether the draft rests on cards.")
+    trial: Measurement | None = None
+    tried: list[str] = Field([])
+    earlier: list[str] = Field([], description="What was objected to earlier drafts, and what came of it.")
+    remedies: list[str] = Field([])
+    cards: list[Known] = Field([])
+    pitfalls: list[Known] = Field([])
+
+
+class Objections(BaseModel):
+    """All that the devil's advocate objects to, if anything."""
+
+    objections: list[Objection] = Field([], max_length=MOST)
+
+
+challenge_draft = Prompt(
+    name="challenge_draft",
+    given=Review,
+    answer=Objections,
+    system=f"""You are the devil's advocate of a team. Look for what is wrong with the draft: a missing
+edge case, a contradiction with a verified card (name its number), a pitfall known from a deprecated card
+(name its number), an unstated assumption. Rest each objection on the plan, the trial or a card. Blocking
+means that the draft must not go out so; all else is advisory. No objection is a good answer too. Repeat no
+earlier objection that a later draft has answered. {DATA}
+Card and pitfall are -1 where an objection names none. The remedy is a pattern: in the pattern language where
+the task has one, else in plain words; "" where you know none.""",
+    examples=[
+        Objections(
+            objections=[
+                Objection(
+                    evidence="The plan scans all the loans of the library.",
+                    kind="missing_edge_case",
+                    remedy="INDEX (filter, group)",
+                    severity="blocking",
+                )
+            ]
+        ),
+        Objections(
+            objections=[
+                Objection(
+                    evidence="The trial says that sums([7], book) fails: loan 7 has no line in the book.",
+                    kind="missing_edge_case",
+                    remedy="take a loan without a line for one without a fine",
+                    severity="blocking",
+                )
+            ]
+        ),
+    ],
+    user=f"""{SETTING}
+Patterns: $language
+
+Draft ($pattern):
+$draft
+
+The draft rests on these cards:
+$rests_on
+
+Trial: $trial
+
+Tried before:
+$tried
+
+Objected before:
+$earlier
+
+Verified cards:
+$cards
+
+Deprecated cards:
+$pitfalls
+
+Remedies that apply:
+$remedies""",
+)
+
+
+@challenge_draft.bound
+def can_be_objected(given: Review) -> Schemas:
+    """Offer the cards that are shown, and the kinds of objection that they allow."""
+    kinds = ["missing_edge_case", "unstated_assumption"]
+    kinds += ["contradiction"] if given.cards else []
+    kinds += ["known_pitfall"] if given.pitfalls else []
+    return {
+        "objections": {"maxItems": 6},
+        "objections[].kind": {"enum": kinds},
+        "objections[].card": one_of(len(given.cards), NONE),
+        "objections[].pitfall": one_of(len(given.pitfalls), NONE),
+    }
+
+
+@challenge_draft.check
+def objections_name_what_they_rest_on(given: Review, answer: Objections) -> None:
+    """Refuse a contradiction without a verified card, and a pitfall without a deprecated one."""
+    for each in answer.objections:
+        check_named(each.card, given.cards, each.kind == "contradiction", "contradiction", "card")
+        check_named(each.pitfall, given.pitfalls, each.kind == "known_pitfall", "known_pitfall", "pitfall")

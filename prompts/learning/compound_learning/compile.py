@@ -1,0 +1,181 @@
+"""The monitor's question (§3, step 5): what a finished task taught."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.learning.compound_learning.task import (
+    DATA,
+    DISPUTABLE,
+    LONGEST_CLAIM,
+    MOST,
+    NONE,
+    SETTING,
+    Condition,
+    Known,
+    Pattern,
+    Sentence,
+    Setting,
+    check_named,
+)
+from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
+
+
+class Experience(Setting):
+    """A finished task before the monitor: its whole trajectory."""
+
+    general: str = Field("", description="The features without what is particular to this task.")
+    started_with: str = Field("", description="The first draft's pattern.")
+    ended_with: str = Field("", description="The final draft's pattern.")
+    solved: bool
+    measured: str = ""
+    confidence: float
+    resolved: list[str] = Field([])
+    failed: list[str] = Field([], description="Patterns that were tried and did not do.")
+    in_vain: list[str] = Field([], description="Those of them that were wrong, or gained nothing.")
+    trajectory: list[str] = Field(
+        [], description="Each draft with its change, its trial and what was objected to it."
+    )
+    answer: str = Field("", description="The final answer, where it is words.")
+    used: list[Known] = Field([])
+    verified: list[Known] = Field([])
+
+
+class Failing(BaseModel):
+    """When a lesson fails, what then happens, and what helps."""
+
+    condition: Sentence
+    impact: Sentence = ""
+    mitigation: Sentence = ""
+
+
+class DeadEnd(BaseModel):
+    """What was tried in vain, and why it did not do."""
+
+    approach: Pattern
+    reason: Sentence = ""
+
+
+class Finding(BaseModel):
+    """One thing to do to the knowledge base."""
+
+    rationale: Reason
+    claim: str = Field(
+        "", max_length=LONGEST_CLAIM, description="The lesson in one sentence; for create and dispute."
+    )
+    condition: Condition = Field("", description="When it holds, in the words of the features.")
+    pattern: Pattern = Field("", description="What to do then.")
+    failure_modes: list[Failing] = Field([], max_length=MOST, description="When the lesson fails.")
+    deprecated_approaches: list[DeadEnd] = Field([], max_length=MOST, description="Tried in vain.")
+    success: bool = Field(True, description="For reinforce: whether the card helped.")
+    card: int = Field(NONE, description="Number of the used card that it is about, else -1.")
+    event: Literal["create", "reinforce", "dispute", "dead_end"]
+
+
+class Findings(BaseModel):
+    """What the monitor does to the knowledge base, if anything."""
+
+    findings: list[Finding] = Field([], max_length=MOST)
+
+
+compile_lessons = Prompt(
+    name="compile_lessons",
+    given=Experience,
+    answer=Findings,
+    system=f"""You are the monitor of a team: you compile what a finished task taught into knowledge cards.
+For each used card say whether it helped (reinforce, success true or false). A new lesson becomes a card
+(create): a claim that other tasks can use, its condition in the words of what tasks like it share, its
+pattern. A lesson against a verified card opens a dispute with that card, never a new one. Of a task that
+was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches that
+failed; the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails,
+where the trajectory shows it. A claim states what is true of the domain; it never tells agents how to
+behave. Nothing learned is a good answer too. {DATA}
+A finding's card is -1 for create and dead_end; claim, condition and pattern are empty for reinforce.""",
+    examples=[
+        Findings(
+            findings=[
+                Finding(
+                    rationale="The branch of the library was missing in the index.",
+                    claim="For loans by due date and branch, index the date and then the branch.",
+                    condition="range filter; grouping",
+                    pattern="INDEX (filter, group)",
+                    deprecated_approaches=[
+                        DeadEnd(approach="INDEX (filter)", reason="Each loan was looked up in the table.")
+                    ],
+                    event="create",
+                )
+            ]
+        ),
+        Findings(
+            findings=[
+                Finding(
+                    rationale="The book of fines was read for each loan; read once, it took a ninth.",
+                    claim="What each round of a loop reads from one book is read once, before it.",
+                    condition="reading in a loop",
+                    pattern="read once, before the loop",
+                    failure_modes=[
+                        Failing(
+                            condition="the book changes meanwhile",
+                            impact="a new fine is missed",
+                            mitigation="read it again when it has changed",
+                        )
+                    ],
+                    event="create",
+                )
+            ]
+        ),
+    ],
+    user=f"""{SETTING}
+What tasks like it share: $general
+Patterns: $language
+
+First draft: $started_with
+Final: $ended_with
+Solved: $solved, $measured, confidence $confidence
+The answer in words: $answer
+
+What was done, draft by draft:
+$trajectory
+
+Objections that led to patches:
+$resolved
+
+Tried, and did not do:
+$failed
+Of these, wrong or without any gain:
+$in_vain
+
+Cards used:
+$used
+
+Verified cards:
+$verified""",
+)
+
+
+@compile_lessons.bound
+def can_be_found(given: Experience) -> Schemas:
+    """Offer the cards that were used, and what may be done to them."""
+    events = ["create", "dead_end"]
+    events += ["reinforce"] if given.used else []
+    events += ["dispute"] if any(card.status in DISPUTABLE for card in given.used) else []
+    return {
+        "findings": {"maxItems": len(given.used) + 2},
+        "findings[].card": one_of(len(given.used), NONE),
+        "findings[].event": {"enum": events},
+    }
+
+
+@compile_lessons.check
+def findings_keep_the_rules(given: Experience, answer: Findings) -> None:
+    """Refuse findings about cards that were not used, and lessons without words."""
+    for each in answer.findings:
+        about_card = each.event in {"reinforce", "dispute"}
+        check_named(each.card, given.used, about_card, each.event, "card")
+        lacks = not (each.claim.strip() and each.condition)
+        if each.event in {"create", "dispute"} and (lacks or not each.pattern):
+            raise ValueError(f"A finding to {each.event} needs a claim, a condition and a pattern.")
+        if each.event == "dead_end" and (lacks or not each.deprecated_approaches):
+            raise ValueError("A dead_end needs a claim, a condition and the approaches that failed.")
+        if each.event == "dispute" and given.used[each.card].status not in DISPUTABLE:
+            raise ValueError("Only a verified card is disputed; reinforce a provisional one with a failure.")

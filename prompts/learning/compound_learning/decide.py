@@ -1,0 +1,125 @@
+"""The leader's question (§3, step 4): resolve the task."""
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import (
+    DATA,
+    LONGEST_TEXT,
+    MOST,
+    SETTING,
+    Known,
+    Sentence,
+    Setting,
+    check_within,
+)
+from mneme.prompts.learning.trials import Measurement
+from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
+
+
+class Case(Setting):
+    """All that the leader decides on."""
+
+    draft: Draft
+    iterations: int
+    trial: Measurement | None = None
+    resolved: list[str] = Field([])
+    unresolved: list[str] = Field([])
+    open_blocking: int = 0
+    cards: list[Known] = Field([])
+    elsewhere: list[int] = Field([], description="Numbers of the cards that served another task before.")
+
+
+class Resolution(BaseModel):
+    """The leader's decision."""
+
+    rationale: Reason
+    answer: str = Field(
+        "", max_length=LONGEST_TEXT, description="The final answer in words; empty: the draft as it is."
+    )
+    solved: bool = Field(description="Whether the task is solved; what was measured decides where it was.")
+    confidence: float = Field(ge=0, le=1)
+    references: list[Sentence] = Field([], max_length=5, description="External sources, where there are any.")
+    uncertainties: list[Reason] = Field([], max_length=MOST)
+    fallbacks: list[Sentence] = Field([], max_length=5)
+    faster_or_novel: bool = Field(description="Whether it is faster than before, or a new approach.")
+    reusable: bool = Field(description="Whether the approach is a pattern, not one task's accident.")
+    promote: list[int] = Field(
+        [], max_length=MOST, description="Numbers of the used cards that you approve as verified."
+    )
+    verify_new: bool = Field(
+        False, description="Whether a new card from this task is verified at once: measured, and sure."
+    )
+
+
+resolve_task = Prompt(
+    name="resolve_task",
+    given=Case,
+    answer=Resolution,
+    system=f"""You are the leader of a team. Decide on the final answer from the patched draft, the
+objections closed and open, the cards it rests on and what was measured. Say how confident you are, what
+is uncertain and what to fall back on. Only you approve cards as verified: approve one only where the task
+was solved on it, it served before, and no blocking objection is open; one that is verified stays so. Where
+nothing was measured, judge the answer yourself and say so. {DATA}
+The draft is the answer: copy nothing of it, and leave the answer empty, unless you give another in words.
+Confidence is from 0 to 1. References are sources outside of the team: none of its cards. A new card is
+verified at once only where the measurement is so clear that no second task is needed. Faster_or_novel:
+whether the answer is faster than what there was, or a new approach. Reusable: whether other tasks can use
+its approach.""",
+    examples=[
+        Resolution(
+            rationale="The overdue loans were counted 4.2 times as fast.",
+            solved=True,
+            confidence=0.85,
+            uncertainties=["lending a book takes a little longer"],
+            fallbacks=["drop the index overdue_loans again"],
+            faster_or_novel=True,
+            reusable=True,
+            promote=[0],
+        )
+    ],
+    user=f"""{SETTING}
+
+Draft after $iterations iterations:
+$draft
+
+Measured: $trial
+
+Objections closed:
+$resolved
+
+Objections open:
+$unresolved
+Blocking and open: $open_blocking
+
+Cards used:
+$cards
+Numbers of those that served another task before: $elsewhere""",
+)
+
+
+@resolve_task.bound
+def can_be_resolved(given: Case) -> Schemas:
+    """Leave the verdict to what was measured, and offer the cards that may be promoted."""
+    measured = {} if given.trial is None else {"solved": {"enum": [given.trial.solved]}}
+    failed = given.trial is not None and not given.trial.solved
+    return {
+        **measured,
+        **some_of("promote", range(0 if failed or given.open_blocking else len(given.cards))),
+        "verify_new": {} if _may_verify(given) else {"enum": [False]},
+        "uncertainties": {"maxItems": 5},
+    }
+
+
+@resolve_task.check
+def believes_the_measurement(given: Case, answer: Resolution) -> None:
+    """Refuse a verdict that the measurement refutes, and promotions the rules do not allow."""
+    if given.trial is not None and answer.solved != given.trial.solved:
+        raise ValueError(f"The measurement says solved={given.trial.solved}: {given.trial.summary}")
+    check_within(answer.promote, given.cards, "card")
+    if answer.promote and (not answer.solved or given.open_blocking):
+        raise ValueError("No card is promoted by an unsolved task or over an open blocking objection.")
+
+
+def _may_verify(given: Case) -> bool:
+    return given.trial is not None and given.trial.solved and not given.open_blocking

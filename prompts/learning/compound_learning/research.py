@@ -1,0 +1,219 @@
+"""The researcher's questions (§3, steps 1 and 3): draft a solution, and patch it."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.learning.compound_learning.task import (
+    DATA,
+    LONGEST_SQL,
+    LONGEST_TEXT,
+    MOST,
+    PARTS,
+    SETTING,
+    Known,
+    Pattern,
+    Sentence,
+    Setting,
+    Statement,
+    check_within,
+    parts_bounds,
+)
+from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
+
+
+class File(BaseModel):
+    """A file with its whole new text."""
+
+    path: Annotated[str, Field(max_length=300)]
+    text: Annotated[str, Field(max_length=LONGEST_SQL)]
+
+    def __str__(self) -> str:
+        return f"{self.path}:\n{self.text}"
+
+
+class Draft(BaseModel):
+    """A solution, in the parts that the task's world takes: words, SQL, files or a diff."""
+
+    rationale: Reason = Field(description="Why this approach, in one or two sentences.")
+    pattern: Pattern = Field(
+        "", description="The approach in the pattern language, e.g. INDEX (filter, group); may be empty."
+    )
+    statements: list[Statement] = Field(
+        [], max_length=MOST, description="CREATE INDEX or ANALYZE statements, in order."
+    )
+    query: str = Field(
+        "", max_length=LONGEST_SQL, description="The query to run instead; empty where it stays as it is."
+    )
+    files: list[File] = Field([], max_length=MOST, description="Files with their whole new text.")
+    diff: str = Field("", max_length=LONGEST_SQL, description="A unified diff, instead of whole files.")
+    answer: str = Field("", max_length=LONGEST_TEXT, description="The answer in words, where nothing is run.")
+    used: list[int] = Field(
+        [], max_length=MOST, description="Numbers of the cards that the draft really rests on."
+    )
+    assumptions: list[Sentence] = Field([], max_length=5)
+
+    def __str__(self) -> str:
+        assumed = [f"assumes: {each}" for each in self.assumptions]
+        return "\n".join([self.rationale, *filter(None, [self.solution, *assumed])])
+
+    @property
+    def solution(self) -> str:
+        """Return what would be run, or the answer, without the words around it."""
+        lines = [*self.statements, self.query, *map(str, self.files), self.diff, self.answer]
+        return "\n".join(line for line in lines if line)
+
+
+class Assignment(Setting):
+    """What the researcher works with."""
+
+    facts: list[str] = Field([])
+    cards: list[Known] = Field([])
+    pitfalls: list[Known] = Field([])
+    textbook: list[Advice] = Field([])
+
+
+draft_solution = Prompt(
+    name="draft_solution",
+    given=Assignment,
+    answer=Draft,
+    system=f"""You are the researcher of a team that solves tasks. Draft a solution. Use the cards that fit
+(their rules are already made out for this task) and name the numbers of those that you really used; use
+none that does not fit. Try nothing that a card calls in vain for such a task. {DATA}
+{PARTS}""",
+    examples=[
+        Draft(
+            rationale="Card 0 fits: the overdue loans are filtered by due date and grouped by branch.",
+            pattern="INDEX (filter, group)",
+            statements=["CREATE INDEX overdue_loans ON loans (due_date, branch_id)"],
+            used=[0],
+            assumptions=["few of the library's loans are overdue"],
+        ),
+        Draft(
+            rationale="No card fits. The book of fines is read for each loan; it is enough to read it once.",
+            pattern="read once, before the loop",
+            files=[
+                File(
+                    path="fines.py",
+                    text="def sums(loans, book):\n    fines = book.read()\n    return [fines[e] for e in loans]",  # noqa: E501
+                )
+            ],
+        ),
+    ],
+    user=f"""{SETTING}
+
+How the solution is written: $form
+Patterns: $language
+
+Cards:
+$cards
+
+Dead ends of earlier tasks:
+$pitfalls
+
+What the tools told:
+$facts
+
+What a textbook begins with:
+$textbook""",
+)
+
+
+@draft_solution.bound
+def can_be_drafted(given: Assignment) -> Schemas:
+    """Offer the cards that are shown, and the parts of a solution that are taken, with room for each."""
+    return {**some_of("used", range(len(given.cards))), **parts_bounds(given)}
+
+
+@draft_solution.check
+def cards_exist(given: Assignment, answer: Draft) -> None:
+    """Refuse numbers of cards that were not shown, and an empty draft."""
+    check_within(answer.used, given.cards, "card")
+    if not (answer.solution or answer.pattern):
+        raise ValueError(f"The draft is empty. {given.form}")
+
+
+class Complaint(Setting):
+    """A draft with the objections that are open against it, each with its remedy made out for the task."""
+
+    draft: Draft
+    objections: list[str]
+    advice: list[Advice]
+    trial: Measurement | None = None
+    cards: list[Known] = Field([])
+
+
+class Patch(Draft):
+    """A revised draft, and the numbers of the objections that it closes."""
+
+    closed: list[int] = Field(
+        [], max_length=MOST, description="Numbers of the objections that the patch closes."
+    )
+
+
+patch_draft = Prompt(
+    name="patch_draft",
+    given=Complaint,
+    answer=Patch,
+    system=f"""You are the researcher of a team. The devil's advocate objected to your draft. Patch it where
+an objection is right, and name the numbers of the objections that the patch closes; an objection that is
+wrong stays open. {DATA}
+Give the whole new draft, not only what changes.
+{PARTS}""",
+    examples=[
+        Patch(
+            rationale="The index on the loans lacked the branch that they are grouped by.",
+            pattern="INDEX (filter, group)",
+            statements=["CREATE INDEX overdue_loans ON loans (due_date, branch_id)"],
+            closed=[0],
+        ),
+        Patch(
+            rationale="A loan without a line in the book has no fine, so it is asked for with a default.",
+            pattern="read once, before the loop",
+            files=[
+                File(
+                    path="fines.py",
+                    text="def sums(loans, book):\n    fines = book.read()\n    return [fines.get(e, 0) for e in loans]",  # noqa: E501
+                )
+            ],
+            closed=[0],
+        ),
+    ],
+    user=f"""{SETTING}
+
+How the solution is written: $form
+Patterns: $language
+
+Draft:
+$draft
+
+Trial: $trial
+
+Objections:
+$objections
+
+Their remedies, made out for this task where they could be:
+$advice
+
+Cards:
+$cards""",
+)
+
+
+@patch_draft.bound
+def can_be_patched(given: Complaint) -> Schemas:
+    """Offer the objections that were raised, and the cards that the draft rests on."""
+    return {
+        **some_of("closed", range(len(given.objections))),
+        **parts_bounds(given),
+        **some_of("used", {*given.draft.used}),
+    }
+
+
+@patch_draft.check
+def closes_what_was_raised(given: Complaint, answer: Patch) -> None:
+    """Refuse numbers of objections that nobody raised, and of cards that the draft did not rest on."""
+    check_within(answer.closed, given.objections, "objection")
+    if added := [number for number in answer.used if number not in given.draft.used]:
+        raise ValueError(f"The draft did not rest on card number {added[0]}; name none that it did not.")

@@ -1,0 +1,126 @@
+"""What keeps a base of cards in order (§5, §10), a little after each task and never in its way.
+
+*Inactivity.* Cards that none of the last 100 tasks was shown are archived. Nothing but what has left the
+window of these tasks since the last time is looked at: the cards that were last written before it began, and
+those that were last shown in a task before it. How far that came is a record of ("teams", team, "upkeep").
+
+*Expiry.* Cards whose time is over are archived.
+
+*Clusters.* A large base has clusters; cards that were written since join the nearest one. Only where the base
+has doubled are clusters made anew, which takes seconds for some ten thousand cards.
+
+All of it may be stopped at any moment, and is finished by the next time.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from mneme.core.errors import Conflict
+from mneme.stores.cards.card import Card
+from mneme.stores.cards.card_records import CardRecords
+from mneme.stores.cards.clusters import Clusters
+from mneme.stores.cards.lifecycle import archived
+from mneme.stores.cards.ranking import SECONDS_A_DAY
+from mneme.stores.cards.task_log import TaskLog
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Value, Version
+
+ACTOR = "card lifecycle"
+MARK = "inactivity"
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Kept(BaseModel):
+    """What upkeep did: the ids of the cards that it archived, and how many cards joined a cluster."""
+
+    model_config = ConfigDict(frozen=True)
+
+    archived: list[str] = []
+    expired: list[str] = []
+    clustered: int = 0
+
+
+class Upkeep:
+    """The upkeep of one team's cards."""
+
+    def __init__(self, ledger: Ledger, records: CardRecords, tasks: TaskLog, clusters: Clusters) -> None:
+        self._ledger, self._records, self._tasks, self._clusters = ledger, records, tasks, clusters
+        self.namespace = team_namespace(records.team, "upkeep")
+
+    async def run(self) -> Kept:
+        """Archive what is inactive or has expired, and bring the clusters up to date."""
+        idle = await self.archive_inactive()
+        expired = await self.archive_expired()
+        return Kept(
+            archived=[card.id for card in idle],
+            expired=[card.id for card in expired],
+            clustered=await self._clusters.keep(),
+        )
+
+    async def archive_inactive(self) -> Sequence[Card]:
+        """Archive the cards that none of the last 100 tasks was shown (§5), and return them.
+
+        A card that was written to during these tasks is not inactive.
+        """
+        count, needed = await self._tasks.count(), self._records.settings.inactive_tasks
+        if count < needed:
+            return []
+        window = await self._tasks.latest(needed)
+        began, passed = window[0].at, count - needed
+        assert began is not None
+        mark = await self._ledger.get(self.namespace, MARK)
+        heads = await self._left_behind(mark, began, passed)
+        shown = {card for task in window for card in task.retrieved}
+        reason = f"not retrieved in {needed} tasks"
+        idle = [head for head in heads if head.key not in shown and head.at < began]
+        done = await self._archive([head for head in idle if archived(Card.of(head), reason)], reason)
+        await self._note(mark, began, passed)
+        return done
+
+    async def _left_behind(self, mark: Version | None, began: datetime, passed: int) -> list[Version]:
+        """Return the cards that were last written or shown before the window, and not before the last one."""
+        since, already = BEGINNING, passed
+        if mark:
+            since, already = datetime.fromisoformat(str(mark.value["began"])), int(str(mark.value["passed"]))
+        heads = await self._ledger.changed(self._records.namespace, since, began)
+        left = await self._tasks.latest(
+            max(0, passed - already), before=self._records.settings.inactive_tasks
+        )
+        known = {head.key for head in heads}
+        shown = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
+        found = [await self._ledger.get(self._records.namespace, card) for card in shown]
+        return [*heads, *(head for head in found if head)]
+
+    async def _note(self, mark: Version | None, began: datetime, passed: int) -> None:
+        """Note how far this came; where another process noted something meanwhile, that stays."""
+        value: Value = {"began": began.isoformat(), "passed": passed}
+        change = Change(reason="looked through", actor=ACTOR)
+        space, n = self.namespace, mark.version if mark else 0
+        with suppress(Conflict):
+            if mark is None:
+                await self._ledger.insert(space, value, text="", change=change, key=MARK)
+            elif mark.value != value:
+                await self._ledger.update(space, MARK, value, text="", change=change, expected_version=n)
+
+    async def archive_expired(self) -> Sequence[Card]:
+        """Archive the cards in use whose time is over, and return them."""
+        now = datetime.now(UTC)
+        heads = await self._ledger.records(
+            self._records.namespace,
+            filter={"expires": {"$lte": now.timestamp() / SECONDS_A_DAY}},
+            limit=await self._records.count(),
+            shelf="active",
+        )
+        reason = "its time is over"
+        return await self._archive([head for head in heads if archived(Card.of(head), reason)], reason)
+
+    async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:
+        change = Change(reason=reason, actor=ACTOR)
+        return [
+            await self._records.change(head.key, lambda card: archived(card, reason), change)
+            for head in heads
+        ]
