@@ -36,6 +36,9 @@ EVALUATIONS = {
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with a team's memory and without."
     ),
+    "consolidation": Evaluation(
+        "learning.consolidation", "Measure what a consolidation saves and costs (§8)."
+    ),
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),

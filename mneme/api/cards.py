@@ -12,6 +12,7 @@ from mneme.core.settings import settings
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
+from mneme.stores.cards.consolidation import Archive, Attempt, ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval
@@ -37,6 +38,7 @@ class Cards(Operations):
     def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
         super().__init__(ledger, team, caller)
         self._cards = KnowledgeCards(ledger, team)
+        self._cycle = ConsolidationCycle(ledger, self._cards)
 
     @reads("team")
     async def whose(self) -> str:
@@ -170,6 +172,26 @@ class Cards(Operations):
     ) -> Metrics:
         """Return every metric of the team's learning, with the alerts that they raise."""
         return await self._cards.metrics(now=now)
+
+    @reads("consolidations")
+    async def consolidations(self) -> Sequence[Attempt]:
+        """Return the consolidations into a model that came to their end, oldest first."""
+        return await self._cycle.attempts()
+
+    @reads("consolidations/due")
+    async def consolidation_due(self) -> Sequence[str]:
+        """Return why a consolidation is due; nothing where it is not."""
+        return await self._cycle.due()
+
+    @reads("consolidations/serving")
+    async def serving(self) -> str:
+        """Return the tuned model that answers for the team; empty where none was promoted."""
+        return await self._cycle.serving()
+
+    @changes("consolidations/rollback")
+    async def roll_back_consolidation(self, reason: Reason = "") -> Archive:
+        """Undo the latest consolidation in one step: model and cards are as before. Raises BadInput."""
+        return await self._cycle.take_back(change=self._change(reason, "taken back by a person"))
 
     @reads("tasks")
     async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:

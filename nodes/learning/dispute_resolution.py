@@ -18,7 +18,7 @@ from mneme.environments.worlds import Solution, Task, World, WorldKind, find_wor
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.answers import Listed
-from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
+from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.worlds import SET, advice_of, attempt, refuse_outside
 from mneme.prompts.learning.dispute_resolution import (
     Contest,
@@ -228,7 +228,8 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     cards = cards_of(runtime)
     dispute = await cards.disputes.get(state["dispute_id"])
     given = await _contest(dispute, state, runtime)
-    answered = await ask(resolve_dispute, given, runtime.context.devils_advocate, lane="background")
+    who = await who_answers("devils_advocate", runtime)
+    answered = await ask(resolve_dispute, given, who, lane="background")
     runtime.stream_writer({"step": "recommend", **answered.value.model_dump()})
     if state["similar"]:
         tested = Round(

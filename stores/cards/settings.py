@@ -1,5 +1,7 @@
 """The thresholds of a team's cards."""
 
+from datetime import timedelta
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -29,3 +31,16 @@ class CardSettings(BaseModel):
     clustered_over: int = Field(20_000, ge=0, description="Cards in use over which clusters are made (§10).")
     recluster_at: float = Field(0.1, gt=0, le=1, description="Share of cards in no cluster that is too much.")
     probed: int = Field(16, ge=1, description="Clusters that a retrieval looks into.")
+
+
+class Consolidation(BaseModel):
+    """§8's trigger conditions, and which verified cards are good enough to train on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    most_verified: int = 10_000
+    slowest_ms: float = 500
+    precision: float = 0.70
+    every: timedelta = timedelta(days=91)
+    confidence_over: float = 0.8
+    successes: int = Field(3, ge=1)

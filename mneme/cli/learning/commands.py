@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mneme.cli.learning.consolidate_command import Team, consolidate_cards
 from mneme.cli.options import Json, Limit, Reason, run_command
 
 app = typer.Typer()
@@ -12,10 +13,10 @@ cards = typer.Typer(no_args_is_help=True, help="List, search and change a team's
 disputes = typer.Typer(
     no_args_is_help=True, help="Findings that contradict verified cards: list, test and decide them."
 )
+cards.command("consolidate")(consolidate_cards)
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 
-Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the cards.")]
 Agents = Annotated[
     str,
     typer.Option("--agents", envvar="MNEME_AGENTS", help="Model of all agents: auto, rules, ollama:MODEL, …"),

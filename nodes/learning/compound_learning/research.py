@@ -33,7 +33,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
     world_of,
 )
-from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
 from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning import (
@@ -156,7 +156,7 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
     if not looks:
         return [], 0, 0
     tools = {tool.name: tool for tool in looks}
-    who = runtime.context.researcher
+    who = await who_answers("researcher", runtime)
     messages: list[BaseMessage] = [HumanMessage(_surroundings(state, world))]
     facts: list[str] = []
     tokens = 0
