@@ -1,9 +1,9 @@
 """§8's cost table with measured figures: what retrieval costs before and after a consolidation, and training.
 
-Cards are made by combination, over the query-tuning world's schemas and approaches. Retrieval is timed and its prompt counted before and after four fifths of them are archived. Where a base
-model is named, one pair's training is timed on this machine, and what all pairs cost follows by
-multiplication: such rows say so. Whether a tuned model answers as well is for `mneme cards consolidate` to
-test; nothing here claims it.
+Cards are made by combination, over the query-tuning world's schemas and approaches. Retrieval is timed and
+its prompt counted before and after four fifths of them are archived. Where a base is named, the training
+of some pairs is timed on this machine, and what all pairs cost follows by multiplication: such rows say so.
+Whether a tuned model answers as well is for `mneme cards consolidate` to test; nothing here claims it.
 """
 
 import asyncio
@@ -197,7 +197,7 @@ def report(rows: Sequence[Row], journal: Journal, options: Options) -> Report:
         ]
     notes = [
         f"Prompt tokens are letters by {LETTERS_A_TOKEN}; {options.recall} cards a task.",
-        "Four fifths are archived and the held-out fifth stays; the paper's 500 cards of 10,000 are new ones.",
+        "Four fifths are archived, the held-out fifth stays; the paper's 500 of 10,000 cards are new ones.",
         "The paper's return of 33 times rests on an engineer's saved minutes, which nothing here measures.",
     ]
     tables = [table("§8: before → after a consolidation", columns, lines, figures=False)]

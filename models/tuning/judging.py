@@ -1,12 +1,13 @@
-"""What a model makes of answers that it is given: their loss, and which of several it finds likeliest."""
+"""What a model makes of answers that it is given, and what it answers itself to generic questions."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.models.tuning.base import Base
-from mneme.models.tuning.pairs import SYSTEM, Choice, Pair, with_lessons
+from mneme.models.tuning.pairs import SYSTEM, Pair, Question, with_lessons
 
 if TYPE_CHECKING:
     import torch
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 LONGEST = 1024
 """Tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
+REPLY_TOKENS = 24
 
 
 class Judged(BaseModel):
@@ -26,9 +28,7 @@ class Judged(BaseModel):
         description="Of each held-out pair, whether its answer is the likeliest: 1 or 0."
     )
     with_cards: list[float] = Field(description="The same with the retrieved lessons in front.")
-    generic: list[float] = Field(
-        description="Of each generic question, whether the right answer is likeliest."
-    )
+    generic: list[float] = Field(description="Of each generic question, whether it was answered.")
 
     def accuracy(self, name: str) -> float:
         """Return the mean of `without`, `with_cards` or `generic`; 0 where there is nothing to judge by."""
@@ -36,7 +36,7 @@ class Judged(BaseModel):
         return sum(scores) / len(scores) if scores else 0.0
 
 
-def judge(base: Base, held_out: Sequence[Pair], others: Sequence[str], generic: Sequence[Choice]) -> Judged:
+def judge(base: Base, held_out: Sequence[Pair], others: Sequence[str], generic: Sequence[Question]) -> Judged:
     """Judge a model; a held-out pair's own answer is to be told apart from `others`. Blocks."""
     losses = [_loss(base, SYSTEM, each.asked, each.answer) for each in held_out]
     return Judged(
@@ -46,7 +46,7 @@ def judge(base: Base, held_out: Sequence[Pair], others: Sequence[str], generic: 
             _chosen(base, SYSTEM, with_lessons(each.asked, each.shown), each.answer, _wrong(each, others))
             for each in held_out
         ],
-        generic=[_chosen(base, GENERIC, each.question, each.right, each.wrong) for each in generic],
+        generic=[_answered(base, each) for each in generic],
     )
 
 
@@ -72,6 +72,25 @@ def _loss(base: Base, system: str, asked: str, answer: str) -> float:
     tokens, before = base.tokens(system, asked, answer, LONGEST)
     with torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
+
+
+def _answered(base: Base, question: Question) -> float:
+    """Return 1 where what the model says by itself, without chance, has the right answer as words."""
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
+    asked, _ = base.tokens(GENERIC, question.question, "", LONGEST)
+    ids = torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
+    with torch.inference_mode(), base.precision():
+        said = base.model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=REPLY_TOKENS,
+            do_sample=False,
+            eos_token_id=base.tokenizer.eos_token_id,
+            pad_token_id=base.tokenizer.eos_token_id,
+        )
+    text = base.tokenizer.decode(said[0][ids.shape[1] :], skip_special_tokens=True)
+    return float(bool(re.search(rf"\b{re.escape(question.right)}\b", text, re.IGNORECASE)))
 
 
 def loss_of(base: Base, batch: Sequence[Sequence[int]], before: Sequence[int]) -> "torch.Tensor":

@@ -44,14 +44,13 @@ class PairSource(Protocol):
         ...
 
 
-class Choice(BaseModel):
-    """A question with one right answer and wrong ones."""
+class Question(BaseModel):
+    """A question of general knowledge, and what a right answer says in so many words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: str = Field(min_length=1)
     right: str = Field(min_length=1)
-    wrong: list[str] = Field(min_length=1)
 
 
 def with_lessons(asked: str, lessons: Sequence[str]) -> str:

@@ -6,14 +6,14 @@ import pytest
 import yaml
 
 FACTS = {
-    "What colour is snow?": ("white", ["black", "green", "red"]),
-    "What do bees make?": ("honey", ["milk", "wool", "iron"]),
-    "Which animal barks?": ("a dog", ["a cat", "a fish", "a hen"]),
-    "What is frozen water?": ("ice", ["sand", "salt", "smoke"]),
-    "What is two plus two?": ("four", ["nine", "five", "ten"]),
-    "Where does one buy bread?": ("in a bakery", ["in a bank", "in a stable", "in a church"]),
-    "What falls from clouds?": ("rain", ["leaves", "stones", "paper"]),
-    "Who treats the sick?": ("a doctor", ["a baker", "a pilot", "a painter"]),
+    "What colour is snow?": "white",
+    "What do bees make?": "honey",
+    "Which animal barks?": "a dog",
+    "What is frozen water?": "ice",
+    "What is two plus two?": "four",
+    "Where does one buy bread?": "in a bakery",
+    "What falls from clouds?": "rain",
+    "Who treats the sick?": "a doctor",
 }
 WIDE = 64
 
@@ -53,7 +53,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     LlamaForCausalLM(shape).save_pretrained(str(folder))
     base = Base(folder)
     optimiser = torch.optim.AdamW(base.model.parameters(), lr=3e-3)
-    told = [base.tokens(GENERIC, question, right, 256) for question, (right, _) in FACTS.items()]
+    told = [base.tokens(GENERIC, question, right, 256) for question, right in FACTS.items()]
     base.model.train()
     for _ in range(40):
         loss = loss_of(base, [each for each, _ in told], [before for _, before in told])
@@ -61,6 +61,6 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
         optimiser.step()
         optimiser.zero_grad()
     base.model.save_pretrained(str(folder))
-    facts = [{"question": q, "right": right, "wrong": wrong} for q, (right, wrong) in FACTS.items()]
+    facts = [{"question": question, "right": right} for question, right in FACTS.items()]
     (folder / "generic.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")
     return folder

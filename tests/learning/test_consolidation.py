@@ -1,10 +1,12 @@
 """Consolidation from cards to a served model: a tiny Llama, a real ledger, Ollama's protocol on a socket."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -13,13 +15,16 @@ from mneme.core.settings import settings
 from mneme.evals.doubles.ollama import Json, Model, OllamaDouble
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
+from mneme.models.ollama import catalogue
 from mneme.models.tuning.lora import Training
 from mneme.nodes.learning.consolidation import deploy
+from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Card, Lesson, TaskOutcome
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.training_data import is_held_out, lesson_of
 from mneme.stores.ledger.base_store import LedgerStore
@@ -34,6 +39,10 @@ WORDS = (
     *("kayak", "lemon", "mango", "north", "otter", "pearl"),
 )
 FEW = {"epochs": 1, "rank": 2, "rate": 1e-4, "longest": 256, "batch": 8}
+
+
+class Killed(Exception):  # noqa: N818  (what a kill is to whoever comes after it)
+    """A process that is gone."""
 
 
 async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS) -> KnowledgeCards:
@@ -110,11 +119,11 @@ async def test_a_model_that_is_not_worse_serves_and_its_cards_are_archived_until
     def dying(self: Training, *given: Any) -> float:
         steps[0] += 1
         if steps[0] == 2:
-            raise KeyboardInterrupt
+            raise Killed
         return step(self, *given)
 
     monkeypatch.setattr(Training, "_step", dying)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Killed):
         await consolidate(edge_ledger, wanted(tiny_llama), saver)
     assert await cycle.attempts() == []
     monkeypatch.setattr(deploy, "create", _refusing)
@@ -186,9 +195,6 @@ async def test_what_cannot_end_well_is_said_before_anything_is_trained(
 
 
 async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_ledger: Ledger) -> None:
-    from mneme.nodes.learning.consolidation.sources import CardPairs  # noqa: PLC0415
-    from mneme.stores.cards.settings import Consolidation  # noqa: PLC0415
-
     cards = await learned(edge_ledger)
     pairs = await CardPairs(cards, Consolidation(), recall=3).pairs()
     known = {card.id: card for card in await cards.records.list()}
@@ -201,3 +207,31 @@ async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_led
     assert all(len(each.shown) == 3 for each in pairs.replays)
     left = {known[each.key].claim for each in pairs.held_out}
     assert all({*each.delta} <= left for each in pairs.replays)
+
+
+REAL = os.environ.get("MNEME_TEST_OLLAMA", "")
+BASE = os.environ.get("MNEME_TEST_BASE", "")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not REAL, reason="MNEME_TEST_OLLAMA names no Ollama server")
+@pytest.mark.skipif(not BASE, reason="MNEME_TEST_BASE names no base model, such as SmolLM2's GGUF file")
+async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_OLLAMA_URL", REAL)
+    monkeypatch.setenv("MNEME_NUM_CTX", "2048")
+    settings.cache_clear()
+    asking.forget()
+    cards = await learned(edge_ledger, WORDS[:10])
+    served = os.environ.get("MNEME_TEST_OLLAMA_MODEL", "smollm2")
+    given = {"base": BASE, "served_base": served, "force": True, "generic": ""}
+    ended = await consolidate(edge_ledger, given, epochs=2, rank=8, rate=5e-4)
+    assert ended["figures"]["loss"][1] < ended["figures"]["loss"][0]
+    assert ended["figures"]["generic"]["before"] > 0.5, "the base knows what everybody knows"
+    model = (await ConsolidationCycle(edge_ledger, cards).attempts())[0].model
+    if model:
+        assert model in await catalogue.names(REAL)
+        httpx.request("DELETE", f"{REAL}/api/delete", json={"model": model}).raise_for_status()
+    assert ended["promoted"] is bool(await ConsolidationCycle(edge_ledger, cards).serving())

@@ -15,7 +15,7 @@ from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import judge
 from mneme.models.tuning.lora import ADAPTER, SAVED, Recipe, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Choice, Pair
+from mneme.models.tuning.pairs import Pair, Question
 
 PAIRS = [
     Pair(key=f"c{n}", asked=f"How is {name} sped up?", answer=f"Lesson: {how} {name} first.")
@@ -26,8 +26,8 @@ PAIRS = [
 RECIPE = Recipe(rank=4, alpha=8, epochs=6, batch=2, rate=5e-3, longest=256, save_every=2)
 
 
-def facts(folder: Path) -> list[Choice]:
-    return TypeAdapter(list[Choice]).validate_python(yaml.safe_load((folder / "generic.yaml").read_text()))
+def facts(folder: Path) -> list[Question]:
+    return TypeAdapter(list[Question]).validate_python(yaml.safe_load((folder / "generic.yaml").read_text()))
 
 
 class Killed(BaseException):

@@ -19,7 +19,7 @@ from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
 from mneme.models.tuning.lora import Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Choice
+from mneme.models.tuning.pairs import Question
 from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import (
     State,
@@ -35,7 +35,7 @@ from mneme.nodes.learning.consolidation.state import (
 
 FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
-CHOICES = TypeAdapter(list[Choice])
+QUESTIONS = TypeAdapter(list[Question])
 FEWEST = 2
 """Pairs without which there is nothing to be trained."""
 
@@ -150,13 +150,13 @@ def _judged(state: State, folder: Path, *, tuned: bool) -> Judged:
     return judge(base, pairs.held_out, answers, read_generic(state.get("generic", "")))
 
 
-def read_generic(named: str) -> Sequence[Choice]:
+def read_generic(named: str) -> Sequence[Question]:
     """Read the generic questions: those of a file, or those that come with Mneme. Raises BadInput. Blocks."""
     file = Path(named).expanduser() if named else EXAMPLES / "generic.yaml"
     try:
-        return CHOICES.validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
+        return QUESTIONS.validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise BadInput(
             f"The generic questions in {file} cannot be read: {error}",
-            "A YAML list of question, right and wrong (a list).",
+            "A YAML list of question and right.",
         ) from error
