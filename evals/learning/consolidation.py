@@ -75,13 +75,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     waiting = [size for size in options.sizes if str(size) not in journal]
     for number, size in enumerate(waiting):
         async with temporary_ledger(embedder) as ledger:
-            row = await _measured(ledger, size, options)
+            row = await measure(ledger, size, options)
         journal.add(str(size), row)
         progress(number + 1, len(waiting), f"{size} cards")
     return report([journal[str(size)] for size in options.sizes], journal, options)
 
 
-async def _measured(ledger: Ledger, size: int, options: Options) -> Row:
+async def measure(ledger: Ledger, size: int, options: Options) -> Row:
+    """Measure retrieval before and after, archive, rollback and training, in an empty ledger."""
     cards = KnowledgeCards(ledger, "scale")
     cycle = ConsolidationCycle(ledger, cards)
     made = list(itertools.islice(_cards(), size))

@@ -90,9 +90,9 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
     asking.forget()
 
 
-def wanted(base: Path, **more: Any) -> Any:
-    facts = str(base / "generic.yaml")
-    return {"base": str(base), "served_base": "tiny", "force": True, "generic": facts} | more
+def wanted(folder: Path, **more: Any) -> Any:
+    facts = str(folder / "generic.yaml")
+    return {"base": str(folder), "served_base": "tiny", "force": True, "generic": facts} | more
 
 
 async def consolidate(ledger: Ledger, given: Any, saver: InMemorySaver | None = None, **more: Any) -> Any:
@@ -122,16 +122,15 @@ async def test_a_model_that_is_not_worse_serves_and_its_cards_are_archived_until
             raise Killed
         return step(self, *given)
 
-    monkeypatch.setattr(Training, "_step", dying)
-    with pytest.raises(Killed):
-        await consolidate(edge_ledger, wanted(tiny_llama), saver)
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "_step", dying)
+        with pytest.raises(Killed):
+            await consolidate(edge_ledger, wanted(tiny_llama), saver)
     assert await cycle.attempts() == []
-    monkeypatch.setattr(deploy, "create", _refusing)
-    with pytest.raises(ModelUnavailable):
-        await consolidate(edge_ledger, None, saver)
-    monkeypatch.undo()
-    monkeypatch.setenv("MNEME_OLLAMA_URL", ollama.url)
-    settings.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(deploy, "create", _refusing)
+        with pytest.raises(ModelUnavailable):
+            await consolidate(edge_ledger, None, saver)
     ended = await consolidate(edge_ledger, None, saver)
 
     assert ended["promoted"], ended["why"]
@@ -233,5 +232,6 @@ async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
     model = (await ConsolidationCycle(edge_ledger, cards).attempts())[0].model
     if model:
         assert model in await catalogue.names(REAL)
-        httpx.request("DELETE", f"{REAL}/api/delete", json={"model": model}).raise_for_status()
+        async with httpx.AsyncClient(base_url=REAL) as client:
+            await client.request("DELETE", "/api/delete", json={"model": model})
     assert ended["promoted"] is bool(await ConsolidationCycle(edge_ledger, cards).serving())

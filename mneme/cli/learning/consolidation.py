@@ -25,7 +25,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
     async with open_team_session(context["team"], [GRAPH]) as session:
         config = await session.consolidation()
         left, values = await session.flows.left_at(GRAPH, config)
-        goes_on = bool(left) and not anew
+        goes_on = bool(left) and "examine" not in left and not anew  # what was refused begins anew
         other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
         if other:
             raise BadInput(

@@ -47,6 +47,11 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
             "This server is for several people: it opens no model's files that somebody names.",
             "Consolidate on the machine that holds the ledger: `mneme cards consolidate`.",
         )
+    if not (state.get("base") and state.get("served_base")):
+        raise BadInput(
+            "Which model is tuned, and where is it served?",
+            "Name `base` (a GGUF file, a folder, or smollm2) and `served_base`, the same model in Ollama.",
+        )
     base = await asyncio.to_thread(find_base, state["base"])
     await check(f"ollama:{state['served_base']}")
     await asyncio.to_thread(read_generic, state.get("generic", ""))
