@@ -241,7 +241,7 @@ class OllamaDouble:
         wanted = request.body
         base = self.models.get(wanted["from"]) or self.models.get(f"{wanted['from']}:latest")
         if base is None:
-            raise _Refused(f"model '{wanted['from']}' not found", 404)
+            raise _Refused("pull model manifest: file does not exist", 500)  # it asks its registry first
         if missing := {*wanted.get("adapters", {}).values()} - {*self.blobs}:
             raise _Refused(f"blob {min(missing)} not found", 400)
         self.models[wanted["model"]] = replace(base, name=wanted["model"])

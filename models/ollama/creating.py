@@ -63,7 +63,7 @@ def _check(answer: httpx.Response, base: str, url: str) -> None:
         return
     if answer.status_code in {401, 403}:
         raise locked(url)
-    if "not found" in said or "does not exist" in said:
+    if "pull model manifest" in said:  # it has no such base, and its registry neither
         raise absent(base)
     if answer.status_code in {404, 405}:
         raise stranger(url)

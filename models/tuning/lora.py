@@ -101,28 +101,34 @@ class Training:
         an_epoch = -(-len(told) // recipe.batch)
         total = an_epoch * recipe.epochs
         self._mark = _mark(recipe, pairs, mark)
-        step, losses, seconds = self._resumed()
-        base.model.train()
-        began = time.perf_counter() - seconds
-        while step < total:
-            losses.append(
-                self._step([told[row] for row in self._rows(step, an_epoch, len(told))], step / total)
-            )
-            step += 1
-            if step % recipe.save_every == 0 or step == total:
-                self._save(step, losses, time.perf_counter() - began)
-        base.model.eval()
-        self._write_adapter()
+        losses, seconds = self._steps(told, an_epoch, total)
         epochs = [losses[start : start + an_epoch] for start in range(0, total, an_epoch)]
         return Trained(
             pairs=len(pairs),
             steps=total,
             losses=[sum(each) / len(each) for each in epochs],
-            seconds=time.perf_counter() - began,
+            seconds=seconds,
             device=base.device,
             mixed=base.mixed,
             parameters=sum(each.numel() for each in self._weights.values()),
         )
+
+    def _steps(
+        self, told: Sequence[tuple[list[int], int]], an_epoch: int, total: int
+    ) -> tuple[list[float], float]:
+        """Take the steps that are left, and write the adapter; return every step's loss, and the seconds."""
+        step, losses, seconds = self._resumed()
+        self._base.model.train()
+        began = time.perf_counter() - seconds
+        while step < total:
+            batch = [told[row] for row in self._rows(step, an_epoch, len(told))]
+            losses.append(self._step(batch, step / total))
+            step += 1
+            if step % self._recipe.save_every == 0 or step == total:
+                self._save(step, losses, time.perf_counter() - began)
+        self._base.model.eval()
+        self._write_adapter()
+        return losses, time.perf_counter() - began
 
     def _rows(self, step: int, an_epoch: int, count: int) -> list[int]:
         epoch, turn = divmod(step, an_epoch)
