@@ -16,6 +16,7 @@ FACTS = {
     "Who treats the sick?": "a doctor",
 }
 WIDE = 64
+KNOWN = 0.01
 
 
 @pytest.fixture(scope="session")
@@ -52,14 +53,16 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     LlamaForCausalLM(shape).save_pretrained(str(folder))
     base = Base(folder)
-    optimiser = torch.optim.AdamW(base.model.parameters(), lr=3e-3)
+    optimiser = torch.optim.AdamW(base.model.parameters(), lr=5e-3)
     told = [base.tokens(GENERIC, question, right, 256) for question, right in FACTS.items()]
     base.model.train()
-    for _ in range(40):
+    for _ in range(200):
         loss = loss_of(base, [each for each, _ in told], [before for _, before in told])
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         optimiser.zero_grad()
+        if float(loss.detach()) < KNOWN:
+            break
     base.model.save_pretrained(str(folder))
     facts = [{"question": question, "right": right} for question, right in FACTS.items()]
     (folder / "generic.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")

@@ -13,6 +13,17 @@ from mneme.stores.cards.consolidation import Attempt
 
 GRAPH = "consolidation"
 SAME = ("base", "served_base")
+DONE = {
+    "examine": "looked whether it is due",
+    "gather": "gathered pairs",
+    "measure": "judged the base",
+    "train": "trained the adapter",
+    "judge_tuned": "judged the tuned model",
+    "deploy": "gave it to Ollama",
+    "replay": "replayed a task",
+    "settle": "settled",
+}
+"""What is said of each step at its end."""
 
 
 async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool, as_json: bool) -> int:
@@ -34,7 +45,11 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
             )
         if goes_on:
             console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
-        ended = await session.flows.invoke(GRAPH, None if goes_on else wanted, config, context)
+        given = None if goes_on else wanted
+        async for update in session.flows.stream(GRAPH, given, config, context, "updates", "sync"):
+            for step in update if not as_json else ():
+                console.print(f"  [dim]{DONE.get(step, step)}[/]")
+        _, ended = await session.flows.left_at(GRAPH, config)
     _print_ended(ended, as_json)
     return int(bool(ended.get("tag")) and not ended.get("promoted"))
 
