@@ -87,7 +87,7 @@ async def _said(model: str, asked: str) -> tuple[str, int]:
         reply = await model_of(f"ollama:{model}").say(request, options, "background", {})
     except Unusable as endless:  # it goes round in circles: what it said until then counts
         return endless.raw, 0
-    return str(reply.text), int((reply.usage_metadata or {}).get("input_tokens", 0))
+    return str(reply.text), reply.usage_metadata["input_tokens"] if reply.usage_metadata else 0
 
 
 def share_of_words(said: str, lesson: str) -> float:
