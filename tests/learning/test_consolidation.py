@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
+from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Json, Model, OllamaDouble
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
@@ -30,6 +31,7 @@ from mneme.stores.cards.training_data import is_held_out, lesson_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles.command_line import run_mneme
 
 TEAM = "tuners"
 CHANGE = Change(reason="a test", actor="test")
@@ -206,6 +208,16 @@ async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_led
     assert all(len(each.shown) == 3 for each in pairs.replays)
     left = {known[each.key].claim for each in pairs.held_out}
     assert all({*each.delta} <= left for each in pairs.replays)
+
+
+def test_the_command_says_what_is_due_and_what_it_lacks(tmp_path: Path) -> None:
+    environment = quiet(tmp_path / "home")
+    told = run_mneme(["cards", "consolidate", "--status"], environment)
+    assert (told.returncode, told.stdout.splitlines()) == (0, ["due: no", "serving: no tuned model"])
+    lacking = run_mneme(["cards", "consolidate"], environment)
+    assert lacking.returncode and "--base" in lacking.stderr
+    early = run_mneme(["cards", "consolidate", "--rollback"], environment)
+    assert early.returncode and "no consolidation to take back" in early.stderr
 
 
 REAL = os.environ.get("MNEME_TEST_OLLAMA", "")
