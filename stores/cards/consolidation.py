@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from mneme.core.errors import BadInput
+from mneme.stores.cards.card import Card
+from mneme.stores.cards.card_records import retry_on_conflict
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import archived, is_in_service
@@ -98,6 +100,7 @@ class ConsolidationCycle:
         plain = {name: text for name, text in tasks.items() if not any(findings(text))}
         return training_data(await self._cards.records.list(), plain, settings)
 
+    @retry_on_conflict
     async def archive(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
         tag: str,
@@ -117,34 +120,36 @@ class ConsolidationCycle:
         """
         if await self._ledger.get(self.namespace, tag):
             raise BadInput(f"There is an archive {tag} already.", "Choose another version tag.")
-        records, before = self._cards.records, await self.serving()
-        reason = f"{CONSOLIDATED.format(tag=tag)}: {change.reason}"
-        leaving = [
-            card.id
-            for card in await records.list()
-            if card.id not in keep and is_in_service(card) and (only is None or card.id in only)
-        ]
+        records = self._cards.records
+        serving, earlier = await self._serving()
+        before = earlier if serves and serving == serves else serving  # it was begun by a write that was cut
+        name = CONSOLIDATED.format(tag=tag)
+        reason = f"{name}: {change.reason}"
+        heads = await self._ledger.records(records.namespace, limit=await records.count())
+        allowed = [head for head in heads if head.key not in keep and (only is None or head.key in only)]
+        leaving = [head for head in allowed if is_in_service(Card.of(head))]
+        # On a Qdrant server a write that met another's may be there in part: what it archived belongs here.
+        gone = [head.key for head in heads if head.change.reason.startswith(f"{name}:")]
         writes = [
-            records.next_write(
-                await records.head(each), lambda card: archived(card, reason, disputed=True), change
-            )
-            for each in leaving
+            records.next_write(head, lambda card: archived(card, reason, disputed=True), change)
+            for head in leaving
         ]
         made = Archive(
             tag=tag,
             at=datetime.now(UTC),
             model=model,
-            cards=len(leaving),
+            cards=len(leaving) + len(gone),
             kept=[*keep],
-            ids=leaving,
+            ids=[*gone, *(head.key for head in leaving)],
             serves=serves,
             before=before,
         )
         noted = await self._noted(self.namespace, tag, made.model_dump(mode="json"), change)
-        points = [await self._pointed(serves, change)] if serves else []
-        await self._ledger.write([*filter(None, writes), noted, *points])
+        points = [await self._pointed(serves, before, change)] if serves else []
+        await self._ledger.write([*filter(None, writes), *points, noted])
         return made
 
+    @retry_on_conflict
     async def take_back(self, *, change: Change) -> Archive:
         """Undo the latest archiving: its cards are as they were, and so is who answers for the team.
 
@@ -160,15 +165,15 @@ class ConsolidationCycle:
         writes = [await self._brought_back(each, last.tag, change) for each in last.ids]
         undone = last.model_copy(update={"taken_back": True})
         noted = await self._noted(self.namespace, last.tag, undone.model_dump(mode="json"), change)
-        points = [await self._pointed(last.before, change)] if last.serves else []
-        await self._ledger.write([*filter(None, writes), noted, *points])
+        points = [await self._pointed(last.before, "", change)] if last.serves else []
+        await self._ledger.write([*filter(None, writes), *points, noted])
         return undone
 
     async def _brought_back(self, card_id: str, tag: str, change: Change) -> Write | None:
         """Return the write that makes a card what it was before an archiving; None where it changed since."""
         records = self._cards.records
         head = await records.head(card_id)
-        if not head.change.reason.startswith(CONSOLIDATED.format(tag=tag)):
+        if not head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:"):
             return None
         was = (await records.history(card_id))[-2].card
         reason = f"consolidation {tag} taken back: {change.reason}"
@@ -176,11 +181,15 @@ class ConsolidationCycle:
 
     async def serving(self) -> str:
         """Return the tuned model that answers for the team; empty where none was promoted."""
-        head = await self._ledger.get(self._pointer, SERVING)
-        return str(head.value["model"]) if head else ""
+        return (await self._serving())[0]
 
-    async def _pointed(self, model: str, change: Change) -> Write:
-        return await self._noted(self._pointer, SERVING, {"model": model}, change)
+    async def _serving(self) -> tuple[str, str]:
+        """Return the tuned model that answers, and the one that did before it."""
+        head = await self._ledger.get(self._pointer, SERVING)
+        return (str(head.value["model"]), str(head.value["before"])) if head else ("", "")
+
+    async def _pointed(self, model: str, before: str, change: Change) -> Write:
+        return await self._noted(self._pointer, SERVING, {"model": model, "before": before}, change)
 
     async def _noted(self, namespace: Namespace, key: str, value: Value, change: Change) -> Write:
         """Return the write of a record that is not searched, new or again."""
