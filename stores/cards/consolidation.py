@@ -27,6 +27,8 @@ from mneme.stores.ledger.records import Change, Namespace, Value, Write, make_wr
 
 CONSOLIDATED = "consolidated as {tag}"
 SERVING = "serving"
+DELTA = 2
+"""Cards at most that a task is shown where a tuned model serves (§8: 1 to 2, and 5 to 10 before)."""
 
 
 class Archive(BaseModel):

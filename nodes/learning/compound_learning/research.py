@@ -33,7 +33,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
     world_of,
 )
-from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
+from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
 from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning import (
@@ -93,7 +93,7 @@ def _posed(state: State) -> Update:
 
 
 async def _retrieved(text: str, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
-    count = runtime.context.recall
+    count = await cards_shown(runtime)
     found = await cards_of(runtime).retrieve(text, count) if count else []
     shown = [_recalled(each, world) for each in found if each.card.scope in ("", scope_of(world))]
     return [each for each in shown if not _is_elsewhere(each)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from mneme.models.tuning.pairs import Pair, Pairs
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.check import findings
+from mneme.stores.cards.consolidation import DELTA
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
@@ -63,7 +64,7 @@ class CardPairs:
             asked=asked,
             answer=lesson_of(card),
             shown=[in_short(each) for each in found[: self._recall]],
-            delta=[in_short(each) for each in left[: self._recall]],
+            delta=[in_short(each) for each in left[: min(self._recall, DELTA)]],
         )
 
 
