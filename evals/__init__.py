@@ -38,6 +38,8 @@ EVALUATIONS = {
     ),
     "plain_lessons": Evaluation(
         "learning.plain_lessons", "Measure how many ordinary lessons the check against poisoned cards flags."
+    "consolidation": Evaluation(
+        "learning.consolidation", "Measure what a consolidation saves and costs (§8)."
     ),
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),

@@ -19,7 +19,12 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Guarded, Server, serving
 
-pytest_plugins = ["tests.doubles.postgres", "tests.doubles.qdrant_server", "tests.doubles.tiny_encoder"]
+pytest_plugins = [
+    "tests.doubles.postgres",
+    "tests.doubles.qdrant_server",
+    "tests.doubles.tiny_encoder",
+    "tests.doubles.tiny_llama",
+]
 
 
 SERVER = 'xdist_group("server")'

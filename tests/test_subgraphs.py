@@ -101,8 +101,8 @@ GIVEN: dict[str, Any] = {
     "retriever_training": {"pool": "literary_creation"},
 }
 """What a graph is given that takes no messages."""
-ASKING = {"dispute_resolution", "rubric_design"}
-"""Graphs that end with a question to a person, or need a dispute; tests of their own resume them."""
+ASKING = {"consolidation", "dispute_resolution", "rubric_design"}
+"""Graphs that end with a question to a person, or need a dispute or a model; they have tests of their own."""
 
 
 @pytest.mark.long

@@ -6,6 +6,9 @@ import time
 
 from mneme.evals.doubles.scripts import Json, Request
 
+BLOBS = "/api/blobs/"
+"""Below this path files are uploaded as they are."""
+
 
 async def read_request(reader: asyncio.StreamReader) -> Request:
     """Read one request."""
@@ -13,8 +16,11 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
     first, *lines = head.strip().split("\r\n")
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    path = first.split(" ")[1]
-    return Request(path, headers, json.loads(body) if body else {}, time.monotonic())
+    method, path = first.split(" ")[:2]
+    is_json = bool(body) and not path.startswith(BLOBS)
+    asked = Request(path, headers, json.loads(body) if is_json else {}, time.monotonic())
+    asked.method, asked.raw = method, body
+    return asked
 
 
 async def send_json(writer: asyncio.StreamWriter, body: Json, status: int = 200) -> None:

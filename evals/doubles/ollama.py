@@ -15,14 +15,24 @@ at four characters a token, vectors are made of hashes.
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import threading
 import time
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from mneme.evals.doubles.brains import by_rules
-from mneme.evals.doubles.http import as_line, read_request, send_bytes, send_chunk, send_head, send_json
+from mneme.evals.doubles.http import (
+    BLOBS,
+    as_line,
+    read_request,
+    send_bytes,
+    send_chunk,
+    send_head,
+    send_json,
+)
 from mneme.evals.doubles.models import (
     context_of,
     count_tokens,
@@ -78,6 +88,7 @@ class OllamaDouble:
         api_key: str = "",
         brain: Brain = silent,
     ) -> None:
+        self.blobs: dict[str, bytes] = {}
         self.models = {model.name: model for model in models or (Model(),)}
         self.seconds, self.token_seconds, self.load_seconds = seconds, token_seconds, load_seconds
         self.parallel, self.queue, self.api_key, self.brain = parallel, queue, api_key, brain
@@ -185,6 +196,10 @@ class OllamaDouble:
                 await send_json(writer, {"models": [self._process(name) for name in self.loaded]})
             case "/api/pull":
                 await self._pull(request, writer)
+            case "/api/create":
+                await self._create(request, writer)
+            case path if path.startswith(BLOBS):
+                await self._blob(request, writer)
             case "/api/show" | "/api/embed" | "/api/chat":
                 await self._with_model(request, writer)
             case _:
@@ -209,6 +224,28 @@ class OllamaDouble:
         for line in lines:
             await send_chunk(writer, as_line(line))
         await send_chunk(writer, b"")
+
+    async def _blob(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        """Say whether a file is here (HEAD), or take it in, if its digest is right."""
+        digest = request.path.removeprefix(BLOBS)
+        if request.method == "HEAD":
+            await send_bytes(writer, b"", "text/plain", 200 if digest in self.blobs else 404)
+            return
+        if digest != f"sha256:{hashlib.sha256(request.raw).hexdigest()}":
+            raise _Refused(f'digest mismatch, expected "{digest}"', 400)
+        self.blobs[digest] = request.raw
+        await send_bytes(writer, b"", "text/plain", 201)
+
+    async def _create(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        """Make a model of another and an adapter whose files were uploaded."""
+        wanted = request.body
+        base = self.models.get(wanted["from"]) or self.models.get(f"{wanted['from']}:latest")
+        if base is None:
+            raise _Refused("pull model manifest: file does not exist", 500)  # it asks its registry first
+        if missing := {*wanted.get("adapters", {}).values()} - {*self.blobs}:
+            raise _Refused(f"blob {min(missing)} not found", 400)
+        self.models[wanted["model"]] = replace(base, name=wanted["model"])
+        await send_json(writer, {"status": "success"})
 
     async def _with_model(self, request: Request, writer: asyncio.StreamWriter) -> None:
         name = str(request.body.get("model", ""))

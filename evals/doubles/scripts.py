@@ -72,6 +72,8 @@ class Request:
     first_token: float | None = None
     ended: float | None = None
     aborted: bool = False
+    method: str = ""
+    raw: bytes = b""
 
 
 class Script:

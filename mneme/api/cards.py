@@ -13,6 +13,7 @@ from mneme.core.settings import settings
 from mneme.nodes.learning.dispute_decisions import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
+from mneme.stores.cards.consolidation import Archive, Attempt, ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval
@@ -27,6 +28,10 @@ Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
 class Cards(CardReviews):
     """Operations on a team's cards, disputes and metrics."""
+
+    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
+        super().__init__(ledger, team, caller)
+        self._cycle = ConsolidationCycle(ledger, self._cards)
 
     @reads("team")
     async def whose(self) -> str:
@@ -169,6 +174,26 @@ class Cards(CardReviews):
     ) -> Metrics:
         """Return every metric of the team's learning, with the alerts that they raise."""
         return await self._cards.metrics(now=now)
+
+    @reads("consolidations")
+    async def consolidations(self) -> Sequence[Attempt]:
+        """Return the consolidations into a model that came to their end, oldest first."""
+        return await self._cycle.attempts()
+
+    @reads("consolidations/due")
+    async def consolidation_due(self) -> Sequence[str]:
+        """Return why a consolidation is due; nothing where it is not."""
+        return await self._cycle.due()
+
+    @reads("consolidations/serving")
+    async def serving(self) -> str:
+        """Return the tuned model that answers for the team; empty where none was promoted."""
+        return await self._cycle.serving()
+
+    @changes("consolidations/rollback")
+    async def roll_back_consolidation(self, reason: Reason = "") -> Archive:
+        """Undo the latest consolidation in one step: model and cards are as before. Raises BadInput."""
+        return await self._cycle.take_back(change=self._change(reason, "taken back by a person"))
 
     @reads("tasks")
     async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:

@@ -1,6 +1,6 @@
 """One team's cards, disputes and graphs for the command line."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -26,10 +26,16 @@ class TeamSession:
         """Return the config of the thread on which a dispute is resolved, or waits for a person."""
         return await self.flows.thread(f"dispute/{self.team}/{dispute_id}", "dispute_resolution")
 
+    async def consolidation(self) -> RunnableConfig:
+        """Return the config of the thread of consolidation; a killed one continues there."""
+        return await self.flows.thread(f"consolidate/{self.team}", "consolidation")
+
+
+LEARNING = ("compound_learning", "dispute_resolution")
+
 
 @asynccontextmanager
-async def open_team_session(team: str) -> AsyncIterator[TeamSession]:
-    """Open a session in this process, or on the server that has the ledger open."""
-    names = ("compound_learning", "dispute_resolution")
+async def open_team_session(team: str, names: Sequence[str] = LEARNING) -> AsyncIterator[TeamSession]:
+    """Open a session with these graphs in this process, or on the server that has the ledger open."""
     async with open_workflows(*names) as flows, flows.operations(Cards, team) as cards:
         yield TeamSession(await cards.whose(), cards, flows)

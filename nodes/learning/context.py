@@ -5,8 +5,10 @@ from typing import TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
+from mneme.core.settings import read_settings
 from mneme.environments.sql_tuning.schemas import SCHEMAS
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
+from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import CardSettings
 
@@ -59,3 +61,18 @@ def cards_of(runtime: Runtime[Learning]) -> KnowledgeCards:
     """Return the knowledge cards of this run's team, in the ledger behind the graph's store."""
     settings = CardSettings(successes_to_verify=runtime.context.successes_to_verify)
     return KnowledgeCards(ledger_of(runtime), team_of(runtime), settings)
+
+
+async def who_answers(role: str, runtime: Runtime[Learning]) -> str:
+    """Return who a role is; for `auto` the team's tuned model, where one was promoted (§8, step 4)."""
+    who: str = getattr(runtime.context, role)
+    if who.strip() != "auto" or (await read_settings()).auto:
+        return who
+    return await ConsolidationCycle(ledger_of(runtime), cards_of(runtime)).serving() or who
+
+
+async def cards_shown(runtime: LearningRuntime) -> int:
+    """Return how many cards a task is shown: few where a tuned model researches."""
+    told = runtime.context
+    is_tuned = await who_answers("researcher", runtime) != told.researcher
+    return min(told.recall, DELTA) if is_tuned else told.recall

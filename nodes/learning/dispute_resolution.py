@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from mneme.environments.worlds import Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
-from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of
+from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.dispute_decisions import (
     Ruling,
     Verdict,
@@ -169,7 +169,8 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     cards = cards_of(runtime)
     dispute = await cards.disputes.get(state["dispute_id"])
     given = await _contest(dispute, state, runtime)
-    answered = await ask(resolve_dispute, given, runtime.context.devils_advocate, lane="background")
+    who = await who_answers("devils_advocate", runtime)
+    answered = await ask(resolve_dispute, given, who, lane="background")
     recommendation = answered.value.model_dump()
     runtime.stream_writer({"step": "recommend", **recommendation})
     if state["trials"]:

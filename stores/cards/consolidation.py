@@ -1,49 +1,34 @@
 """The consolidation cycle (§8): when it is due, the training data, and the archive of what was learned.
 
-Fine-tuning a model on that data is not part of Mneme: the export is plain JSON Lines in the form of chat
-messages, which the common trainers read.
+The export is plain JSON Lines in the form of chat messages, which the common trainers read; the graph
+`consolidation` tunes a model itself (`nodes/learning/consolidation/`).
+
+What a promotion changes is one write: the cards that the tuned model has learned are archived under the
+version's tag, and the model answers for the team. So is what takes it back.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card
+from mneme.stores.cards.card_records import retry_on_conflict
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import archived, is_in_service
 from mneme.stores.cards.metrics import Metrics
+from mneme.stores.cards.settings import Consolidation
+from mneme.stores.cards.training_data import TrainingData, training_data
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, Namespace, Value, Write, make_write
 
-HELD_OUT = 0.20
-
-
-class Consolidation(BaseModel):
-    """§8's trigger conditions, and which verified cards are good enough to train on."""
-
-    model_config = ConfigDict(frozen=True)
-
-    most_verified: int = 10_000
-    slowest_ms: float = 500
-    precision: float = 0.70
-    every: timedelta = timedelta(days=91)
-    confidence_over: float = 0.8
-    successes: int = Field(3, ge=1)
-
-
-class TrainingData(BaseModel):
-    """Lines of JSON, to train on and held out; 20 % of the verified cards are held out."""
-
-    model_config = ConfigDict(frozen=True)
-
-    train: list[str]
-    held_out: list[str]
+CONSOLIDATED = "consolidated as {tag}"
+SERVING = "serving"
+DELTA = 2
+"""Cards at most that a task is shown where a tuned model serves (§8: 1 to 2, and 5 to 10 before)."""
 
 
 class Archive(BaseModel):
@@ -56,6 +41,24 @@ class Archive(BaseModel):
     model: str = ""
     cards: int = 0
     kept: list[str] = []
+    ids: list[str] = Field([], description="The cards that were archived.")
+    serves: str = Field("", description="The tuned model that answers for the team since then.")
+    before: str = Field("", description="The tuned model that answered until then.")
+    taken_back: bool = False
+
+
+class Attempt(BaseModel):
+    """One consolidation that came to its end: promoted or not, why, and every figure that it rests on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tag: str
+    promoted: bool
+    why: str
+    base: str = ""
+    model: str = Field("", description="The tuned model; empty where none was served.")
+    due: list[str] = []
+    figures: dict[str, JsonValue] = {}
 
 
 class ConsolidationCycle:
@@ -64,6 +67,8 @@ class ConsolidationCycle:
     def __init__(self, ledger: Ledger, cards: KnowledgeCards) -> None:
         self._ledger, self._cards = ledger, cards
         self.namespace = team_namespace(cards.team, "archives")
+        self._attempts = team_namespace(cards.team, "consolidations")
+        self._pointer = team_namespace(cards.team, "model")
 
     async def due(
         self, *, model: str = "", now: datetime | None = None, settings: Consolidation | None = None
@@ -73,7 +78,10 @@ class ConsolidationCycle:
         The quarter runs from the last consolidation, or from the first card. `model` is the base model
         that is used now.
         """
-        at, archives = now or datetime.now(UTC), await self.archives()
+        at, archives = (
+            now or datetime.now(UTC),
+            [each for each in await self.archives() if not each.taken_back],
+        )
         first = await self._ledger.records(self._cards.records.namespace, limit=1)
         last = archives[-1].at if archives else first[0].created if first else None
         return reasons_to_consolidate(
@@ -94,26 +102,121 @@ class ConsolidationCycle:
         plain = {name: text for name, text in tasks.items() if not any(findings(text))}
         return training_data(await self._cards.records.list(), plain, settings)
 
-    async def archive(
-        self, tag: str, *, change: Change, model: str = "", keep: Sequence[str] = ()
+    @retry_on_conflict
+    async def archive(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        tag: str,
+        *,
+        change: Change,
+        model: str = "",
+        keep: Sequence[str] = (),
+        only: Sequence[str] | None = None,
+        serves: str = "",
     ) -> Archive:
-        """Archive every card in service under a version tag, except the cards to keep (§8, step 3).
+        """Archive the cards in service under a version tag, except those to keep (§8, step 3).
 
-        Nothing is lost: each can be restored, and its versions say when it was archived and why. `model`
-        names the base model that has learned them. The tag is written last, so that an archiving that
-        was killed is finished by asking again. Raises BadInput where the tag is taken.
+        `only` names the cards that may go; `serves` the tuned model that answers for the team from now on.
+        `model` is the base model. All of it is one write. Nothing is lost: `take_back` undoes it, each card
+        can be restored, and its versions say when it was archived and why. Raises BadInput where the tag is
+        taken.
         """
         if await self._ledger.get(self.namespace, tag):
             raise BadInput(f"There is an archive {tag} already.", "Choose another version tag.")
         records = self._cards.records
-        leaving = [card for card in await records.list() if card.id not in keep and is_in_service(card)]
-        reason = f"consolidated as {tag}: {change.reason}"
-        for each in leaving:
-            await records.change(each.id, lambda card: archived(card, reason, disputed=True), change)
-        made = Archive(tag=tag, at=datetime.now(UTC), model=model, cards=len(leaving), kept=[*keep])
-        value = made.model_dump(mode="json")
-        await self._ledger.insert(self.namespace, value, text="", change=change, key=tag)
+        serving, earlier = await self._serving()
+        before = earlier if serves and serving == serves else serving  # it was begun by a write that was cut
+        name = CONSOLIDATED.format(tag=tag)
+        reason = f"{name}: {change.reason}"
+        heads = await self._ledger.records(records.namespace, limit=await records.count())
+        allowed = [head for head in heads if head.key not in keep and (only is None or head.key in only)]
+        leaving = [head for head in allowed if is_in_service(Card.of(head))]
+        # On a Qdrant server a write that met another's may be there in part: what it archived belongs here.
+        gone = [head.key for head in heads if head.change.reason.startswith(f"{name}:")]
+        writes = [
+            records.next_write(head, lambda card: archived(card, reason, disputed=True), change)
+            for head in leaving
+        ]
+        made = Archive(
+            tag=tag,
+            at=datetime.now(UTC),
+            model=model,
+            cards=len(leaving) + len(gone),
+            kept=[*keep],
+            ids=[*gone, *(head.key for head in leaving)],
+            serves=serves,
+            before=before,
+        )
+        noted = await self._noted(self.namespace, tag, made.model_dump(mode="json"), change)
+        points = [await self._pointed(serves, before, change)] if serves else []
+        await self._ledger.write([*filter(None, writes), *points, noted])
         return made
+
+    @retry_on_conflict
+    async def take_back(self, *, change: Change) -> Archive:
+        """Undo the latest archiving: its cards are as they were, and so is who answers for the team.
+
+        All of it is one write. A card that changed since then stays as it is. Raises BadInput where there is
+        none to undo.
+        """
+        standing = [each for each in await self.archives() if not each.taken_back]
+        if not standing:
+            raise BadInput(
+                "There is no consolidation to take back.", "See `mneme cards consolidate --status`."
+            )
+        last = standing[-1]
+        writes = [await self._brought_back(each, last.tag, change) for each in last.ids]
+        undone = last.model_copy(update={"taken_back": True})
+        noted = await self._noted(self.namespace, last.tag, undone.model_dump(mode="json"), change)
+        points = [await self._pointed(last.before, "", change)] if last.serves else []
+        await self._ledger.write([*filter(None, writes), *points, noted])
+        return undone
+
+    async def _brought_back(self, card_id: str, tag: str, change: Change) -> Write | None:
+        """Return the write that makes a card what it was before an archiving; None where it changed since."""
+        records = self._cards.records
+        head = await records.head(card_id)
+        if not head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:"):
+            return None
+        was = (await records.history(card_id))[-2].card
+        reason = f"consolidation {tag} taken back: {change.reason}"
+        return records.next_write(head, lambda _: (was, reason), change)
+
+    async def serving(self) -> str:
+        """Return the tuned model that answers for the team; empty where none was promoted."""
+        return (await self._serving())[0]
+
+    async def _serving(self) -> tuple[str, str]:
+        """Return the tuned model that answers, and the one that did before it."""
+        head = await self._ledger.get(self._pointer, SERVING)
+        return (str(head.value["model"]), str(head.value["before"])) if head else ("", "")
+
+    async def _pointed(self, model: str, before: str, change: Change) -> Write:
+        return await self._noted(self._pointer, SERVING, {"model": model, "before": before}, change)
+
+    async def _noted(self, namespace: Namespace, key: str, value: Value, change: Change) -> Write:
+        """Return the write of a record that is not searched, new or again."""
+        head = await self._ledger.get(namespace, key)
+        return make_write(
+            event="update" if head else "insert",
+            namespace=namespace,
+            key=key,
+            value=value,
+            text="",
+            change=change,
+            expected_version=head.version if head else None,
+        )
+
+    async def note(self, attempt: Attempt, *, change: Change) -> None:
+        """Keep how a consolidation ended; noting it again changes nothing."""
+        if await self._ledger.get(self._attempts, attempt.tag) is None:
+            value = attempt.model_dump(mode="json")
+            await self._ledger.insert(self._attempts, value, text="", change=change, key=attempt.tag)
+
+    async def attempts(self) -> Sequence[Attempt]:
+        """Return the consolidations that came to their end, oldest first."""
+        count = await self._ledger.count(self._attempts)
+        found = await self._ledger.records(self._attempts, limit=count)
+        return [Attempt.model_validate(version.value) for version in found]
 
     async def archives(self) -> Sequence[Archive]:
         """Return the archives, oldest first."""
@@ -148,82 +251,3 @@ def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)
         (last is not None and now - last >= limits.every, "a quarter has passed"),
     ]
     return [why for due, why in tests if due]
-
-
-def training_data(
-    cards: Sequence[Card], tasks: Mapping[str, str], settings: Consolidation | None = None
-) -> TrainingData:
-    """Return input-output pairs of the verified cards, and of the deprecated ones what is wrong with them.
-
-    What is asked is the latest logged task that a card rests on (`tasks`: id to words), or its conditions.
-    A card falls on one side by a digest of its id, whatever other cards there are, so that what was once
-    held out stays so. Only verified cards are held out: the others teach what not to do.
-    """
-    limits = settings or Consolidation()
-    good = [card for card in cards if _is_good(card, limits)]
-    bad = [card for card in cards if card.status == "deprecated" and not card.flags]
-    train = [_positive(card, tasks) for card in good if not is_held_out(card)]
-    held_out = [_positive(card, tasks) for card in good if is_held_out(card)]
-    return TrainingData(train=[*train, *map(_negative, bad)], held_out=held_out)
-
-
-def is_held_out(card: Card) -> bool:
-    """Say on which side a card falls: a fifth of all ids is held out."""
-    digest = hashlib.sha256(card.id.encode()).digest()
-    return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
-
-
-def _is_good(card: Card, limits: Consolidation) -> bool:
-    return (
-        card.status == "verified"
-        and not card.flags
-        and card.confidence > limits.confidence_over
-        and card.evidence.success_count >= limits.successes
-    )
-
-
-def _positive(card: Card, tasks: Mapping[str, str]) -> str:
-    logged = [tasks[task] for task in card.evidence.task_ids if task in tasks]
-    return _line(card, "positive", logged[-1] if logged else _situation(card), _lesson(card))
-
-
-def _negative(card: Card) -> str:
-    return _line(card, "negative", f"Is this right? {card.claim}", _warning(card))
-
-
-def _line(card: Card, label: str, asked: str, answer: str) -> str:
-    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
-    pair = {"card": card.id, "version": card.version, "label": label, "messages": messages}
-    return json.dumps(pair, ensure_ascii=False)
-
-
-def _situation(card: Card) -> str:
-    conditions = "; ".join(rule.condition for rule in card.rules)
-    about = ", ".join(filter(None, [card.scope, *card.tags]))
-    return "\n".join(
-        [
-            f"How is this best approached: {about or 'the following'}?",
-            *([f"Conditions: {conditions}"] if conditions else []),
-        ]
-    )
-
-
-def _lesson(card: Card) -> str:
-    """Return the reasoning first, then what follows from it."""
-    return "\n".join(
-        [
-            *([f"Reasoning: {card.rationale.strip()}"] if card.rationale.strip() else []),
-            f"Lesson: {card.claim}",
-            *(f"When {rule.condition}: {rule.pattern}" for rule in card.rules),
-            *(f"Not: {each.approach} ({each.reason})" for each in card.deprecated_approaches),
-            *(f"Fails when {f.condition}: {f.impact}. {f.mitigation}".strip() for f in card.failure_modes),
-        ]
-    )
-
-
-def _warning(card: Card) -> str:
-    evidence = card.evidence
-    failures = [f"It fails when {mode.condition}: {mode.impact}." for mode in card.failure_modes]
-    counted = f"It succeeded {evidence.success_count} times and failed {evidence.failure_count} times."
-    why = [f"It was given up: {card.deprecated_because}."] if card.deprecated_because else []
-    return "\n".join(["Do not rely on it.", *why, counted, *failures])

@@ -1,5 +1,7 @@
 """The thresholds of a team's cards."""
 
+from datetime import timedelta
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -28,3 +30,16 @@ class CardSettings(BaseModel):
     dispute_rounds: int = Field(2, ge=1)
     clustered_over: int = Field(20_000, ge=0, description="Cards in use over which clusters are made (§10).")
     probed: int = Field(16, ge=1, description="Clusters that a retrieval looks into.")
+
+
+class Consolidation(BaseModel):
+    """§8's trigger conditions, and which verified cards are good enough to train on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    most_verified: int = 10_000
+    slowest_ms: float = 500
+    precision: float = 0.70
+    every: timedelta = timedelta(days=91)
+    confidence_over: float = 0.8
+    successes: int = Field(3, ge=1)

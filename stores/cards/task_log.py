@@ -23,6 +23,7 @@ class TaskRecord(BaseModel):
 
     id: str = Field(min_length=1)
     task: str = Field("", description="The task in words.")
+    material: str = Field("", description="What the task was about, as its world showed it, shortened.")
     domain: str = ""
     solved: bool
     seconds: float = Field(ge=0, description="From the task's arrival to its resolution.")

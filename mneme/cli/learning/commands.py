@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from mneme.cli.learning.card_commands import CardId, Team, cards
+from mneme.cli.learning.consolidate_command import consolidate_cards
 from mneme.cli.options import Json, Reason, run_command
 
 app = typer.Typer()
 disputes = typer.Typer(
     no_args_is_help=True, help="Findings that contradict verified cards: list, test and decide them."
 )
+cards.command("consolidate")(consolidate_cards)
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 

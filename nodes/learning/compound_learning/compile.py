@@ -104,7 +104,8 @@ def _can_be_kept(finding: Finding, world: World | None) -> bool:
 @timed
 async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, scope = cards_of(runtime), scope_of(await world_of(state, runtime), state)
+    cards, world = cards_of(runtime), await world_of(state, runtime)
+    scope = scope_of(world, state)
     findings = Findings.model_validate({"findings": state["findings"]}).findings
     kept = [await _keep(each, state, cards, scope) for each in findings]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
@@ -112,7 +113,7 @@ async def keep(state: State, runtime: LearningRuntime) -> Update:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await cards.tasks.add(_record(state, learned, scope))
+    await cards.tasks.add(_record(state, learned, scope, world))
     cards.keep_up()
     runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
@@ -254,11 +255,12 @@ def _learned(event: str, card: Card, why: str, dispute: str = "") -> Learned:
     )
 
 
-def _record(state: State, learned: Sequence[Learned], scope: str) -> TaskRecord:
+def _record(state: State, learned: Sequence[Learned], scope: str, world: World | None) -> TaskRecord:
     metrics = state["packet"]["metrics"]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
+        material=shorten_middle(world.material()) if world else "",
         domain=scope,
         solved=state["packet"]["solved"],
         seconds=sum(each["seconds"] for each in state["effort"]),

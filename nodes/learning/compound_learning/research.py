@@ -33,7 +33,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
     world_of,
 )
-from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
 from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
@@ -99,7 +99,7 @@ def _posed(state: State) -> Update:
 
 
 async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
-    count, text = runtime.context.recall, search_text(state, world)
+    count, text = await cards_shown(runtime), search_text(state, world)
     if not count:
         return []
     fits = partial(_fits, world=world)
@@ -166,7 +166,7 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
     if not looks:
         return [], 0, 0
     tools = {tool.name: tool for tool in looks}
-    who = runtime.context.researcher
+    who = await who_answers("researcher", runtime)
     messages: list[BaseMessage] = [HumanMessage(_surroundings(state, world))]
     facts: list[str] = []
     tokens = 0

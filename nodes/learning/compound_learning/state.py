@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import Answered, ask
 from mneme.models.asking.counting import Asked, added, counting
-from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
 from mneme.nodes.learning.worlds import (
     Problem,
     advice_of,
@@ -174,8 +174,7 @@ async def ask_role(
     lane: Literal["user", "background"] = "user",
 ) -> Answered[A]:
     """Ask the model that the context names for a role."""
-    who: str = getattr(runtime.context, role)
-    return await ask(question, given, who, lane=lane)
+    return await ask(question, given, await who_answers(role, runtime), lane=lane)
 
 
 def effort_of(answered: Answered[Any]) -> Effort:

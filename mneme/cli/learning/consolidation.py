@@ -1,0 +1,125 @@
+"""`mneme cards consolidate`: tune a model on what the cards have taught, or undo it."""
+
+from typing import Any
+
+from rich.markup import escape
+
+from mneme.api.cards import Cards
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.home import open_operations
+from mneme.client.team import open_team_session
+from mneme.core.errors import BadInput
+from mneme.stores.cards.consolidation import Attempt
+
+GRAPH = "consolidation"
+SAME = ("base", "served_base")
+DONE = {
+    "examine": "looked whether it is due",
+    "gather": "gathered pairs",
+    "measure": "judged the base",
+    "train": "trained the adapter",
+    "judge_tuned": "judged the tuned model",
+    "deploy": "gave it to Ollama",
+    "replay": "replayed a task",
+    "settle": "settled",
+}
+"""What is said of each step at its end."""
+
+
+async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool, as_json: bool) -> int:
+    """Consolidate, or go on with what was killed; return 1 where no model was promoted though it was due."""
+    if not (wanted["base"] and wanted["served_base"]):
+        raise BadInput(
+            "Which model is tuned, and where is it served?",
+            "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
+        )
+    async with open_team_session(context["team"], [GRAPH]) as session:
+        config = await session.consolidation()
+        left, values = await session.flows.left_at(GRAPH, config)
+        goes_on = bool(left) and "examine" not in left and not anew  # what was refused begins anew
+        other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
+        if other:
+            raise BadInput(
+                f"A consolidation of {values.get('base')} on {values.get('served_base')} was begun.",
+                "Go on with these, or begin anew: --anew.",
+            )
+        if goes_on:
+            console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
+        given = None if goes_on else wanted
+        async for update in session.flows.stream(GRAPH, given, config, context, "updates", "sync"):
+            for step in update if not as_json else ():
+                console.print(f"  [dim]{DONE.get(step, step)}[/]")
+        _, ended = await session.flows.left_at(GRAPH, config)
+    _print_ended(ended, as_json)
+    return int(bool(ended.get("tag")) and not ended.get("promoted"))
+
+
+def _print_ended(ended: dict[str, Any], as_json: bool) -> None:
+    told = {name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")}
+    if as_json:
+        print_json(told)
+        return
+    if told["due"]:
+        console.print(f"due: {escape('; '.join(told['due']))}")
+    if rows := figures(told["figures"] or {}):
+        print_table("", ("figure", "base", "tuned"), rows)
+    console.print(escape(str(told["why"])))
+
+
+def figures(found: dict[str, Any]) -> list[list[str]]:
+    """Return the figures of a consolidation as rows: name, of the base, of the tuned model."""
+    rows = [
+        [name.replace("_", " "), *(f"{each:.3f}" for each in found[name])]
+        for name in ("loss", "held_out", "held_out_with_cards")
+        if name in found
+    ]
+    rows += [
+        [f"{name} ({found[name]['count']})", *(f"{found[name][side]:.3f}" for side in ("before", "after"))]
+        for name in ("generic", "replayed")
+        if name in found
+    ]
+    if "prompt_tokens" in found:
+        tokens = found["prompt_tokens"]
+        rows.append(["replayed, no cards", "", f"{found['tuned_alone']:.3f}"])
+        rows.append(
+            ["prompt tokens", f"{tokens['base_with_cards']:.0f}", f"{tokens['tuned_with_delta']:.0f}"]
+        )
+    if "trained" in found:
+        trained = found["trained"]
+        where = trained["device"] + (", mixed precision" if trained["mixed"] else "")
+        rows.append(["training", "", f"{trained['steps']} steps, {trained['seconds']:.0f} s on {where}"])
+    return rows
+
+
+async def status(team: str, as_json: bool) -> None:
+    """Print why a consolidation is due, which model serves, and how earlier ones ended."""
+    async with open_operations(Cards, team) as cards:
+        due, serving, attempts = (
+            await cards.consolidation_due(),
+            await cards.serving(),
+            await cards.consolidations(),
+        )
+    if as_json:
+        print_json({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
+        return
+    console.print(f"due: {escape('; '.join(due)) or 'no'}")
+    console.print(f"serving: {escape(serving) or 'no tuned model'}")
+    if attempts:
+        print_table("", ("tag", "promoted", "model", "why"), map(_row, attempts))
+
+
+def _row(attempt: Attempt) -> list[str]:
+    return [attempt.tag, "yes" if attempt.promoted else "no", attempt.model, attempt.why]
+
+
+async def rollback(team: str, reason: str, as_json: bool) -> None:
+    """Undo the latest consolidation: its cards come back, and the model before it serves."""
+    async with open_operations(Cards, team) as cards:
+        undone = await cards.roll_back_consolidation(reason)
+    if as_json:
+        print_json(undone)
+        return
+    now = undone.before or "no tuned model"
+    console.print(f"{undone.tag} is taken back: {len(undone.ids)} cards are as before; {escape(now)} serves.")
+    if undone.serves:
+        console.print(f"[dim]Ollama still has {escape(undone.serves.removeprefix('ollama:'))}.[/]")

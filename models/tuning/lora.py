@@ -1,0 +1,211 @@
+"""LoRA (Hu et al. 2022): small matrices beside frozen weights, trained in steps that survive a kill.
+
+Every step's batch follows from the seed and the step's number, and there is no dropout; so a training that
+was killed and goes on from its last saved step ends where it would have ended. What is saved is one file of
+tensors, adapter and AdamW's moments together, written under another name and then renamed.
+
+The queries' and keys' projections stay as they are: servers of GGUF files keep their rows in another order,
+and Ollama's conversion of an adapter reorders the wrong side of PEFT's matrices for these two.
+"""
+
+import hashlib
+import json
+import os
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from safetensors import SafetensorError, safe_open
+
+from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.private import make_private_folder
+from mneme.models.tuning.base import Base
+from mneme.models.tuning.judging import loss_of
+from mneme.models.tuning.pairs import SYSTEM, Pair
+
+if TYPE_CHECKING:
+    pass
+
+TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+SAVED = "training.safetensors"
+ADAPTER = "adapter"
+CLIP = 1.0
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+class Recipe(BaseModel):
+    """How it is trained."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rank: int = Field(16, ge=1, le=256)
+    alpha: int = Field(32, ge=1)
+    epochs: int = Field(3, ge=1, le=100)
+    batch: int = Field(4, ge=1)
+    rate: float = Field(2e-4, gt=0)
+    longest: int = Field(512, ge=32, description="Tokens of a conversation.")
+    save_every: int = Field(10, ge=1, description="Steps between two savings.")
+    seed: int = 0
+
+
+class Trained(BaseModel):
+    """What a training took."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pairs: int
+    steps: int
+    losses: list[float] = Field(description="Mean loss of each epoch, in nats a token.")
+    seconds: float = Field(description="Of computing, those before a kill included.")
+    device: str
+    mixed: bool
+    parameters: int = Field(description="That were trained.")
+
+
+class Training:
+    """One training of one adapter, in a folder of its own."""
+
+    def __init__(self, base: Base, folder: Path, recipe: Recipe) -> None:
+        import torch  # noqa: PLC0415
+        from peft import LoraConfig, get_peft_model  # noqa: PLC0415  (an extra, and slow)
+
+        torch.manual_seed(recipe.seed)  # the adapter's first matrices are drawn
+        self._base, self._folder, self._recipe = base, folder, recipe
+        shape = LoraConfig(
+            r=recipe.rank,
+            lora_alpha=recipe.alpha,
+            target_modules=TARGETS,
+            lora_dropout=0.0,
+            task_type="CAUSAL_LM",
+        )
+        base.model = get_peft_model(base.model, shape)
+        self._weights: dict[str, torch.nn.Parameter] = {
+            name: each for name, each in base.model.named_parameters() if each.requires_grad
+        }
+        self._optimiser = torch.optim.AdamW(self._weights.values(), lr=recipe.rate)
+
+    def run(self, pairs: Sequence[Pair], mark: str = "") -> Trained:
+        """Train to the end, from where a process was killed. Blocks. Raises BadInput, StorageFailure.
+
+        `mark` names the base's content: what was trained on another base, on other pairs or by another recipe
+        is not gone on with.
+        """
+        if not pairs:
+            raise BadInput("There is nothing to train on.", "See `mneme cards consolidate --status`.")
+        make_private_folder(self._folder)
+        recipe, base = self._recipe, self._base
+        told = [base.tokens(SYSTEM, each.asked, each.answer, recipe.longest) for each in pairs]
+        an_epoch = -(-len(told) // recipe.batch)
+        total = an_epoch * recipe.epochs
+        self._mark = _mark(recipe, pairs, mark)
+        losses, seconds = self._steps(told, an_epoch, total)
+        epochs = [losses[start : start + an_epoch] for start in range(0, total, an_epoch)]
+        return Trained(
+            pairs=len(pairs),
+            steps=total,
+            losses=[sum(each) / len(each) for each in epochs],
+            seconds=seconds,
+            device=base.device,
+            mixed=base.mixed,
+            parameters=sum(each.numel() for each in self._weights.values()),
+        )
+
+    def _steps(
+        self, told: Sequence[tuple[list[int], int]], an_epoch: int, total: int
+    ) -> tuple[list[float], float]:
+        """Take the steps that are left, and write the adapter; return every step's loss, and the seconds."""
+        step, losses, seconds = self._resumed()
+        self._base.model.train()
+        began = time.perf_counter() - seconds
+        while step < total:
+            batch = [told[row] for row in self._rows(step, an_epoch, len(told))]
+            losses.append(self._step(batch, step / total))
+            step += 1
+            if step % self._recipe.save_every == 0 or step == total:
+                self._save(step, losses, time.perf_counter() - began)
+        self._base.model.eval()
+        self._write_adapter()
+        return losses, time.perf_counter() - began
+
+    def _rows(self, step: int, an_epoch: int, count: int) -> list[int]:
+        epoch, turn = divmod(step, an_epoch)
+        rows = list(range(count))
+        random.Random(f"{self._recipe.seed} {epoch}").shuffle(rows)  # noqa: S311  (an order, no secret)
+        return rows[turn * self._recipe.batch : (turn + 1) * self._recipe.batch]
+
+    def _step(self, batch: Sequence[tuple[list[int], int]], share: float) -> float:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        for group in self._optimiser.param_groups:
+            group["lr"] = self._recipe.rate * (1 - 0.9 * share)
+        with self._base.precision():
+            loss = loss_of(self._base, [each for each, _ in batch], [before for _, before in batch])
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._weights.values(), CLIP)
+        self._optimiser.step()
+        self._optimiser.zero_grad()
+        return float(loss.detach())
+
+    def _save(self, step: int, losses: Sequence[float], seconds: float) -> None:
+        from safetensors.torch import save_file  # noqa: PLC0415  (needs torch)
+
+        tensors = {f"weight/{name}": each.detach().cpu().contiguous() for name, each in self._weights.items()}
+        for name, weight in self._weights.items():
+            state = self._optimiser.state[weight]
+            tensors |= {f"{each}/{name}": state[each].cpu().contiguous() for each in MOMENTS}
+        told = {"step": step, "losses": list(losses), "seconds": seconds, "mark": self._mark}
+        part = self._folder / f"{SAVED}.part"
+        try:
+            save_file(tensors, part, metadata={"training": json.dumps(told)})
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(self._folder / SAVED)
+        except OSError as error:
+            raise StorageFailure(
+                f"The training cannot be saved in {self._folder}: {error.strerror}.", "Free some space there."
+            ) from error
+
+    def _resumed(self) -> tuple[int, list[float], float]:
+        """Return the step to go on with, the losses until there and their seconds."""
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        file = self._folder / SAVED
+        if not file.exists():
+            return 0, [], 0.0
+        try:
+            with safe_open(file, "pt", device=self._base.device) as saved:
+                told: dict[str, Any] = json.loads(saved.metadata()["training"])
+                if told["mark"] != self._mark:
+                    return 0, [], 0.0
+                for name, weight in self._weights.items():
+                    with torch.no_grad():
+                        weight.copy_(saved.get_tensor(f"weight/{name}"))
+                    moments = {each: saved.get_tensor(f"{each}/{name}") for each in MOMENTS}
+                    self._optimiser.state[weight] = {"step": torch.tensor(float(told["step"])), **moments}
+        except (OSError, SafetensorError, KeyError) as error:
+            raise StorageFailure(
+                f"{file} cannot be read: {error}.", "Remove it; the training begins anew."
+            ) from error
+        return int(told["step"]), told["losses"], float(told["seconds"])
+
+    def _write_adapter(self) -> None:
+        """Write the adapter as PEFT does: adapter_model.safetensors and adapter_config.json."""
+        self._base.model.save_pretrained(str(self._folder / ADAPTER), safe_serialization=True)
+
+
+def _mark(recipe: Recipe, pairs: Sequence[Pair], base: str) -> str:
+    told = [base, recipe.model_dump_json(), *(each.asked + each.answer for each in pairs)]
+    return hashlib.sha256("\x1f".join(told).encode()).hexdigest()
+
+
+def open_tuned(base: Base, folder: Path) -> None:
+    """Put a trained adapter on a base. Raises StorageFailure where it is not as safetensors."""
+    from peft import PeftModel  # noqa: PLC0415  (an extra, and slow)
+
+    place = folder / ADAPTER
+    if not (place / "adapter_model.safetensors").is_file():
+        raise StorageFailure(f"{place} has no adapter.", "Run the consolidation again.")
+    base.model = PeftModel.from_pretrained(base.model, str(place)).to(base.device).eval()

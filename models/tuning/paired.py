@@ -1,0 +1,52 @@
+"""Whether one of two is not worse than the other, on the same questions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+FLIPS = 20_000
+LEVEL = 0.05
+
+
+class Compared(BaseModel):
+    """Two means on the same questions, and the test that the second is not worse by more than a margin."""
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int = Field(ge=0)
+    before: float
+    after: float
+    margin: float = Field(ge=0)
+    p: float = Field(ge=0, le=1, description="Of the hypothesis that it is worse by the margin or more.")
+
+    @property
+    def not_worse(self) -> bool:
+        return self.p < LEVEL
+
+    def __str__(self) -> str:
+        return (
+            f"{self.before:.3f} → {self.after:.3f} on {self.count} "
+            f"(worse by {self.margin:.2f} or more: p = {self.p:.3f})"
+        )
+
+
+def not_worse(before: Sequence[float], after: Sequence[float], margin: float, seed: int = 0) -> Compared:
+    """Test by flipping signs whether scores are not worse than others by a margin or more, pair by pair.
+
+    That no difference was found would prove nothing: of few questions none ever is. So the hypothesis that is
+    to be refuted is the harm; too few questions cannot refute it.
+    """
+    old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    if not len(old):
+        return Compared(count=0, before=0.0, after=0.0, margin=margin, p=1.0)
+    moved = new - old + margin
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(FLIPS, len(moved)))
+    at_least = np.sum(signs @ np.abs(moved) >= moved.sum() - 1e-12)
+    return Compared(
+        count=len(old),
+        before=float(old.mean()),
+        after=float(new.mean()),
+        margin=margin,
+        p=float((at_least + 1) / (FLIPS + 1)),
+    )

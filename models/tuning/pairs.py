@@ -1,0 +1,61 @@
+"""What a model is tuned on and judged by: asked and answered, whatever they were learned from."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SYSTEM = (
+    "You are an agent of a team that keeps what it learned. Say how the task is best approached, and why."
+)
+"""Said in training, in judging and in the comparison, so that no template puts a text of its own there."""
+
+
+class Pair(BaseModel):
+    """One question with its answer; `shown` and `delta` are what retrieval finds before and afterwards."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str = Field(min_length=1, description="What it was learned from: a card's id, a pair's key.")
+    asked: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+    shown: list[str] = Field([], description="Lessons that are retrieved for it now.")
+    delta: list[str] = Field([], description="Lessons that are retrieved once the tuned ones are archived.")
+
+
+class Pairs(BaseModel):
+    """Pairs to train on, pairs that no training sees, and tasks that are replayed to compare two models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    train: list[Pair] = []
+    held_out: list[Pair] = []
+    replays: list[Pair] = []
+    keys: list[str] = Field(
+        [], description="What the tuned model has learned, and need not be shown any more."
+    )
+
+
+class PairSource(Protocol):
+    """Where pairs come from."""
+
+    async def pairs(self) -> Pairs:
+        """Return what there is to be learned; the same for the same state of the source."""
+        ...
+
+
+class Question(BaseModel):
+    """A question of general knowledge, and what a right answer says in so many words."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str = Field(min_length=1)
+    right: str = Field(min_length=1)
+
+
+def with_lessons(asked: str, lessons: Sequence[str]) -> str:
+    """Return a task with lessons in front of it, as it is shown where cards are retrieved."""
+    if not lessons:
+        return asked
+    known = "\n".join(f"- {lesson}" for lesson in lessons)
+    return f"What the team has learned:\n{known}\n\n{asked}"

@@ -1,0 +1,143 @@
+"""What a consolidation is given, what it carries from step to step, and what came of it."""
+
+import hashlib
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+from typing_extensions import NotRequired, TypedDict  # noqa: UP035
+
+from mneme.core.settings import read_settings
+from mneme.models.tuning.lora import Recipe
+from mneme.models.tuning.pairs import Pairs
+from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
+from mneme.stores.cards.consolidation import ConsolidationCycle
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.settings import Consolidation
+from mneme.stores.ledger.records import Change
+
+ACTOR = "consolidation"
+
+
+class TuningContext(OwnedByTeam):
+    """Whose cards are consolidated, and how the model is tuned."""
+
+    recall: int = Field(5, ge=1, le=20, description="Cards that a task is shown.", examples=[5])
+    successes: int = Field(
+        3, ge=1, description="Successes that a card needs to be trained on (§8, step 1).", examples=[3]
+    )
+    epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.", examples=[3])
+    rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.", examples=[16])
+    rate: float = Field(2e-4, gt=0, le=1, description="Learning rate.", examples=[2e-4])
+    batch: int = Field(4, ge=1, le=256, description="Pairs in one step.", examples=[4])
+    longest: int = Field(512, ge=32, le=8192, description="Tokens of a pair; more are cut.", examples=[512])
+    seed: int = Field(0, ge=0, description="Seed of the training.", examples=[0])
+
+
+class Wanted(TypedDict):
+    """Which base is tuned, and where it is served."""
+
+    base: Annotated[
+        str,
+        Field(
+            description="The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.",
+            examples=["smollm2"],
+        ),
+    ]
+    served_base: Annotated[
+        str, Field(description="The same model in Ollama, by its name there.", examples=["smollm2"])
+    ]
+    force: NotRequired[
+        Annotated[bool, Field(False, description="Consolidate though nothing makes it due.", examples=[True])]
+    ]
+    generic: NotRequired[
+        Annotated[
+            str,
+            Field(
+                "",
+                description="A YAML file of generic questions, in place of those that come with Mneme.",
+                examples=["/home/ada/generic.yaml"],
+            ),
+        ]
+    ]
+
+
+class Result(TypedDict, total=False):
+    """How it ended: the version's tag, whether it serves, why, and every figure."""
+
+    tag: str
+    promoted: bool
+    why: str
+    due: list[str]
+    figures: dict[str, Any]
+
+
+class State(Wanted, Result, total=False):
+    """What was found out on the way."""
+
+    counts: dict[str, int]
+    before: dict[str, Any]
+    trained: dict[str, Any]
+    after: dict[str, Any]
+    model: str
+    replayed: Annotated[list[dict[str, Any]], add]
+
+
+class Replaying(TypedDict):
+    """One task that is to be replayed."""
+
+    tag: str
+    number: int
+    served_base: str
+    model: str
+
+
+Update = dict[str, Any]
+TuningRuntime = Runtime[TuningContext]
+
+
+def cards_of(runtime: TuningRuntime) -> KnowledgeCards:
+    return KnowledgeCards(ledger_of(runtime), team_of(runtime))
+
+
+def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle:
+    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime))
+
+
+def limits_of(runtime: TuningRuntime) -> Consolidation:
+    return Consolidation(successes=runtime.context.successes)
+
+
+def recipe_of(runtime: TuningRuntime) -> Recipe:
+    told = runtime.context
+    return Recipe(
+        rank=told.rank,
+        alpha=2 * told.rank,
+        epochs=told.epochs,
+        batch=told.batch,
+        rate=told.rate,
+        longest=told.longest,
+        seed=told.seed,
+    )
+
+
+def because(reason: str, model: str = "") -> Change:
+    return Change(reason=reason, actor=ACTOR, model=model)
+
+
+async def folder_of(tag: str, runtime: TuningRuntime) -> Path:
+    """Return the folder of one version: its pairs, its training, its adapter."""
+    home = (await read_settings()).home
+    return home / "consolidations" / folder_name(team_of(runtime)) / tag
+
+
+def folder_name(team: str) -> str:
+    """Return the name of a team's folder; a team may be named like no file."""
+    return hashlib.sha256(team.encode()).hexdigest()[:16]
+
+
+def read_pairs(folder: Path) -> Pairs:
+    """Read the pairs that were gathered. Blocks."""
+    return Pairs.model_validate_json((folder / "pairs.json").read_text(encoding="utf-8"))

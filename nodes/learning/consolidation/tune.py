@@ -1,0 +1,167 @@
+"""Examine, gather, measure, train and judge: from a team's cards to an adapter, and what it is worth."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from langgraph.types import Overwrite
+from pydantic import TypeAdapter, ValidationError
+
+from mneme.core.errors import BadInput, Forbidden
+from mneme.core.private import make_private_folder
+from mneme.core.settings import settings
+from mneme.library import EXAMPLES
+from mneme.models.asking.responders import check
+from mneme.models.tuning.base import Base, find_base, fingerprint
+from mneme.models.tuning.judging import Judged, judge
+from mneme.models.tuning.lora import Training, open_tuned
+from mneme.models.tuning.paired import not_worse
+from mneme.models.tuning.pairs import Question
+from mneme.nodes.learning.consolidation.sources import CardPairs
+from mneme.nodes.learning.consolidation.state import (
+    State,
+    TuningRuntime,
+    Update,
+    cards_of,
+    cycle_of,
+    folder_of,
+    limits_of,
+    read_pairs,
+    recipe_of,
+)
+
+FORGOTTEN = 0.10
+"""The share of generic questions that an adapter must be shown not to lose."""
+QUESTIONS = TypeAdapter(list[Question])
+FEWEST = 2
+"""Pairs without which there is nothing to be trained."""
+
+
+async def examine(state: State, runtime: TuningRuntime) -> Update:
+    """Say whether a consolidation is due (§8), and refuse what would be found out only after hours."""
+    if settings().auth:
+        raise Forbidden(
+            "This server is for several people: it opens no model's files that somebody names.",
+            "Consolidate on the machine that holds the ledger: `mneme cards consolidate`.",
+        )
+    if not (state.get("base") and state.get("served_base")):
+        raise BadInput(
+            "Which model is tuned, and where is it served?",
+            "Name `base` (a GGUF file, a folder, or smollm2) and `served_base`, the same model in Ollama.",
+        )
+    base = await asyncio.to_thread(find_base, state["base"])
+    await check(f"ollama:{state['served_base']}")
+    await asyncio.to_thread(read_generic, state.get("generic", ""))
+    cycle = cycle_of(runtime)
+    mark = await asyncio.to_thread(fingerprint, base)
+    due = [*await cycle.due(model=mark, settings=limits_of(runtime))]
+    goes_on = bool(due) or state.get("force", False)
+    return {
+        "tag": f"v{len(await cycle.attempts()) + 1}" if goes_on else "",
+        "due": due,
+        "promoted": False,
+        "why": "" if goes_on else "Nothing makes it due; --force consolidates all the same.",
+        "figures": {"base": mark},
+        "model": "",
+        "counts": {},
+        "replayed": Overwrite([]),
+    }
+
+
+def is_due(state: State) -> str:
+    """Go on where it is due or wanted."""
+    return "gather" if state["tag"] else "__end__"
+
+
+async def gather(state: State, runtime: TuningRuntime) -> Update:
+    """Make training pairs of the cards as they are now (§8, step 1), and keep them beside the training."""
+    source = CardPairs(cards_of(runtime), limits_of(runtime), runtime.context.recall)
+    pairs = await source.pairs()
+    if len(pairs.train) < FEWEST:
+        raise BadInput(
+            f"{len(pairs.keys)} cards are proven enough to be trained on: verified, confidence over 0.8, "
+            f"{runtime.context.successes} successes.",
+            "Learn from more tasks, or ask for fewer successes: --successes 1.",
+        )
+    folder = await folder_of(state["tag"], runtime)
+    await asyncio.to_thread(_write, folder, pairs.model_dump_json())
+    return {
+        "counts": {
+            "train": len(pairs.train),
+            "held_out": len(pairs.held_out),
+            "replays": len(pairs.replays),
+            "cards": len(pairs.keys),
+        }
+    }
+
+
+def _write(folder: Path, text: str) -> None:
+    make_private_folder(folder)
+    part = folder / "pairs.json.part"
+    part.write_text(text, encoding="utf-8")
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.replace(folder / "pairs.json")
+
+
+async def measure(state: State, runtime: TuningRuntime) -> Update:
+    """Judge the base by the held-out cards and the generic questions, before anything is trained."""
+    folder = await folder_of(state["tag"], runtime)
+    return {"before": (await asyncio.to_thread(_judged, state, folder, tuned=False)).model_dump()}
+
+
+async def train(state: State, runtime: TuningRuntime) -> Update:
+    """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
+    folder, recipe = await folder_of(state["tag"], runtime), recipe_of(runtime)
+
+    def run() -> dict[str, Any]:
+        training = Training(Base(find_base(state["base"])), folder, recipe)
+        return training.run(read_pairs(folder).train, state["figures"]["base"]).model_dump()
+
+    return {"trained": await asyncio.to_thread(run)}
+
+
+async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
+    """Judge the tuned model by the same questions; say whether it has forgotten what the base knew."""
+    folder = await folder_of(state["tag"], runtime)
+    after = await asyncio.to_thread(_judged, state, folder, tuned=True)
+    before = Judged.model_validate(state["before"])
+    kept = not_worse(before.generic, after.generic, FORGOTTEN)
+    why = "" if kept.not_worse else f"Not promoted: it may have forgotten what the base knew, {kept}."
+    figures = state["figures"] | {
+        "counts": state["counts"],
+        "trained": state["trained"],
+        "loss": [before.loss, after.loss],
+        "held_out": [before.accuracy("without"), after.accuracy("without")],
+        "held_out_with_cards": [before.accuracy("with_cards"), after.accuracy("with_cards")],
+        "generic": kept.model_dump(),
+    }
+    return {"after": after.model_dump(), "figures": figures, "why": why}
+
+
+def has_forgotten(state: State) -> str:
+    """Serve nothing that has forgotten."""
+    return "settle" if state["why"] else "deploy"
+
+
+def _judged(state: State, folder: Path, *, tuned: bool) -> Judged:
+    base, pairs = Base(find_base(state["base"])), read_pairs(folder)
+    if tuned:
+        open_tuned(base, folder)
+    answers = [each.answer for each in (*pairs.held_out, *pairs.train)]
+    return judge(base, pairs.held_out, answers, read_generic(state.get("generic", "")))
+
+
+def read_generic(named: str) -> Sequence[Question]:
+    """Read the generic questions: those of a file, or those that come with Mneme. Raises BadInput. Blocks."""
+    file = Path(named).expanduser() if named else EXAMPLES / "generic.yaml"
+    try:
+        return QUESTIONS.validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise BadInput(
+            f"The generic questions in {file} cannot be read: {error}",
+            "A YAML list of question and right.",
+        ) from error

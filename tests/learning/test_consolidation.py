@@ -1,0 +1,249 @@
+"""Consolidation from cards to a served model: a tiny Llama, a real ledger, Ollama's protocol on a socket."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from mneme.core.errors import BadInput, ModelUnavailable
+from mneme.core.settings import settings
+from mneme.evals.commands import quiet
+from mneme.evals.doubles.ollama import Json, Model, OllamaDouble
+from mneme.graphs.consolidation import builder
+from mneme.models.asking import asking
+from mneme.models.ollama import catalogue
+from mneme.models.tuning.lora import Training
+from mneme.nodes.learning.consolidation import deploy
+from mneme.nodes.learning.consolidation.sources import CardPairs
+from mneme.nodes.learning.consolidation.state import TuningContext
+from mneme.stores.cards.card import Card, Lesson, TaskOutcome
+from mneme.stores.cards.consolidation import ConsolidationCycle
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+from mneme.stores.cards.settings import Consolidation
+from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.training_data import is_held_out, lesson_of
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+from tests.doubles.command_line import run_mneme
+
+TEAM = "tuners"
+CHANGE = Change(reason="a test", actor="test")
+GOOD = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+WORDS = (
+    *("alpha", "bravo", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty"),
+    *("kayak", "lemon", "mango", "north", "otter", "pearl"),
+)
+FEW = {"epochs": 1, "rank": 2, "rate": 1e-4, "longest": 256, "batch": 8}
+
+
+class Killed(Exception):  # noqa: N818  (what a kill is to whoever comes after it)
+    """A process that is gone."""
+
+
+async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS) -> KnowledgeCards:
+    """Let a team learn one proven card a word, each by three logged tasks with their material."""
+    cards = KnowledgeCards(ledger, TEAM)
+    for word in words:
+        lesson = Lesson(
+            claim=f"Index the {word} column of {word} tables first", rationale=f"{word} scans stop"
+        )
+        for n in range(3):
+            task = f"{word}-{n}"
+            outcome = TaskOutcome(task=task, success=True, confidence=0.9)
+            card = (await cards.create(lesson, outcome, change=CHANGE)).card
+            record = {"task": f"Speed up the {word} report {n}", "material": f"SELECT {word}_{n}"}
+            await cards.tasks.add(TaskRecord(id=task, solved=True, seconds=1, iterations=1, **record))
+        approval = Approval(by="leader", approved=True, rubric=GOOD)
+        await cards.promote(card.id, approval, change=CHANGE)
+    return cards
+
+
+def by_heart(knows: bool) -> Any:
+    """Return a brain: the base says a lesson's claim, the tuned model all of it, or nothing."""
+
+    def answer(body: Json) -> str:
+        said = str(body["messages"][-1]["content"])
+        word = said.rpartition("Speed up the ")[2].split(" ")[0]
+        if not body["model"].startswith("mneme-"):
+            return f"Index the {word} column of {word} tables first"
+        return (
+            f"Reasoning: {word} scans stop\nLesson: Index the {word} column of {word} tables first"
+            if knows
+            else "?"
+        )
+
+    return answer
+
+
+@pytest.fixture
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
+    with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
+        monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
+        settings.cache_clear()
+        asking.forget()
+        yield double
+    asking.forget()
+
+
+def wanted(folder: Path, **more: Any) -> Any:
+    facts = str(folder / "generic.yaml")
+    return {"base": str(folder), "served_base": "tiny", "force": True, "generic": facts} | more
+
+
+async def consolidate(ledger: Ledger, given: Any, saver: InMemorySaver | None = None, **more: Any) -> Any:
+    graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "consolidate"}}
+    return await graph.ainvoke(given, config, context=TuningContext(**{"team": TEAM, **FEW, **more}))
+
+
+def statuses(cards: list[Card]) -> dict[bool, set[str]]:
+    """Return the statuses of the cards that are held out and of the others."""
+    return {side: {card.status for card in cards if is_held_out(card) is side} for side in (True, False)}
+
+
+async def test_a_model_that_is_not_worse_serves_and_its_cards_are_archived_until_it_is_rolled_back(
+    edge_ledger: Ledger, tiny_llama: Path, ollama: OllamaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards, ollama.brain = await learned(edge_ledger), by_heart(knows=True)
+    cycle = ConsolidationCycle(edge_ledger, cards)
+    before = {card.id: card for card in await cards.records.list()}
+    assert {is_held_out(card) for card in before.values()} == {True, False}
+
+    saver, steps, step = InMemorySaver(), [0], Training._step
+
+    def dying(self: Training, *given: Any) -> float:
+        steps[0] += 1
+        if steps[0] == 2:
+            raise Killed
+        return step(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "_step", dying)
+        with pytest.raises(Killed):
+            await consolidate(edge_ledger, wanted(tiny_llama), saver)
+    assert await cycle.attempts() == []
+    with monkeypatch.context() as patched:
+        patched.setattr(deploy, "create", _refusing)
+        with pytest.raises(ModelUnavailable):
+            await consolidate(edge_ledger, None, saver)
+    ended = await consolidate(edge_ledger, None, saver)
+
+    assert ended["promoted"], ended["why"]
+    assert ended["figures"]["counts"]["cards"] == sum(not is_held_out(card) for card in before.values())
+    assert ended["figures"]["trained"]["device"] in {"cpu", "cuda"}
+    created = [each.body for each in ollama.requests if each.path == "/api/create"]
+    assert [(each["model"], each["from"]) for each in created] == [("mneme-tuners:v1", "tiny")]
+    config = json.loads(ollama.blobs[created[0]["adapters"]["adapter_config.json"]])
+    assert "q_proj" not in config["target_modules"]
+    assert await cycle.serving() == "ollama:mneme-tuners:v1"
+    assert statuses([*await cards.records.list()]) == {True: {"verified"}, False: {"archived"}}
+    found = await cards.retrieve("Speed up the report of alpha", 20)
+    assert found and all(is_held_out(each.card) for each in found), "retrieval serves the delta"
+    tokens = ended["figures"]["prompt_tokens"]
+    assert tokens["tuned_with_delta"] < tokens["base_with_cards"]
+
+    undone = await cycle.take_back(change=CHANGE)
+    assert (await cycle.serving(), undone.taken_back) == ("", True)
+    after = {card.id: card for card in await cards.records.list()}
+    same = {"version": 0}
+    assert {key: card.model_copy(update=same) for key, card in after.items()} == {
+        key: card.model_copy(update=same) for key, card in before.items()
+    }
+    with pytest.raises(BadInput, match="no consolidation to take back"):
+        await cycle.take_back(change=CHANGE)
+
+
+async def _refusing(*_: Any) -> None:
+    raise ModelUnavailable("gone", "")
+
+
+async def test_a_model_that_is_worse_or_forgets_serves_nobody(
+    edge_ledger: Ledger, tiny_llama: Path, ollama: OllamaDouble
+) -> None:
+    cards, ollama.brain = await learned(edge_ledger), by_heart(knows=False)
+    cycle = ConsolidationCycle(edge_ledger, cards)
+    ended = await consolidate(edge_ledger, wanted(tiny_llama))
+    assert not ended["promoted"] and "may be worse on replayed tasks" in ended["why"]
+    forgetful = await consolidate(edge_ledger, wanted(tiny_llama), rate=1.0, epochs=4)
+    assert not forgetful["promoted"] and "forgotten" in forgetful["why"]
+    assert [(each.tag, each.promoted) for each in await cycle.attempts()] == [("v1", False), ("v2", False)]
+    assert "mneme-tuners:v2" not in ollama.models, "what forgets is never given to Ollama"
+    assert (await cycle.serving(), {card.status for card in await cards.records.list()}) == ("", {"verified"})
+
+
+async def test_what_cannot_end_well_is_said_before_anything_is_trained(
+    edge_ledger: Ledger, tiny_llama: Path, ollama: OllamaDouble, tmp_path: Path
+) -> None:
+    await learned(edge_ledger, WORDS[:2])
+    idle = await consolidate(edge_ledger, wanted(tiny_llama, force=False))
+    assert (idle["tag"], idle["due"]) == ("", []) and "--force" in idle["why"]
+    for wrong, match in (
+        ({"base": str(tmp_path / "none")}, "is no base model"),
+        ({"served_base": "absent"}, "no model 'absent'"),
+        ({"generic": str(tmp_path / "none.yaml")}, "cannot be read"),
+    ):
+        with pytest.raises((BadInput, ModelUnavailable), match=match):
+            await consolidate(edge_ledger, wanted(tiny_llama, **wrong))
+    with pytest.raises(BadInput, match="0 cards are proven enough"):
+        await consolidate(edge_ledger, wanted(tiny_llama), successes=4)
+
+
+async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_ledger: Ledger) -> None:
+    cards = await learned(edge_ledger)
+    pairs = await CardPairs(cards, Consolidation(), recall=3).pairs()
+    known = {card.id: card for card in await cards.records.list()}
+    trained = {each.asked for each in pairs.train}
+    assert all(" 2\n\nSELECT" in each.asked for each in pairs.replays)
+    assert len(pairs.replays) == len(WORDS) and not trained & {each.asked for each in pairs.replays}
+    assert {each.key for each in pairs.held_out} == {key for key, card in known.items() if is_held_out(card)}
+    assert not {each.key for each in pairs.train} & {each.key for each in pairs.held_out}
+    assert all(each.answer == lesson_of(known[each.key]) for each in pairs.train)
+    assert all(len(each.shown) == 3 for each in pairs.replays)
+    left = {known[each.key].claim for each in pairs.held_out}
+    assert all({*each.delta} <= left for each in pairs.replays)
+
+
+def test_the_command_says_what_is_due_and_what_it_lacks(tmp_path: Path) -> None:
+    environment = quiet(tmp_path / "home")
+    told = run_mneme(["cards", "consolidate", "--status"], environment)
+    assert (told.returncode, told.stdout.splitlines()) == (0, ["due: no", "serving: no tuned model"])
+    lacking = run_mneme(["cards", "consolidate"], environment)
+    assert lacking.returncode and "--base" in lacking.stderr
+    early = run_mneme(["cards", "consolidate", "--rollback"], environment)
+    assert early.returncode and "no consolidation to take back" in early.stderr
+
+
+REAL = os.environ.get("MNEME_TEST_OLLAMA", "")
+BASE = os.environ.get("MNEME_TEST_BASE", "")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not REAL, reason="MNEME_TEST_OLLAMA names no Ollama server")
+@pytest.mark.skipif(not BASE, reason="MNEME_TEST_BASE names no base model, such as SmolLM2's GGUF file")
+async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_OLLAMA_URL", REAL)
+    monkeypatch.setenv("MNEME_NUM_CTX", "2048")
+    settings.cache_clear()
+    asking.forget()
+    cards = await learned(edge_ledger, WORDS[:10])
+    served = os.environ.get("MNEME_TEST_OLLAMA_MODEL", "smollm2")
+    given = {"base": BASE, "served_base": served, "force": True, "generic": ""}
+    ended = await consolidate(edge_ledger, given, epochs=2, rank=8, rate=5e-4)
+    assert ended["figures"]["loss"][1] < ended["figures"]["loss"][0]
+    assert ended["figures"]["generic"]["before"] > 0.5, "the base knows what everybody knows"
+    model = (await ConsolidationCycle(edge_ledger, cards).attempts())[0].model
+    if model:
+        assert model in await catalogue.names(REAL)
+        async with httpx.AsyncClient(base_url=REAL) as client:
+            await client.request("DELETE", "/api/delete", json={"model": model})
+    assert ended["promoted"] is bool(await ConsolidationCycle(edge_ledger, cards).serving())
