@@ -30,6 +30,10 @@ EVALUATIONS = {
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
+    "retriever_kinds": Evaluation(
+        "sharing.retriever_kinds",
+        "Compare trained, untrained and other retrievers by whose memories they find.",
+    ),
     "retriever_speed": Evaluation(
         "sharing.retriever_speed", "Measure a training step of the retriever in large pools."
     ),

@@ -16,8 +16,8 @@ from mneme.library.agents.agent import DOMAINS, Agent
 from mneme.library.agents.forms import check_form
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.models.asking.attempts import REPAIRS
-from mneme.nodes.sharing.context import Sharing
-from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.context import ScoredContext, Sharing
 from mneme.nodes.sharing.rubrics import FrozenRubric
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
@@ -25,9 +25,6 @@ from mneme.prompts.sharing.memory_sharing import answer as answer_question
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
-
-SPARE = 5
-"""Memories that are looked at beyond those shown, in case some give one answer twice."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +91,17 @@ def domain_named(given: object) -> str:
 
 
 async def examples_for(
-    pool: MemoryPool, exchange: Exchange, shots: int, without: str = ""
+    pool: MemoryPool, exchange: Exchange, context: ScoredContext, without: str = ""
 ) -> tuple[int, list[Pooled]]:
     """Return the retriever's number and the memories that it finds, the most similar first (§3.2).
 
-    No answer is shown twice, and the answer `without` not at all.
+    No two are nearly the same, and none is the answer `without`.
     """
-    if shots == 0:
+    if context.shots == 0:
         return 0, []
+    choice = Choice(retrieval=context.retrieval, diversity=context.diversity)
     wanted = asked(exchange.question, exchange.leading)
-    number, vector = await question_vector(pool, wanted)
-    found = await pool.retrieve(wanted, shots + SPARE, vector=vector)
-    distinct = {each.pair.answer: each for each in reversed(found) if each.pair.answer != without}
-    return number, sorted(distinct.values(), key=lambda each: -(each.similarity or 0.0))[:shots]
+    return await chosen(pool, wanted, context.shots, choice, without=without)
 
 
 async def answer(

@@ -93,7 +93,7 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
     """Let an agent answer; the standard answer itself is only to be scored."""
     if state["is_standard"]:
         return Replied(text=state["standard"], seen=[], retriever=0, calls=0, by="user", failed="")
-    number, found = await exchanging.examples_for(pool, asked, context.shots, state["standard"])
+    number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
     try:
         answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
     except (BadAnswer, PromptTooLong) as unusable:

@@ -96,7 +96,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     turns = list(leading or [each[:LONGEST] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
     asked = Exchange(agent, question, turns)
-    number, found = await exchange.examples_for(pool, asked, runtime.context.shots)
+    number, found = await exchange.examples_for(pool, asked, runtime.context)
     runtime.stream_writer(
         {"step": "retrieve", "pool": pool.pool, "retriever": number, "shown": _shown(found)}
     )
