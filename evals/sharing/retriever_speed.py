@@ -120,11 +120,16 @@ async def _measured(pool: MemoryPool, corpus: Corpus, pairs: Sequence[Pair]) -> 
     return {
         "memories": len(pairs),
         "step_s": float(np.median([each["step_s"] for each in steps])),
-        "train_s": float(np.median([each["train_s"] for each in steps if each["train_s"]] or [np.nan])),
+        "train_s": _median([each["train_s"] for each in steps if each["train_s"]]),
         "question_alone_ms": alone,
         "question_beside_ms": float(np.median([each["beside_ms"] for each in steps])),
         "steps": steps,
     }
+
+
+def _median(seconds: Sequence[float]) -> float | None:
+    """Return the median of the steps that trained; None: none did, and their time says nothing."""
+    return float(np.median(seconds)) if seconds else None
 
 
 async def _asked(pool: MemoryPool, corpus: Corpus, work: Awaitable[Row | None]) -> tuple[float, Row]:
@@ -143,12 +148,19 @@ async def _asked(pool: MemoryPool, corpus: Corpus, work: Awaitable[Row | None]) 
 
 def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
     """Put the sizes into one table."""
-    columns = ("memories", "training step, s", "of it eq. 2, s", "embedding anew, s", "ratio", "question, ms")
+    columns = (
+        "memories",
+        "training step, s",
+        "training, s",
+        "embedding anew, s",
+        "ratio",
+        "question, ms",
+    )
     cells = [
         [
             f"{row['memories']:,}",
             f"{row['step_s']:.2f}",
-            f"{row['train_s']:.2f}",
+            f"{row['train_s']:.2f}" if row["train_s"] is not None else "nothing trained",
             f"{row['embed_anew_s']:.1f}",
             f"{row['step_s'] / row['embed_anew_s']:.3f}",
             f"{row['question_alone_ms']:.0f} alone, {row['question_beside_ms']:.0f} beside a training",

@@ -107,7 +107,8 @@ class Pools(Operations):
     async def rate(self, pool: PoolName, key: Key, up: Thumb = True, reason: Reason = "") -> Pooled:
         """Let a person's thumb enter a pair's score: the mean of the scorer's and of 100 or 0 for each thumb.
 
-        A pair that was rated down below 50 is shown to no agent. Raises NotFound, BadInput, Conflict.
+        A pair of 50 or less that more rated down than up is shown to no agent. Raises NotFound, BadInput,
+        Conflict.
         """
         of, change = self._pool(pool), self._change(reason, "a person's rating")
         rated = await of.rate(key, up, change=change)

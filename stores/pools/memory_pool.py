@@ -23,8 +23,8 @@ LONGEST = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
 DEEPEST = 20
 """Turns that may lead up to a question."""
-GOOD = 50
-"""The score below which a pair that people rated down is shown to nobody."""
+LOW = 50
+"""The score up to which a pair that more people rated down than up is shown to no agent."""
 SHELF = "pairs"
 PAGE = 500
 
@@ -64,7 +64,7 @@ class Pair(BaseModel):
     @property
     def is_rated_down(self) -> bool:
         """Say whether people's ratings took its score so low that it is no example any more."""
-        return self.downs > 0 and self.score < GOOD
+        return self.downs > self.ups and self.score <= LOW
 
     def rated(self, up: bool) -> "Pair":
         """Return the pair after a person's thumb: the score is the mean of the scorer's and 100 or 0 each."""
