@@ -30,6 +30,7 @@ EVALUATIONS = {
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
+    "judges": Evaluation("sharing.judges", "Calibrate who scores shared memories: anchors and agreement."),
     "retriever_kinds": Evaluation(
         "sharing.retriever_kinds",
         "Compare trained, untrained and other retrievers by whose memories they find.",
