@@ -19,7 +19,7 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 HELD_OUT = 5
 """Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
-HELD_SHELF = "held_out"
+HELD_SHELF = "held"
 MARGIN = {"likelihood": 0.01, "probability": 0.05, "grade": 0.05}
 """What grades must differ by to mean something: a likelihood is measured, a grade is a guess in words."""
 Status = Literal["waiting", "graded", "learned", "refused", "skipped"]
