@@ -1,8 +1,8 @@
 """Calibrate the judges of shared memories: do they score what is good above what is not, and do they agree?
 
 Each shipped pair is an anchor, and is damaged in three ways whose order nobody doubts: its answer is cut off,
-belongs to another question of the same agent, or repeats the question. Every judge scores all of them by the
-rubric of the domain. Counted are a judge's means, how often the pair itself is above its damaged self, and how
+belongs to another question of the same agent, or repeats the question. Every judge scores all of them by
+the rubric of the domain. Counted are a judge's means, how often the pair is above its damaged self, and how
 far the orders of two judges agree (Spearman). A pair that has no score is counted, not guessed.
 """
 

@@ -34,6 +34,7 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 
 POOL = "speed"
 STORED = Change(reason="stored", actor="evaluation")
+AGENTS = ("one", "two", "three")
 AT_ONCE, WARM, STEPS = 50, 9, 5
 """Memories stored together; steps until the latest lessons are a full window, and those that are measured."""
 EMBEDDED = 400
@@ -82,11 +83,11 @@ class ByLastLine(LookUpEmbedder):
 
 
 async def _fill(pool: MemoryPool, corpus: Corpus) -> list[Pair]:
-    """Make every sentence the answer to another one; return the memories."""
+    """Make every sentence the answer to another one, of three agents in turn; return the memories."""
     asked = random.Random(0).sample(corpus.texts, len(corpus.texts))  # noqa: S311 (a corpus, not a secret)
     pairs = [
-        Pair(prompt=question, answer=text, agent="any", domain=POOL, score=90)
-        for question, text in zip(asked, corpus.texts, strict=True)
+        Pair(prompt=question, answer=text, agent=AGENTS[number % len(AGENTS)], domain=POOL, score=90)
+        for number, (question, text) in enumerate(zip(asked, corpus.texts, strict=True))
     ]
     for start in range(0, len(pairs), AT_ONCE):
         await asyncio.gather(*(pool.add(each, change=STORED) for each in pairs[start : start + AT_ONCE]))

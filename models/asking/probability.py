@@ -96,7 +96,12 @@ async def ask_likelihood(
     schema = {"type": "object", "properties": {"answer": {"const": said}}, "required": ["answer"]}
 
     def found(raw: str, tokens: Tokens) -> float | None:
-        return likelihood_of(tokens)
+        """Believe no server that was not held to the schema and said something else."""
+        try:
+            held = json.loads(raw) == {"answer": said}
+        except ValueError:
+            held = False
+        return likelihood_of(tokens) if held else None
 
     room = len(json.dumps(said)) + TOKENS  # no token is shorter than a character of what JSON makes of it
     drawn = CallOptions(room, 0.0, SEED, schema=schema, top_logprobs=1)
@@ -121,7 +126,7 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
         nonlocal tells
         raw, tokens = complete_text(message), _tokens_of(message)
         tells = bool(tokens)
-        return found(raw, tokens) if tells else None
+        return found(raw, tokens)
 
     system, user = prompt.wording(given)
     request = ModelRequest(system, (), [HumanMessage(user)])
