@@ -33,9 +33,9 @@ SCALE = 10.0
 class Examples:
     """Questions, the candidates that were graded for each, and the memories of the whole batch.
 
-    `candidates` are (questions, candidates, dimension); `useful` shares the weight of a question's grades, 1 at
-    most, among its candidates, the more the more useful they are: 0 where there is none, and everywhere where
-    they could not be told apart.
+    `candidates` are (questions, candidates, dimension); `useful` shares the weight of a question's grades, 1
+    at most, among its candidates, the more the more useful they are: 0 where there is none, and everywhere
+    where they could not be told apart.
     `kinds` is 1 where a question and a memory of the batch are of one agent, -1 where they are of two, 0
     where that is not known, and between a question and its own memory.
     """

@@ -34,7 +34,7 @@ SHOWN = 3
 HELD_OUT_MOST = 128
 MAY_LOSE = 0.02
 """Share of the first three that a version may lose where it is not shown to gain."""
-WEIGHT = {"likelihood": 1.0, "probability": 0.3, "grade": 0.3}
+WEIGHT = {"likelihood": 1.0, "probability": 0.3, "grade": 0.1}
 """How much of the loss a question's grades are: what is said weighs less than what is measured."""
 SHARPNESS = 3.0
 """Nats between the best and the worst candidate of a question in what the retriever is to learn."""
