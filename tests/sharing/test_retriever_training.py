@@ -89,13 +89,16 @@ async def taught(prepared: Path, home: Path) -> AsyncIterator[MemoryPool]:
 
 
 def shipped(*agents: str, few: int | None = None) -> list[Pair]:
+    """Give shipped pairs whose questions name their kind: the double of an embedder knows words alone."""
     items = [
         (agent, json.loads(line))
         for agent in agents
         for line in (SEEDS / f"{agent}.jsonl").read_text(encoding="utf-8").splitlines()[:few]
     ]
     return [
-        Pair(prompt=item["question"], answer=item["answer"], agent=agent, domain="wit", score=90)
+        Pair(
+            prompt=f"{agent}! {item['question']}", answer=item["answer"], agent=agent, domain="wit", score=90
+        )
         for agent, item in items
     ]
 
