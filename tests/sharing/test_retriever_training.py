@@ -148,7 +148,7 @@ def file_of(home: Path, version: Retriever) -> Path:
 
 async def test_what_was_stored_is_learned_and_logged(pool: MemoryPool) -> None:
     retrievers, first = await kept_version(pool)
-    assert (first.parent, first.learning, first.seed, first.device) == (0, "projection", 0, "cpu")
+    assert (first.learning, first.seed, first.device) == ("projection", 0, "cpu")
     assert first.losses[-1] < first.losses[0] and first.seconds > 0
     assert first.after.held_out >= 8
     assert first.after.kind is not None and first.before.kind is not None
