@@ -174,7 +174,7 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
     outcome: Update = {"turns": _turns_after(state), "stored": False, "key": ""}
     if state["score"] is None:
         return outcome | {"why": f"Not stored: {state['rationale']}"}
-    rolled = await watch(pool, state["retriever"], state["score"]) if state["examples"] else ""
+    rolled = await watch(pool, state["retriever"], state["score"]) if state.get("examples") else ""
     if state["score"] <= runtime.context.threshold:
         why = f"Not stored: {state['score']} is not above {runtime.context.threshold}. {rolled}"
         return outcome | {"why": why.strip()}

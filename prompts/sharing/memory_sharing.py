@@ -284,7 +284,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(word.casefold() for word in WORD.findall(HAN.sub(r" \g<0> ", text)))
 
 
-SAME = 0.6
+SAME = 0.8
 """Share of all their words that two questions have in common, from which on one says the other again."""
 
 
