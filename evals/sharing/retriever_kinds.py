@@ -5,7 +5,7 @@ is nearly in the pool, is looked up in several ways; counted is the share of the
 agent whose question it is. Differences are paired by question, with a bootstrap interval of 95 %.
 
 The loss and its settings were chosen on the shipped pairs and on the authors' plans and poems, by
-cross-validation; the authors' logic problems were looked at once, after that. So of the pools here `logic`,
+cross-validation; the logic problems of the authors were kept for the measurement. So of the pools here `logic`,
 `logic and shipped` and, in part, `single` measure; the others do not.
 """
 
