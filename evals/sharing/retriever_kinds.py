@@ -4,9 +4,9 @@ A pool is filled and learned from through the graph, grading by rules. Then each
 is nearly in the pool, is looked up in several ways; counted is the share of the first three that are of the
 agent whose question it is. Differences are paired by question, with a bootstrap interval of 95 %.
 
-The loss and its settings were chosen on the shipped pairs and on the authors' plans and poems, by
-cross-validation; the logic problems of the authors were kept for the measurement. So of the pools here `logic`,
-`logic and shipped` and, in part, `single` measure; the others do not.
+The loss and its settings were chosen on the shipped pairs and on the authors' plans and poems, the weight of
+grades and the rule of the gate on the shipped pairs after a first look at all pools. So `logic`, `logic and
+shipped` and, in part, `single` measure; the others do not.
 """
 
 import asyncio
