@@ -30,6 +30,11 @@ EVALUATIONS = {
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
+    "judges": Evaluation("sharing.judges", "Calibrate who scores shared memories: anchors and agreement."),
+    "retriever_kinds": Evaluation(
+        "sharing.retriever_kinds",
+        "Compare trained, untrained and other retrievers by whose memories they find.",
+    ),
     "retriever_speed": Evaluation(
         "sharing.retriever_speed", "Measure a training step of the retriever in large pools."
     ),
@@ -38,6 +43,7 @@ EVALUATIONS = {
     ),
     "plain_lessons": Evaluation(
         "learning.plain_lessons", "Measure how many ordinary lessons the check against poisoned cards flags."
+    ),
     "consolidation": Evaluation(
         "learning.consolidation", "Measure what a consolidation saves and costs (§8)."
     ),

@@ -62,6 +62,9 @@ class Options(BaseModel):
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
     agents: Agents = "auto"
+    scorer: str = Field(
+        "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
+    )
     threshold: int = Field(70, ge=0, le=99, description="A pair is stored where its score is above this.")
     learning: Literal["projection", "encoder"] = Field("projection", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
@@ -83,6 +86,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
         "agents": who.model_dump(),
+        **({"scorer": options.scorer} if options.scorer else {}),
         "threshold": options.threshold,
         "learning": options.learning,
         "encoder": f"{bert.name}, layer {bert.layers}",
@@ -114,7 +118,8 @@ def _items(options: Options) -> list[Item]:
 
 
 def _roles(options: Options, who: Identity) -> Roles:
-    return Roles(who.responder, who.responder, who.responder, options.threshold, options.learning)
+    scorer = options.scorer or who.responder
+    return Roles(who.responder, scorer, who.responder, options.threshold, options.learning)
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from mneme.evals.report import Row
 from mneme.evals.sharing.data import Item
 from mneme.library.agents.agent import load_agent
 from mneme.models.asking.asking import ask
+from mneme.nodes.sharing.choosing import SPARE
 from mneme.nodes.sharing.context import PoolContext
-from mneme.nodes.sharing.exchange import SPARE, Exchange, answer, example_of
+from mneme.nodes.sharing.exchange import Exchange, answer, example_of
 from mneme.nodes.sharing.pools import question_vector
 from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled

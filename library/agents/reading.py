@@ -1,5 +1,6 @@
 """Read YAML files of agents and rubrics; errors name the file and the field."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,13 +14,33 @@ LARGEST = 64 * 1024
 
 
 def read_yaml(text: str, kind: type[M], where: str) -> M:
-    """Read one document as `kind`; what cannot be read raises `BadInput` naming `where` and the field."""
+    """Read one document as `kind`; what cannot be read raises `BadInput` naming `where`, line and field."""
     try:
         return kind.model_validate(yaml.safe_load(text))
     except yaml.YAMLError as broken:
-        raise BadInput(f"{where} is not YAML: {_one_line(broken)}", "Fix that line.") from broken
+        mark = getattr(broken, "problem_mark", None)
+        line = f", line {mark.line + 1}," if mark else ""
+        raise BadInput(f"{where}{line} is not YAML: {_one_line(broken)}", "Fix that line.") from broken
     except ValidationError as wrong:
-        raise BadInput(f"{where}: {_first(wrong)}", f"A file of this kind has: {_fields(kind)}.") from wrong
+        line = f", line {_line_of(text, wrong.errors()[0]['loc'])}"
+        hint = f"A file of this kind has: {_fields(kind)}."
+        raise BadInput(f"{where}{line}: {_first(wrong)}", hint) from wrong
+
+
+def _line_of(text: str, loc: Sequence[int | str]) -> int:
+    """Return the line of a field, or of what should hold it where it is missing."""
+    node, line = yaml.compose(text), 1
+    for part in loc:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == part), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            found = (node.value[part], node.value[part])
+        else:
+            found = None
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
 
 
 def text_of(path: Path) -> str:

@@ -30,6 +30,9 @@ class Criterion(BaseModel):
     name: str = Field(min_length=1, max_length=80, description="Name of the criterion; no two have one.")
     points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
     looks_at: str = Field(min_length=1, max_length=1000, description="What earns the points.")
+    agents: tuple[str, ...] = Field(
+        (), description="Whose answers it is for; none: all. Others are scored without it, scaled to 100."
+    )
 
 
 class Rubric(BaseModel):
@@ -56,6 +59,11 @@ class Rubric(BaseModel):
         if total != TOTAL:
             raise ValueError(f"the points of the criteria sum to {total}, not to {TOTAL}")
         return self
+
+    def of(self, agent: str) -> tuple[Criterion, ...]:
+        """Return the criteria by which an agent's answers are scored; all where none would be left."""
+        own = tuple(each for each in self.criteria if not each.agents or agent in each.agents)
+        return own or self.criteria
 
     def total(self, earned: Sequence[int]) -> int:
         """Add up points, one number per criterion in order; too many or too few points raise `BadInput`."""

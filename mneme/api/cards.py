@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mneme.api.card_reviews import CardId, CardReviews, DisputeId, Expiry, Owner, ValidFor
-from mneme.api.operation import LARGEST, Limit, Offset, Reason, changes, reads
+from mneme.api.operation import LARGEST, USER, Limit, Offset, Reason, changes, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.learning.dispute_decisions import Verdict, decided
@@ -20,6 +20,7 @@ from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.people import Care
 from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
 
 Sentence = Annotated[str, Field(max_length=2000)]

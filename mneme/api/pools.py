@@ -9,6 +9,7 @@ from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, R
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
+from mneme.nodes.sharing.live import watch
 from mneme.nodes.sharing.pools import opened, question_vector, retrievers_of
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.ledger.ledger import Ledger
@@ -24,6 +25,7 @@ PairLines = Annotated[Sequence[str], Field(description="Pairs, one per line of J
 FirstLine = Annotated[
     int, Field(ge=1, le=LARGEST, description="The number of the first line, for what is said of it.")
 ]
+Thumb = Annotated[bool, Field(description="Whether the pair is good.")]
 Domain = Annotated[str, Field(description="The domain's name.", examples=["limerick"])]
 RetrieverVersion = Annotated[
     int | None,
@@ -100,6 +102,18 @@ class Pools(Operations):
         """Return every version of a pair with its reason, oldest first. Raises NotFound, BadInput."""
         found = await self.pair(pool, key)
         return await self._ledger.history(self._pool(pool).namespace, found.key)
+
+    @changes("pools/{pool}/pairs/{key}/rate")
+    async def rate(self, pool: PoolName, key: Key, up: Thumb = True, reason: Reason = "") -> Pooled:
+        """Let a person's thumb enter a pair's score: the mean of the scorer's and of 100 or 0 for each thumb.
+
+        A pair of 50 or less that more rated down than up is shown to no agent. Raises NotFound, BadInput,
+        Conflict.
+        """
+        of, change = self._pool(pool), self._change(reason, "a person's rating")
+        rated = await of.rate(key, up, change=change)
+        await watch(of, rated.pair.retriever, 100 if up else 0)
+        return rated
 
     @changes("pools/{pool}/pairs/{key}/remove")
     async def remove(self, pool: PoolName, key: Key, reason: Reason = "") -> str:

@@ -1,14 +1,21 @@
 """How probable a model's answer is, by the log-probabilities of its tokens, not by a number it writes.
 
 Asked a question whose answer is one truth value, a model gives with its reply the log-probabilities of the
-tokens that it could have said instead, where its server tells them: Ollama does since 0.12.11. Where
-the answer comes from another provider, an older server or a rule, there is no probability; none is guessed.
+tokens that it could have said instead, where its server tells them: Ollama does since 0.12.11, and so do
+servers that speak OpenAI's protocol, such as llama.cpp's. Where the answer comes from another provider, an
+older server or a rule, there is no probability; none is guessed. A word that is not among the tokens told has
+an unknown probability, not 0.
+
+`ask_likelihood` measures instead of asking: how probable each token of a given answer is, after a given
+prompt. The server is made to say exactly that answer, by a schema that allows nothing else; the
+log-probabilities that it tells are those before the schema shut out the rest.
 """
 
+import json
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar, cast
@@ -40,6 +47,12 @@ TOKENS = 64
 ALTERNATIVES = 20
 """The most tokens whose log-probabilities Ollama returns."""
 
+MEASURED = 600
+"""Characters of an answer that are measured: a server says them one token after the other."""
+TELLING = ("ollama:", "openai:")
+"""Providers whose servers may tell log-probabilities."""
+Tokens = Sequence[Mapping[str, Any]]
+
 log = logging.getLogger(__name__)
 _without_logprobs: set[str] = set()
 
@@ -57,53 +70,101 @@ async def ask_probability(
 ) -> Probability | None:
     """Return the probability that the answer, one truth value, is true; None where it is not known.
 
-    A model that did not return it once is not asked again by this process. Raises as `ask` does.
+    A model that told no log-probabilities once is not asked again by this process. Raises as `ask` does.
     """
-    record = AskRecord(prompt.name, await resolve(who))
-    if (
-        record.is_prepared
-        or not record.responder.startswith("ollama:")
-        or record.responder in _without_logprobs
-    ):
-        return None
+
+    def found(raw: str, tokens: Tokens) -> float | None:
+        try:
+            own.verify(given, read(raw, own.answer))
+        except ValueError as error:
+            raise Unusable(str(error), raw) from error
+        return probability_of_true(tokens)
+
     own = await in_own_words(prompt)
-    probability = await as_one_run(
-        record, given, lambda run: ask_with_repairs(_question(own, given, lane), record, run), None
-    )
-    if probability is None:
+    drawn = CallOptions(TOKENS, 0.0, SEED, schema=flat(prompt.answer), top_logprobs=ALTERNATIVES)
+    return await _told(own, given, who, lane, drawn, found)
+
+
+async def ask_likelihood(
+    prompt: Prompt[G, str], given: G, answer: str, who: str, *, lane: Lane = "user"
+) -> Probability | None:
+    """Return how probable an answer's tokens are after a prompt, as their geometric mean; None: not known.
+
+    Of a long answer the first MEASURED characters are measured. Raises as `ask` does.
+    """
+    said = answer[:MEASURED]
+    schema = {"type": "object", "properties": {"answer": {"const": said}}, "required": ["answer"]}
+
+    def found(raw: str, tokens: Tokens) -> float | None:
+        """Believe no server that was not held to the schema and said something else."""
+        try:
+            held = json.loads(raw) == {"answer": said}
+        except ValueError:
+            held = False
+        return likelihood_of(tokens) if held else None
+
+    room = len(json.dumps(said)) + TOKENS  # no token is shorter than a character of what JSON makes of it
+    drawn = CallOptions(room, 0.0, SEED, schema=schema, top_logprobs=1)
+    return await _told(await in_own_words(prompt), given, who, lane, drawn, found)
+
+
+async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is asked)
+    prompt: Prompt[G, A],
+    given: G,
+    who: str,
+    lane: Lane,
+    drawn: CallOptions,
+    found: Callable[[str, Tokens], float | None],
+) -> Probability | None:
+    """Ask a server that tells log-probabilities, and return what is found in them; None: unknown."""
+    record = AskRecord(prompt.name, await resolve(who))
+    if not record.responder.startswith(TELLING) or record.responder in _without_logprobs:
+        return None
+    tells = True
+
+    def accept(message: AIMessage) -> float | None:
+        nonlocal tells
+        raw, tokens = complete_text(message), _tokens_of(message)
+        tells = bool(tokens)
+        return found(raw, tokens)
+
+    system, user = prompt.wording(given)
+    request = ModelRequest(system, (), [HumanMessage(user)])
+    question = Question(request, drawn, accept, lane, False, "Reply again, with the JSON object only.")
+    probability = await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
+    if not tells:
         _without_logprobs.add(record.responder)
         log.warning("%s returns no log-probabilities: it is asked for a grade instead.", record.responder)
+    return None if probability is None else Probability(probability, record.responder)
+
+
+def _tokens_of(message: AIMessage) -> Tokens:
+    """Return the tokens with their log-probabilities: Ollama gives a list, OpenAI's protocol one inside."""
+    told = message.response_metadata.get("logprobs") or []
+    return cast(Tokens, (told.get("content") or []) if isinstance(told, dict) else told)
+
+
+def likelihood_of(tokens: Tokens) -> float | None:
+    """Return the geometric mean of the probabilities of a reply's tokens but those of JSON around it.
+
+    The first token of the answer may share the quote before it, and counts whole; None: there is none.
+    """
+    said = "".join(str(each["token"]) for each in tokens)
+    begin, end = re.search(r':\s*"', said), said.rfind('"')
+    if begin is None:
         return None
-    return Probability(probability, record.responder)
+    ends = list(accumulate(len(str(each["token"])) for each in tokens))
+    starts = [0, *ends[:-1]]
+    inside = [
+        float(each["logprob"])
+        for each, first, last in zip(tokens, starts, ends, strict=True)
+        if last > begin.end() and first < end
+    ]
+    return math.exp(sum(inside) / len(inside)) if inside else None
 
 
-def _question(prompt: Prompt[G, A], given: G, lane: Lane) -> Question[float | None]:
-    system, user = prompt.wording(given)
-    options = CallOptions(TOKENS, 0.0, SEED, schema=flat(prompt.answer), top_logprobs=ALTERNATIVES)
-    request = ModelRequest(system, (), [HumanMessage(user)])
-    return Question(
-        request,
-        options,
-        lambda message: _probability(prompt, given, message),
-        lane,
-        False,
-        "Reply again, with the corrected JSON object only.",
-    )
-
-
-def _probability(prompt: Prompt[G, A], given: G, message: AIMessage) -> float | None:
-    """Return the probability of true in a reply that holds; raise `Unusable` for one that does not."""
-    raw = complete_text(message)
-    try:
-        prompt.verify(given, read(raw, prompt.answer))
-    except ValueError as error:
-        raise Unusable(str(error), raw) from error
-    tokens = message.response_metadata.get("logprobs")
-    return probability_of_true(cast(Sequence[Mapping[str, Any]], tokens)) if tokens else None
-
-
-def probability_of_true(tokens: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return P(true) against P(false) at the token where a reply decides; None where it tells neither.
+def probability_of_true(tokens: Tokens) -> float | None:
+    """Return P(true) against P(false) at the token where a reply decides; None where one of them is not told.
 
     Each token has its text, its log-probability and its likeliest alternatives, as Ollama gives them.
     """
@@ -113,7 +174,7 @@ def probability_of_true(tokens: Sequence[Mapping[str, Any]]) -> float | None:
     ends = accumulate(len(str(each["token"])) for each in tokens)
     masses = _masses(next(token for token, end in zip(tokens, ends, strict=True) if end > said.start(1)))
     total = sum(masses.values())
-    return masses["true"] / total if total > 0 else None
+    return masses["true"] / total if all(masses.values()) else None
 
 
 def _masses(token: Mapping[str, Any]) -> dict[str, float]:

@@ -34,7 +34,8 @@ async def say(
     if options.tools:
         runnable = chat.bind_tools(list(options.tools))
     elif options.schema and provider == "openai":
-        runnable = chat.bind(response_format=_response_format(options.schema))
+        told = {"logprobs": True, "top_logprobs": options.top_logprobs} if options.top_logprobs else {}
+        runnable = chat.bind(response_format=_response_format(options.schema), **told)
     try:
         return await _whole(runnable.astream(messages, config), options)
     except Unusable:

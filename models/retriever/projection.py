@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device
+from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device, listwise
 
 if TYPE_CHECKING:
     import torch
@@ -25,27 +25,25 @@ TOWARDS_EMBEDDER = 2e-2
 
 @dataclass
 class Projection:
-    """U and V, with the scale and the bias of the logit; U is empty where nothing was learned."""
+    """U and V, with the scale of the logit; U is empty where nothing was learned."""
 
     up: Matrix
     down: Matrix
     scale: float
-    bias: float
 
     @classmethod
     def untrained(cls, dimension: int) -> Self:
         """Return the head that leaves the embedder as it is."""
         nothing = np.zeros((dimension, 0), dtype=np.float32)
-        return cls(nothing, nothing, SCALE, 0.0)
+        return cls(nothing, nothing, SCALE)
 
     @classmethod
     def of(cls, weights: Weights) -> Self:
         """Return the head that has learned this."""
-        scale, bias = weights["logit"].tolist()
-        return cls(weights["up"], weights["down"], scale, bias)
+        return cls(weights["up"], weights["down"], float(weights["logit"][0]))
 
     def weights(self) -> Weights:
-        logit = np.array([self.scale, self.bias], dtype=np.float32)
+        logit = np.array([self.scale], dtype=np.float32)
         return {"up": self.up, "down": self.down, "logit": logit}
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
@@ -53,22 +51,22 @@ class Projection:
         unit: Matrix = projected / np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-12)
         return unit
 
-    def logits(self, vectors: Matrix, memories: Matrix) -> Matrix:
-        found: Matrix = self.scale * (vectors * memories).sum(axis=1) + self.bias
-        return found
+    def loss(self, vectors: Matrix, examples: Examples) -> float:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        return float(listwise(self.scale, torch.tensor(vectors), examples.tensors()))
 
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Take EPOCHS steps of Adam on all pairs at once."""
+        """Take EPOCHS steps of Adam on all questions at once."""
         where = device()
         import torch  # noqa: PLC0415  (an extra, and slow)
 
-        given = (examples.questions, examples.memories, examples.labels)
-        batch = [torch.tensor(each, dtype=torch.float32, device=where) for each in given]
+        batch = [torch.tensor(examples.questions, device=where), *examples.tensors(where)]
         head = _Head(self, seed, where)
         adam = _Adam(head.learned)
         losses = [_step(head, adam, batch) for _ in range(EPOCHS)]
         self.up, self.down = (each.detach().cpu().numpy().copy() for each in (head.up, head.down))
-        self.scale, self.bias = float(head.scale.detach()), float(head.bias.detach())
+        self.scale = float(head.scale.detach())
         return losses
 
 
@@ -84,8 +82,7 @@ class _Head:
             up, down = torch.zeros(shape), torch.randn(shape, generator=chance) / len(start.up) ** 0.5
         self.up, self.down = (each.to(where).requires_grad_() for each in (up, down))
         self.scale = torch.tensor(start.scale, device=where, requires_grad=True)
-        self.bias = torch.tensor(start.bias, device=where, requires_grad=True)
-        self.learned = [self.up, self.down, self.scale, self.bias]
+        self.learned = [self.up, self.down, self.scale]
 
 
 class _Adam:
@@ -115,10 +112,9 @@ class _Adam:
 def _step(head: _Head, adam: _Adam, batch: "list[torch.Tensor]") -> float:
     import torch  # noqa: PLC0415  (an extra, and slow)
 
-    questions, memories, labels = batch
+    questions, *given = batch
     vectors = torch.nn.functional.normalize(questions + (questions @ head.up) @ head.down.T, dim=1)
-    logits = head.scale * (vectors * memories).sum(dim=1) + head.bias
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    loss = listwise(head.scale, vectors, given)
     size = head.up.square().sum() + head.down.square().sum()
     adam.step(loss + TOWARDS_EMBEDDER * size)
     return float(loss.detach())

@@ -2,19 +2,25 @@
 
 The retriever is a dense bi-encoder that starts as the embedder in use. Only its query encoder learns. A
 linear head on both sides would make the logit of a question q and a memory m the bilinear form
-s·qᵀ(I + A)m + b, which a matrix on one encoder expresses as well; and a whole encoder of questions is
+s·qᵀ(I + A)m, which a matrix on one encoder expresses as well; and a whole encoder of questions is
 query-encoder fine-tuning (Lee et al. 2021). So the memories' vectors in the ledger never change: what is
 stored is found at once, what is forgotten is gone at once, and a new version goes live with one write.
+
+In place of eq. 2, which needs labels of 0 and 1, it learns from the grades themselves, and from whose the
+memories are; `listwise` says how.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import BadInput, needs
+
+if TYPE_CHECKING:
+    import torch
 
 Matrix = NDArray[np.float32]
 Weights = dict[str, Matrix]
@@ -25,17 +31,41 @@ SCALE = 10.0
 
 @dataclass(frozen=True)
 class Examples:
-    """Labelled pairs: question i, with its vector of the embedder, goes with memory i and with label i."""
+    """Questions, the candidates that were graded for each, and the memories of the whole batch.
+
+    `candidates` are (questions, candidates, dimension); `useful` shares the weight of a question's grades, 1
+    at most, among its candidates, the more the more useful they are: 0 where there is none, and everywhere
+    where they could not be told apart.
+    `kinds` is 1 where a question and a memory of the batch are of one agent, -1 where they are of two, 0
+    where that is not known, and between a question and its own memory.
+    """
 
     texts: Sequence[str]
     questions: Matrix
-    memories: Matrix
-    labels: Matrix
+    candidates: Matrix
+    useful: Matrix
+    batch: Matrix
+    kinds: Matrix
 
     def __post_init__(self) -> None:
-        rows = {len(self.texts), len(self.questions), len(self.memories), len(self.labels)}
-        if len(rows) != 1 or not rows.pop():
-            raise BadInput("Labelled pairs need as many questions as memories and labels, and at least one.")
+        count = len(self.texts)
+        graded = self.candidates.shape[:2]
+        shapes = (len(self.questions), *self.useful.shape, *self.kinds.shape)
+        if not count or shapes != (count, count, *graded[1:], count, len(self.batch)) or graded[0] != count:
+            raise BadInput("Examples need a question at least, and what is known of each with each memory.")
+
+    def of(self, rows: Sequence[int]) -> "Examples":
+        """Return the examples of some questions; the batch stays whole."""
+        some = list(rows)
+        own = (self.questions[some], self.candidates[some], self.useful[some], self.batch, self.kinds[some])
+        return Examples([self.texts[row] for row in some], *own)
+
+    def tensors(self, device: str = "cpu") -> "list[torch.Tensor]":
+        """Return the candidates, what each is worth, the batch, and the kinds."""
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        given = (self.candidates, self.useful, self.batch, self.kinds)
+        return [torch.tensor(each, dtype=torch.float32, device=device) for each in given]
 
 
 class QueryEncoder(Protocol):
@@ -45,12 +75,12 @@ class QueryEncoder(Protocol):
         """Return what to search memories with, of length 1, a row a question."""
         ...
 
-    def logits(self, vectors: Matrix, memories: Matrix) -> Matrix:
-        """Return the logit of each pair of rows."""
+    def loss(self, vectors: Matrix, examples: Examples) -> float:
+        """Return the loss of these examples, in nats, with these vectors of their questions."""
         ...
 
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Minimise eq. 2 from here onwards; return the loss of each epoch. The same seed, the same end."""
+        """Minimise the loss from here onwards; return that of each epoch. The same seed, the same end."""
         ...
 
     def weights(self) -> Weights:
@@ -58,9 +88,32 @@ class QueryEncoder(Protocol):
         ...
 
 
-def binary_cross_entropy(logits: Matrix, labels: Matrix) -> float:
-    """Return eq. 2: the mean over the pairs, in nats."""
-    return float(np.mean(np.logaddexp(0.0, logits) - labels * logits))
+def listwise(scale: Any, vectors: "torch.Tensor", given: "Sequence[torch.Tensor]") -> "torch.Tensor":
+    """Return the loss, in nats: of grades within a question's candidates, and of kinds within the batch.
+
+    - Graded: the cross-entropy of a question's candidates with how useful each is (ListNet, Cao et al. 2007).
+      So a grade counts by its size, and two of one grade are not told apart.
+    - In-batch: the mean of -log p of the memories of the question's own agent among those of the batch
+      (SupCon, Khosla et al. 2020, eq. 2). The other agents' memories are the negatives.
+    """
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
+    candidates, useful, batch, kinds = given
+    graded, own, other = useful > 0, kinds > 0, kinds < 0
+    shares = _log_shares(scale * torch.einsum("qd,qcd->qc", vectors, candidates), graded)
+    of_grades = -(useful * shares).sum(dim=1)[graded.any(dim=1)]
+    mass = _log_shares(scale * (vectors @ batch.T), own | other)
+    told = own.any(dim=1) & other.any(dim=1)
+    of_kinds = (-(mass * own).sum(dim=1) / own.sum(dim=1).clamp(min=1))[told]
+    return sum((each.mean() for each in (of_grades, of_kinds) if len(each)), vectors.sum() * 0.0)
+
+
+def _log_shares(logits: "torch.Tensor", among: "torch.Tensor") -> "torch.Tensor":
+    return logits.masked_fill(~among, NEVER).log_softmax(dim=1)
+
+
+NEVER = -1e4
+"""The logit of what does not compete."""
 
 
 def load() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mneme.core.errors import needs
-from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device
+from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device, listwise
 
 if TYPE_CHECKING:
     import torch
@@ -38,9 +38,9 @@ class WholeEncoder:
         self.device = device()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
         self._model: Any = AutoModel.from_pretrained(str(folder)).to(self.device).eval()
-        logit = np.array([SCALE, 0.0], dtype=np.float32)
+        logit = np.array([SCALE], dtype=np.float32)
         if start is not None:
-            logit = start["logit"]
+            logit = start["logit"][:1]
             tensors = {name: torch.from_numpy(value) for name, value in start.items() if name != "logit"}
             self._model.load_state_dict(tensors)
         self._logit = torch.tensor(logit, device=self.device, requires_grad=True)
@@ -53,17 +53,17 @@ class WholeEncoder:
             found: Matrix = torch.cat(batches).float().cpu().numpy()
         return found
 
-    def logits(self, vectors: Matrix, memories: Matrix) -> Matrix:
-        scale, bias = self._logit.detach().cpu().numpy()
-        found: Matrix = scale * (vectors * memories).sum(axis=1) + bias
-        return found
+    def loss(self, vectors: Matrix, examples: Examples) -> float:
+        import torch  # noqa: PLC0415  (an extra, and slow)
+
+        return float(listwise(float(self._logit[0].detach()), torch.tensor(vectors), examples.tensors()))
 
     def weights(self) -> Weights:
         learned = {name: value.cpu().numpy() for name, value in self._model.state_dict().items()}
         return {**learned, "logit": self._logit.detach().cpu().numpy()}
 
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Take EPOCHS rounds of AdamW through the pairs, in an order of the seed's."""
+        """Take EPOCHS rounds of AdamW through the questions, in an order of the seed's."""
         import torch  # noqa: PLC0415  (an extra, and slow)
 
         order = torch.Generator().manual_seed(seed)
@@ -82,13 +82,11 @@ class WholeEncoder:
     def _step(self, examples: Examples, rows: list[int], optimiser: "torch.optim.Optimizer") -> float:
         import torch  # noqa: PLC0415  (an extra, and slow)
 
-        memories = torch.tensor(examples.memories[rows], device=self.device)
-        labels = torch.tensor(examples.labels[rows], device=self.device)
+        some = examples.of(rows)
         optimiser.zero_grad()
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
-            vectors = self._encode([examples.texts[row] for row in rows])
-        logits = self._logit[0] * (vectors.float() * memories).sum(dim=1) + self._logit[1]
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+            vectors = self._encode(some.texts)
+        loss = listwise(self._logit[0], vectors.float(), some.tensors(self.device))
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP)
         optimiser.step()

@@ -34,6 +34,14 @@ class ScoredContext(PoolContext):
     shots: int = Field(
         3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).", examples=[3]
     )
+    retrieval: Literal["dense", "hybrid", "bm25"] = Field(
+        "dense",
+        description="How memories are found: by the retriever, with words added to it, or by words alone.",
+        examples=["dense"],
+    )
+    diversity: float = Field(
+        0.0, ge=0, le=1, description="How much examples are to differ (MMR); 0: not at all.", examples=[0.3]
+    )
     threshold: int = Field(
         70,
         ge=0,

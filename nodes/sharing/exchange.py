@@ -14,10 +14,11 @@ from langgraph_sdk.errors import LangGraphError
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from mneme.library.agents.agent import DOMAINS, Agent
 from mneme.library.agents.forms import check_form
+from mneme.library.agents.rubric import Rubric
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.models.asking.attempts import REPAIRS
-from mneme.nodes.sharing.context import Sharing
-from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.context import ScoredContext, Sharing
 from mneme.nodes.sharing.rubrics import FrozenRubric
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
@@ -25,9 +26,6 @@ from mneme.prompts.sharing.memory_sharing import answer as answer_question
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
-
-SPARE = 5
-"""Memories that are looked at beyond those shown, in case some give one answer twice."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,7 @@ class Exchange:
     agent: Agent
     question: str
     leading: Sequence[str] = ()
+    rubric: Rubric | None = None
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,12 @@ class Scored:
     faults: Sequence[str]
     by: str
     calls: int = 0
+    most: int = 100
 
     @property
     def score(self) -> int | None:
-        return sum(self.points.values()) if self.points else None
+        """Return the points of 100; an agent that not all criteria are for earns them of fewer."""
+        return round(100 * sum(self.points.values()) / self.most) if self.points else None
 
 
 def check_question(question: object, leading: object = ()) -> None:
@@ -94,19 +95,17 @@ def domain_named(given: object) -> str:
 
 
 async def examples_for(
-    pool: MemoryPool, exchange: Exchange, shots: int, without: str = ""
+    pool: MemoryPool, exchange: Exchange, context: ScoredContext, without: str = ""
 ) -> tuple[int, list[Pooled]]:
     """Return the retriever's number and the memories that it finds, the most similar first (§3.2).
 
-    No answer is shown twice, and the answer `without` not at all.
+    No two are nearly the same, and none is the answer `without`.
     """
-    if shots == 0:
+    if context.shots == 0:
         return 0, []
+    choice = Choice(retrieval=context.retrieval, diversity=context.diversity)
     wanted = asked(exchange.question, exchange.leading)
-    number, vector = await question_vector(pool, wanted)
-    found = await pool.retrieve(wanted, shots + SPARE, vector=vector)
-    distinct = {each.pair.answer: each for each in reversed(found) if each.pair.answer != without}
-    return number, sorted(distinct.values(), key=lambda each: -(each.similarity or 0.0))[:shots]
+    return await chosen(pool, wanted, context.shots, choice, without=without)
 
 
 async def answer(
@@ -130,7 +129,12 @@ def _asked(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
         leading=list(exchange.leading),
         question=exchange.question,
         kind=exchange.agent.name,
+        scored_by=_criteria(exchange.rubric, exchange.agent) if exchange.rubric else [],
     )
+
+
+def _criteria(rubric: Rubric, agent: Agent) -> list[Criterion]:
+    return [Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)]
 
 
 def example_of(pair: Pair) -> Example:
@@ -145,7 +149,7 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         return Scored({}, told, (), "")
     form, found = await _form_of(exchange, text)
     faults = [str(each) for each in found]
-    criteria = [Criterion(**dict(each)) for each in scorer.rubric.rubric.criteria]
+    criteria = _criteria(scorer.rubric.rubric, exchange.agent)
     given = Judgeable(
         question="\n".join([*exchange.leading, exchange.question]),
         answer=text,
@@ -160,7 +164,8 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
         return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
     points = {each.name: answered.value.points[each.name] for each in criteria}
-    return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts)
+    most = sum(each.points for each in criteria)
+    return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts, most)
 
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:

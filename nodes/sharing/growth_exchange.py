@@ -4,7 +4,7 @@ The answer and the score are tasks of their own in the checkpoint, and the write
 a growth that was killed asks no model again for what it has, and counts what it stored once.
 """
 
-from typing import Any
+from typing import Any, NotRequired
 
 from langgraph.func import task
 from typing_extensions import TypedDict
@@ -16,6 +16,7 @@ from mneme.nodes.counted import counted
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
+from mneme.nodes.sharing.live import watch
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
 from mneme.stores.pools.memory_pool import MemoryPool
 
@@ -58,6 +59,7 @@ class Judged(TypedDict):
     by: str
     calls: int
     rubric: int
+    most: NotRequired[int]
 
 
 Update = dict[str, Any]
@@ -79,11 +81,11 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     The answer and the score are tasks, so that a replay finds them and asks no model again.
     """
     agent = members_of(state["domain"], runtime.context)[state["agent"]]
-    asked, pool = Exchange(agent, state["question"]), pool_of(runtime, state["domain"])
+    rubric, pool = await rubric_of(runtime, state["domain"]), pool_of(runtime, state["domain"])
+    asked = Exchange(agent, state["question"], rubric=rubric.rubric)
     replied = await _reply(state, asked, pool, runtime.context)
     if replied["failed"]:
         return {"calls": replied["calls"], "failed": [Failure(what=asked.question, why=replied["failed"])]}
-    rubric = await rubric_of(runtime, state["domain"])
     judged = await _judge(asked, replied, Scorer(rubric, runtime.context.scorer, "background"))
     return await _kept(state, asked, replied, judged, runtime)
 
@@ -93,7 +95,7 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
     """Let an agent answer; the standard answer itself is only to be scored."""
     if state["is_standard"]:
         return Replied(text=state["standard"], seen=[], retriever=0, calls=0, by="user", failed="")
-    number, found = await exchanging.examples_for(pool, asked, context.shots, state["standard"])
+    number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
     try:
         answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
     except (BadAnswer, PromptTooLong) as unusable:
@@ -120,6 +122,7 @@ async def _judge(asked: Exchange, replied: Replied, scorer: Scorer) -> Judged:
         by=scored.by,
         calls=scored.calls,
         rubric=scorer.rubric.version,
+        most=scored.most,
     )
 
 
@@ -129,15 +132,22 @@ async def _kept(
     """Store a pair above the threshold, and wake the training, also for one that the pool has already."""
     scored = _scored(judged)
     update: Update = {"calls": replied["calls"] + scored.calls}
-    pool = pool_of(runtime, state["domain"]).pool
+    pool = pool_of(runtime, state["domain"])
     if scored.score is None:
         update |= {"failed": [Failure(what=asked.question, why=scored.rationale)]}
-    elif scored.score <= runtime.context.threshold:
+    elif await _watched(pool, replied, scored.score) <= runtime.context.threshold:
         update |= {"rejected": 1}
     else:
         update |= await _stored(state, asked, replied, judged, runtime)
-    runtime.stream_writer(_progress(asked, scored, update, pool))
+    runtime.stream_writer(_progress(asked, scored, update, pool.pool))
     return update
+
+
+async def _watched(pool: MemoryPool, replied: Replied, score: int) -> int:
+    """Count a live score for the retriever that chose the examples; return it."""
+    if replied["seen"]:
+        await watch(pool, replied["retriever"], score)
+    return score
 
 
 async def _stored(
@@ -154,7 +164,8 @@ async def _stored(
 
 
 def _scored(judged: Judged) -> Scored:
-    return Scored(judged["points"], judged["rationale"], judged["faults"], judged["by"], judged["calls"])
+    points, most = judged["points"], judged.get("most", 100)
+    return Scored(points, judged["rationale"], judged["faults"], judged["by"], judged["calls"], most)
 
 
 def calls_of(unusable: MnemeError) -> int:

@@ -10,6 +10,7 @@ Beyond the paper, whose limitation it is, a memory holds the turns that led up t
 those of the same conversation, or those that are given with the question.
 """
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue
@@ -23,6 +24,7 @@ from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
+from mneme.nodes.sharing.live import watch
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
 
@@ -64,6 +66,7 @@ class Result(TypedDict, total=False):
     answer: str
     score: int | None
     points: dict[str, int]
+    most: int
     rationale: str
     faults: list[str]
     stored: bool
@@ -93,10 +96,11 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     agent = agent_of(runtime.context.agent)
     question, leading = _given(state)
     exchange.check_question(question, leading)
+    await rubric_of(runtime, agent.domain)  # without one, no model is asked
     turns = list(leading or [each[:LONGEST] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
     asked = Exchange(agent, question, turns)
-    number, found = await exchange.examples_for(pool, asked, runtime.context.shots)
+    number, found = await exchange.examples_for(pool, asked, runtime.context)
     runtime.stream_writer(
         {"step": "retrieve", "pool": pool.pool, "retriever": number, "shown": _shown(found)}
     )
@@ -133,7 +137,10 @@ def _shown(found: list[Pooled]) -> list[Shown]:
 async def answer(state: State, runtime: SharingRuntime) -> Update:
     """Answer the question after the examples."""
     found = [Pooled.model_validate(each) for each in state["examples"]]
-    answered, shown = await exchange.answer(_asked(state, runtime), found, runtime.context.answerer)
+    asked = _asked(state, runtime)
+    frozen = await rubric_of(runtime, asked.agent.domain)
+    asked = replace(asked, rubric=frozen.rubric)
+    answered, shown = await exchange.answer(asked, found, runtime.context.answerer)
     return {"answer": answered.value, "answered_by": answered.responder, "shown": _shown(shown)}
 
 
@@ -153,6 +160,7 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
     return {
         "score": found.score,
         "points": found.points,
+        "most": found.most,
         "rationale": found.rationale,
         "faults": list(found.faults),
         "scored_by": found.by,
@@ -166,15 +174,22 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
     outcome: Update = {"turns": _turns_after(state), "stored": False, "key": ""}
     if state["score"] is None:
         return outcome | {"why": f"Not stored: {state['rationale']}"}
+    rolled = await watch(pool, state["retriever"], state["score"]) if state.get("examples") else ""
     if state["score"] <= runtime.context.threshold:
-        return outcome | {"why": f"Not stored: {state['score']} is not above {runtime.context.threshold}."}
-    scored = Scored(state["points"], state["rationale"], state["faults"], state["scored_by"])
+        why = f"Not stored: {state['score']} is not above {runtime.context.threshold}. {rolled}"
+        return outcome | {"why": why.strip()}
+    points, most = state["points"], state.get("most", 100)
+    scored = Scored(points, state["rationale"], state["faults"], state["scored_by"], most=most)
     pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], state["rubric"])
     change = exchange.change_of(runtime, asked, scored, state["answered_by"])
     (is_new,) = await exchange.keep(pool, [pair], change=change)
     why = "Stored." if is_new else "The pool has it already."
     unwoken = await exchange.wake(runtime, pool.pool)
-    return outcome | {"stored": is_new, "key": pair.key, "why": f"{why} {unwoken}".strip()}
+    return outcome | {
+        "stored": is_new,
+        "key": pair.key,
+        "why": " ".join(filter(None, [why, rolled, unwoken])),
+    }
 
 
 def _turns_after(state: State) -> list[str]:

@@ -1,12 +1,16 @@
-"""What a retriever is trained on and judged by: labelled pairs as matrices, and what it finds in its pool.
+"""What a retriever is trained on and judged by: grades and kinds as matrices, and what it finds in its pool.
 
-Two figures on the held-out memories decide whether a version may serve; where either fell, it may not:
+Versions are judged by the memories that are held out, as many of the latest as HELD_OUT_MOST, so the set
+grows with the pool. What counts has no grader in it: the share of the first SHOWN memories found for a
+held-out question that are of its own agent. Near-duplicates would make it look easy: a held-out question
+that was nearly trained on is left out, and a memory nearly the same as the held-out one does not count.
 
-- told apart: how many of their positives stand in the better half of their labelled candidates. All of these
-  were graded, so the figure favours nobody.
-- recall: how many of their positives are among the first K of the whole pool. What BM25 did not propose was
-  never graded and counts as wrong, so a version that brings up other memories, as good, looks worse than it
-  is. That keeps good ones out at times, and then what served before goes on serving.
+A version is compared with the one that serves and with the untrained embedder, pair by pair, by a bootstrap
+interval of 95 %. It serves where it is shown to lose at most MAY_LOSE against the untrained embedder, and
+does not do worse than the one that serves. So small losses do not add up, and no hair decides: where the
+held-out memories cannot show the first, it is kept out. A second figure, told apart (the
+positives in the better half of a question's labelled candidates), comes of the grader and can only veto: a
+version that is worse by it beyond chance is kept out.
 """
 
 import asyncio
@@ -17,79 +21,123 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, binary_cross_entropy
-from mneme.stores.pools.lessons import RetrieverLesson
-from mneme.stores.pools.memory_pool import MemoryPool
-from mneme.stores.pools.retrievers import Judged
+from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
+from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
+from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+from mneme.stores.pools.near_duplicates import near, near_to_any
+from mneme.stores.pools.retrievers import Gain, Judged
 
 K = 10
 """Retrieved memories among which a positive counts as found."""
-DIGITS = 6
-"""Decimals to which figures are compared: the same shares in another order differ in the last bits."""
+SHOWN = 3
+"""Retrieved memories that are to be of the asker's kind: as many as an agent is shown at most."""
+HELD_OUT_MOST = 128
+MAY_LOSE = 0.02
+"""Share of the first three that a version may lose where it is not shown to gain."""
+WEIGHT = {"likelihood": 1.0, "probability": 0.3, "grade": 0.1}
+"""How much of the loss a question's grades are: what is said weighs less than what is measured."""
+SHARPNESS = 3.0
+"""Nats between the best and the worst candidate of a question in what the retriever is to learn."""
+DRAWS = 2000
+"""Bootstrap samples of an interval."""
 
 Vectors = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Material:
-    """The lessons, with the vectors of their questions and of their labelled candidates."""
+    """The lessons, with the vectors of their questions, their candidates and their own memories."""
 
     lessons: Sequence[RetrieverLesson]
     questions: Vectors
-    memories: Matrix
-    rows: Mapping[str, int]
-
-    @classmethod
-    def of(cls, lessons: Sequence[RetrieverLesson], questions: Vectors, memories: Vectors) -> "Material":
-        """Lay out what is still there: a memory that was removed is no example any more."""
-        rows = {key: row for row, key in enumerate(memories)}
-        whole = [each for each in lessons if each.key in questions]
-        return cls(whole, questions, np.array(list(memories.values()), dtype=np.float32), rows)
-
-    @property
-    def held_out(self) -> list[RetrieverLesson]:
-        return [each for each in self.lessons if each.is_held_out and self.labels(each)]
+    memories: Vectors
+    held_out: Sequence[HeldOut]
 
     @property
     def trained_on(self) -> list[RetrieverLesson]:
-        return [each for each in self.lessons if not each.is_held_out and self.labels(each)]
+        """Return the lessons that are not held out and of which a question and a memory are still there."""
+        there = (each for each in self.lessons if each.key in self.questions and each.key in self.memories)
+        return [each for each in there if not each.is_held_out]
+
+    @property
+    def judged_by(self) -> list[HeldOut]:
+        """Return the held-out memories but those whose questions are nearly trained on."""
+        asked = [each.question for each in self.trained_on]
+        there = [each for each in self.held_out if each.key in self.questions]
+        return [each for each in there if not near_to_any(each.question, asked)]
+
+    @property
+    def teaches(self) -> bool:
+        """Say whether there is anything to tell apart: grades, or memories of two agents."""
+        lessons = self.trained_on
+        return len({each.agent for each in lessons}) > 1 or any(self._graded(each) for each in lessons)
 
     def count(self, label: int) -> int:
-        """Return the pairs of a label that are trained on."""
+        """Return the candidates of a label that are trained on."""
         return sum(each == label for lesson in self.trained_on for _, each in self.labels(lesson))
 
-    def examples(self, lessons: Sequence[RetrieverLesson]) -> Examples:
-        """Return the labelled pairs of lessons."""
-        pairs = [(each, row, label) for each in lessons for row, label in self.labels(each)]
+    def examples(self) -> Examples:
+        """Return what is trained on."""
+        lessons = self.trained_on
+        graded = [self._graded(each) for each in lessons]
+        width = max(1, *(len(each) for each in graded))
+        dimension = len(self.memories[lessons[0].key])
+        candidates = np.zeros((len(lessons), width, dimension), dtype=np.float32)
+        useful = np.zeros((len(lessons), width), dtype=np.float32)
+        for row, found in enumerate(graded):
+            for column, (key, share) in enumerate(found):
+                candidates[row, column], useful[row, column] = self.memories[key], share
+        batch = np.array([self.memories[each.key] for each in lessons], dtype=np.float32)
+        questions = self.embedded([each.key for each in lessons])
         return Examples(
-            texts=[lesson.question for lesson, _, _ in pairs],
-            questions=self.embedded([lesson for lesson, _, _ in pairs]),
-            memories=self.memories[[row for _, row, _ in pairs]],
-            labels=np.array([label for _, _, label in pairs], dtype=np.float32),
+            [each.question for each in lessons], questions, candidates, useful, batch, _kinds(lessons)
         )
 
-    def embedded(self, lessons: Sequence[RetrieverLesson]) -> Matrix:
-        """Return the embedder's vectors of the questions, a row a lesson."""
-        return np.array([self.questions[each.key] for each in lessons], dtype=np.float32)
+    def _graded(self, lesson: RetrieverLesson) -> list[tuple[str, float]]:
+        """Return a lesson's candidates with their share of usefulness; none where grades tell nothing."""
+        there = [each for each in lesson.candidates if each.key in self.memories]
+        grades = np.array([each.contradiction for each in there])
+        margin = max((MARGIN[each.measure] for each in there), default=0.0)
+        if len(there) <= 1 or np.ptp(grades) < margin:
+            return []
+        weights = np.exp(-SHARPNESS * (grades - grades.min()) / np.ptp(grades))
+        weights *= min(WEIGHT[each.measure] for each in there) / weights.sum()
+        return [(each.key, float(w)) for each, w in zip(there, weights, strict=True)]
 
-    def labels(self, lesson: RetrieverLesson) -> list[tuple[int, int]]:
-        """Return (row of the memory, label) for each of a lesson's labelled candidates."""
+    def embedded(self, keys: Sequence[str]) -> Matrix:
+        """Return the embedder's vectors of questions, a row a key."""
+        return np.array([self.questions[each] for each in keys], dtype=np.float32)
+
+    def labels(self, lesson: RetrieverLesson) -> list[tuple[str, int]]:
+        """Return (key of the memory, label) for each of a lesson's labelled candidates."""
         labelled = [(key, 1) for key in lesson.positives] + [(key, 0) for key in lesson.negatives]
-        return [(self.rows[key], label) for key, label in labelled if key in self.rows]
+        return [(key, label) for key, label in labelled if key in self.memories]
 
 
-async def material_of(pool: MemoryPool, lessons: Sequence[RetrieverLesson], questions: Vectors) -> Material:
-    """Read the vectors that lessons speak of, and lay them out."""
-    labelled = chain.from_iterable((*each.positives, *each.negatives) for each in lessons)
-    points = {pool.point(key): key for key in dict.fromkeys(labelled)}
+def _kinds(lessons: Sequence[RetrieverLesson]) -> Matrix:
+    """Return 1 for two lessons of one agent, -1 for those of two, 0 for unknown ones and for itself."""
+    agents = np.array([each.agent for each in lessons])
+    known = (agents != "")[:, None] & (agents != "")[None, :]
+    kinds = np.where(agents[:, None] == agents[None, :], 1.0, -1.0) * known
+    np.fill_diagonal(kinds, 0.0)
+    found: Matrix = kinds.astype(np.float32)
+    return found
+
+
+async def material_of(
+    pool: MemoryPool, lessons: Sequence[RetrieverLesson], held_out: Sequence[HeldOut], questions: Vectors
+) -> Material:
+    """Read the vectors that lessons speak of."""
+    spoken = chain.from_iterable((each.key, *(one.key for one in each.candidates)) for each in lessons)
+    points = {pool.point(key): key for key in dict.fromkeys(spoken)}
     found = await pool.ledger.vectors_by_ids(list(points))
-    memories = {points[point]: vector for point, vector in found.items()}
-    return await asyncio.to_thread(Material.of, lessons, questions, memories)
+    return Material(lessons, questions, {points[point]: vector for point, vector in found.items()}, held_out)
 
 
 class Judging(NamedTuple):
-    """How a retriever does on each held-out memory, and eq. 2 on all their pairs."""
+    """How a retriever does on each held-out memory, and on each that has labels."""
 
+    kind: Matrix
     told_apart: Matrix
     recall: Matrix
     loss: float
@@ -97,7 +145,8 @@ class Judging(NamedTuple):
     @property
     def figures(self) -> Judged:
         return Judged(
-            held_out=len(self.recall),
+            held_out=len(self.kind),
+            kind=_mean(self.kind),
             recall=_mean(self.recall),
             told_apart=_mean(self.told_apart),
             loss=self.loss,
@@ -107,65 +156,83 @@ class Judging(NamedTuple):
 
 async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> Judging:
     """Measure a retriever on the held-out memories, in the pool as it is."""
-    lessons = material.held_out
-    vectors = await asyncio.to_thread(
-        encoder.vectors, [each.question for each in lessons], material.embedded(lessons)
-    )
-    found = await asyncio.gather(
-        *(_found(each, vector, pool) for each, vector in zip(lessons, vectors, strict=True))
-    )
-    recall = [_recall(each, keys, material) for each, keys in zip(lessons, found, strict=True)]
-    apart, loss = await asyncio.to_thread(_labelled, encoder, material, lessons, vectors)
-    return Judging(apart, np.array(recall, dtype=np.float32), loss)
+    held = material.judged_by
+    embedded = material.embedded([each.key for each in held])
+    vectors = await asyncio.to_thread(encoder.vectors, [each.question for each in held], embedded)
+    hits = await asyncio.gather(*(_found(*each, pool) for each in zip(held, vectors, strict=True)))
+    kind = [_kind(each, found) for each, found in zip(held, hits, strict=True)]
+    labelled = {each.key: each for each in material.lessons if material.labels(each)}
+    graded = [
+        (labelled[h.key], v, f) for h, v, f in zip(held, vectors, hits, strict=True) if h.key in labelled
+    ]
+    apart = [_told_apart(material, lesson, vector) for lesson, vector, _ in graded]
+    recall = [_recall(lesson, found) for lesson, _, found in graded]
+    return Judging(_row(kind), _row(apart), _row(recall), await asyncio.to_thread(_loss, encoder, material))
 
 
-async def _found(lesson: RetrieverLesson, vector: Matrix, pool: MemoryPool) -> list[str]:
-    """Return the K memories that are retrieved; a memory does not answer its own question."""
-    hits = await pool.retrieve(lesson.question, K + 1, vector=[float(each) for each in vector])
-    return [each.key for each in hits if each.key != lesson.key][:K]
+def _loss(encoder: QueryEncoder, material: Material) -> float:
+    examples = material.examples()
+    return encoder.loss(encoder.vectors(examples.texts, examples.questions), examples)
 
 
-def _recall(lesson: RetrieverLesson, found: Sequence[str], material: Material) -> float:
-    positives = {key for key in lesson.positives if key in material.rows}
-    return len(positives & {*found}) / len(positives) if positives else 1.0
+async def _found(held: HeldOut, vector: Matrix, pool: MemoryPool) -> list[Pooled]:
+    """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
+    hits = await pool.retrieve(held.question, K + 1 + SHOWN, vector=[float(each) for each in vector])
+    itself = next((each.pair.answer for each in hits if each.key == held.key), None)
+    others = [each for each in hits if each.key != held.key]
+    return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]
 
 
-def _labelled(
-    encoder: QueryEncoder, material: Material, lessons: Sequence[RetrieverLesson], vectors: Matrix
-) -> tuple[Matrix, float]:
-    """Return the share of positives in the better half of each lesson's candidates, and eq. 2."""
-    apart = [_told_apart(material, each, vector) for each, vector in zip(lessons, vectors, strict=True)]
-    rows = np.repeat(np.arange(len(lessons)), [len(material.labels(each)) for each in lessons])
-    examples = material.examples(lessons)
-    loss = binary_cross_entropy(encoder.logits(vectors[rows], examples.memories), examples.labels)
-    return np.array(apart, dtype=np.float32), loss
+def _kind(held: HeldOut, found: Sequence[Pooled]) -> float:
+    first = found[:SHOWN]
+    return sum(each.pair.agent == held.agent for each in first) / len(first) if first else 0.0
+
+
+def _recall(lesson: RetrieverLesson, found: Sequence[Pooled]) -> float:
+    """Return the share of positives among what was found; what was never graded is unknown, not wrong."""
+    wanted = {*lesson.positives}
+    return len(wanted & {each.key for each in found}) / len(wanted) if wanted else 1.0
 
 
 def _told_apart(material: Material, lesson: RetrieverLesson, vector: Matrix) -> float:
-    rows, labels = (np.array(each) for each in zip(*material.labels(lesson), strict=True))
-    first = np.argsort(-(material.memories[rows] @ vector), kind="stable")[: int(labels.sum())]
-    return float(labels[first].mean()) if len(first) else 1.0
+    keys, labels = zip(*material.labels(lesson), strict=True)
+    likeness = np.array([material.memories[key] for key in keys]) @ vector
+    first = np.argsort(-likeness, kind="stable")[: sum(labels)]
+    return float(np.array(labels)[first].mean()) if len(first) else 1.0
 
 
-def better(fresh: Judging, old: Judging) -> tuple[bool, str]:
-    """Say whether a new version may serve, and why: no figure may fall, nor the loss rise for nothing."""
-    now, then = fresh.figures, old.figures
-    figures = ", ".join(
-        f"{name} {getattr(then, field):.3f} → {getattr(now, field):.3f}"
-        for name, field in (("told apart", "told_apart"), (f"recall@{K}", "recall"), ("loss", "loss"))
-    )
-    measured = f"on {now.held_out} held-out memories ({figures})"
-    if now.told_apart < then.told_apart:
-        return False, f"Kept out: it tells useful examples apart worse {measured}."
-    if now.recall < then.recall:
-        return False, f"Kept out: it retrieves worse from the whole pool {measured}."
-    if (now.told_apart, now.recall) == (then.told_apart, then.recall):
-        alike = "it tells apart and retrieves as before"
-        if now.loss > then.loss:
-            return False, f"Kept out: {alike}, at a higher loss, {measured}."
-        return True, f"Kept: {alike}, at no higher loss, {measured}."
-    return True, f"Kept: it is better by one figure at least and worse by none {measured}."
+def gain(fresh: Matrix, old: Matrix) -> Gain:
+    """Return the mean of paired differences with its bootstrap interval of 95 %."""
+    differences = fresh.astype(np.float64) - old.astype(np.float64)
+    if not differences.size:
+        return Gain(mean=0.0, low=0.0, high=0.0)
+    chance = np.random.default_rng(0)
+    drawn = chance.choice(differences, size=(DRAWS, differences.size)).mean(axis=1)
+    low, high = np.percentile(drawn, (2.5, 97.5))
+    return Gain(mean=float(differences.mean()), low=float(low), high=float(high))
+
+
+def better(fresh: Judging, serving: Judging, untrained: Judging) -> tuple[bool, str, dict[str, Gain]]:
+    """Say whether a new version may serve, why, and by how much it differs from the two others."""
+    others = {"serving": serving, "untrained": untrained}
+    gains = {name: gain(fresh.kind, each.kind) for name, each in others.items()}
+    told = ", ".join(f"{each} than {name}" for name, each in gains.items())
+    measured = f"on {len(fresh.kind)} held-out memories: of the asker's kind {told}"
+    for name, each in gains.items():
+        if each.high < 0:
+            return False, f"Kept out: it finds fewer than {name}, {measured}.", gains
+        if each.low < -MAY_LOSE and (name == "untrained" or each.mean < 0):
+            return False, f"Kept out: that it is no worse than {name} is not shown {measured}.", gains
+    apart = gain(fresh.told_apart, serving.told_apart)
+    if apart.high < 0:
+        return False, f"Kept out: it tells useful examples apart worse, {apart}; {measured}.", gains
+    is_better = gains["serving"].low > 0
+    return True, f"Kept: {'better' if is_better else 'no worse'} {measured}.", gains
+
+
+def _row(values: Sequence[float]) -> Matrix:
+    return np.array(values, dtype=np.float32)
 
 
 def _mean(shares: Matrix) -> float:
-    return round(float(shares.mean(dtype=np.float64)), DIGITS)
+    return float(shares.mean(dtype=np.float64)) if shares.size else 0.0

@@ -1,23 +1,26 @@
 """Memory training (§3.2): what was stored lately teaches the retriever, while the last version serves.
 
-- grade: BM25 names candidates for each new memory; the grader says how far each, shown as the example, leads
-  to an answer that contradicts the memory's (eq. 1): the probability of its yes where its server tells
-  log-probabilities, else a grade. The lowest are positive, the highest negative.
-- train: from the version that serves onwards, on the graded memories (eq. 2) but those held out.
-- keep: a version that retrieves worse for the held-out memories is kept out, with the reason; another serves
-  by one write.
+- grade: BM25 names candidates for each new memory; each is graded by how far, shown as the example, it leads
+  to an answer other than the memory's (eq. 1). Where the grader's server tells log-probabilities, this is
+  measured: 1 - the likelihood of the memory's answer after the example. Else the grader says it, as the
+  probability of its yes or as a grade. What lies within a margin gets no label.
+- train: from the version that serves onwards, on the memories but those held out.
+- keep: a version that is not shown to retrieve no worse than the one that serves and than the untrained
+  embedder is kept out, with the reason, and what it learned stays for the next one; another serves by one
+  write.
 
 Nothing is indexed anew: only the query encoder is trained (models/retriever/retriever.py).
 
 Deviations from the paper: a training takes all memories that wait, not one alone, since by one nothing can be
-judged; and the latest lessons are repeated with the new ones, or these would push them out.
+judged; the latest lessons are repeated with the new ones, or these would push them out; and the loss learns
+from grades and from whose the memories are (models/retriever/retriever.py), not from eq. 2's labels.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from langgraph.managed import RemainingSteps
 from langgraph.types import Send
@@ -25,19 +28,25 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
-from mneme.library.agents.agent import DOMAINS
+from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import ask
-from mneme.models.asking.probability import ask_probability
+from mneme.models.asking.probability import ask_likelihood, ask_probability
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import QueryEncoder, device, load
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import example_of
 from mneme.nodes.sharing.pools import opened, pool_named, retrievers_of
-from mneme.nodes.sharing.retriever_judging import Material, better, judge, material_of
-from mneme.prompts.sharing.memory_sharing import Comparison, contradicts, grade_contradiction
+from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge, material_of
+from mneme.prompts.sharing.memory_sharing import (
+    Asked,
+    Comparison,
+    answer,
+    contradicts,
+    grade_contradiction,
+)
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Graded, RetrieverLesson, RetrieverLessons, labelled
+from mneme.stores.pools.lessons import Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
 
@@ -128,15 +137,39 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
 
 async def _graded(memory: Pooled, candidate: Pooled, who: str) -> tuple[Graded | str, str]:
     """Return how far a candidate leads away, and who says so; or why nobody can say it."""
-    given = _comparison(memory, candidate)
     try:
-        weighed = await ask_probability(contradicts, given, who, lane="background")
-        if weighed is not None:
-            return Graded(key=candidate.key, contradiction=weighed.probability), weighed.responder
-        answered = await ask(grade_contradiction, given, who, lane="background")
+        contradiction, measure, by = await _contradiction(memory, candidate, who)
     except (BadAnswer, PromptTooLong) as failure:  # one example too long, or one bad reply, spoils no lesson
         return f"{candidate.key}: {failure}", who
-    return Graded(key=candidate.key, contradiction=answered.value.percent / 100), answered.responder
+    agent = candidate.pair.agent
+    return Graded(key=candidate.key, contradiction=contradiction, agent=agent, measure=measure), by
+
+
+async def _contradiction(memory: Pooled, candidate: Pooled, who: str) -> tuple[float, Measure, str]:
+    """Return eq. 1 as well as it can be had: measured, else as the probability of a yes, else as a grade."""
+    measured = await ask_likelihood(
+        answer, _asked(memory, candidate), memory.pair.answer, who, lane="background"
+    )
+    if measured is not None:
+        return 1 - measured.probability, "likelihood", measured.responder
+    given = _comparison(memory, candidate)
+    weighed = await ask_probability(contradicts, given, who, lane="background")
+    if weighed is not None:
+        return weighed.probability, "probability", weighed.responder
+    answered = await ask(grade_contradiction, given, who, lane="background")
+    return answered.value.percent / 100, "grade", answered.responder
+
+
+def _asked(memory: Pooled, candidate: Pooled) -> Asked:
+    """Ask the memory's question with the candidate shown, as its agent would be asked."""
+    pair, agent = memory.pair, memory.pair.agent
+    return Asked(
+        does=load_agent(agent).does if agent in AGENTS else "",
+        examples=[example_of(candidate.pair)],
+        leading=pair.leading,
+        question=pair.prompt,
+        kind=agent,
+    )
 
 
 def _comparison(memory: Pooled, candidate: Pooled) -> Comparison:
@@ -151,16 +184,18 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     """Learn from the graded memories; judge the new version and the one that serves by those held out."""
     pool = pool_named(runtime, state["pool"])
     retrievers = await retrievers_of(pool)
-    new = [each.key for each in await RetrieverLessons(pool).graded(REPLAYED)]
+    lessons = RetrieverLessons(pool)
+    waiting = [*await lessons.graded(REPLAYED), *await lessons.refused(REPLAYED)]
+    new = [each.key for each in waiting]
     if not new:
-        return _nothing(state, "No new memory has candidates that can be told apart.")
+        return _nothing(state, "No new memory has candidates.")
     material = await _material(pool, retrievers, new)
-    if len(material.held_out) < ENOUGH:
+    if len(material.judged_by) < ENOUGH:
         return _nothing(
-            state, f"{len(material.held_out)} held-out memories cannot judge a version; {ENOUGH} can."
+            state, f"{len(material.judged_by)} held-out memories cannot judge a version; {ENOUGH} can."
         )
-    if not material.trained_on:
-        return _nothing(state, "All graded memories are held out; the next ones will not be.")
+    if not material.teaches:
+        return _nothing(state, "What is new tells nothing: no grades apart, and one agent's memories alone.")
     return {"fresh": (await _trained(pool, retrievers, material, new, runtime.context)).model_dump()}
 
 
@@ -174,19 +209,21 @@ async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[str]
     lessons, latest = RetrieverLessons(pool), await retrievers.latest(REPLAYED)
     learned = chain.from_iterable(reversed(each.memories) for each in reversed(latest))
     keys = list(dict.fromkeys([*reversed(new), *learned]))[:REPLAYED]
-    return await material_of(pool, await lessons.of(keys), await lessons.vectors(keys))
+    held = await lessons.held_out(HELD_OUT_MOST)
+    questions = await lessons.vectors([*dict.fromkeys([*keys, *(each.key for each in held)])])
+    return await material_of(pool, await lessons.of(keys), held, questions)
 
 
 async def _trained(
     pool: MemoryPool, retrievers: Retrievers, material: Material, new: Sequence[str], context: PoolContext
 ) -> Retriever:
     parent = await retrievers.serving()
-    before = await _serving(pool, retrievers, parent)
-    old = await judge(before, material, pool)
+    old = await judge(await _serving(pool, retrievers, parent), material, pool)
+    plain = old if parent == UNTRAINED else await judge(await _serving(pool, retrievers, 0), material, pool)
     encoder = await _beginning(pool, retrievers, parent, context)
     losses, seconds = await asyncio.to_thread(_learn, encoder, material, context.seed)
     fresh = await judge(encoder, material, pool)
-    kept, reason = better(fresh, old)
+    kept, reason, gains = better(fresh, old, plain)
     weights = encoder.weights()
     name = await asyncio.to_thread(retrievers.store if kept else retrievers.name_of, weights)
     return Retriever(
@@ -201,6 +238,7 @@ async def _trained(
         losses=losses,
         before=old.figures,
         after=fresh.figures,
+        gains=gains,
         kept=kept,
         reason=reason,
         seconds=seconds,
@@ -231,7 +269,7 @@ def _learn(encoder: QueryEncoder, material: Material, seed: int) -> tuple[list[f
     """Train; return the losses and the seconds, without those that loading PyTorch takes."""
     load()
     began = time.perf_counter()
-    losses = encoder.train(material.examples(material.trained_on), seed)
+    losses = encoder.train(material.examples(), seed)
     return losses, time.perf_counter() - began
 
 
@@ -259,6 +297,7 @@ async def _kept(fresh: dict[str, Any], pool: MemoryPool) -> Update:
             await retrievers.serve(retriever.number, instead_of=retriever.parent, change=change)
     except Conflict as other:  # what it was to learn stays graded, for the next training
         return {"why": f"Another training was first: {other}"}
-    await RetrieverLessons(pool).mark_learned(retriever.memories, change=change)
+    status: Literal["learned", "refused"] = "learned" if retriever.kept else "refused"
+    await RetrieverLessons(pool).mark(retriever.memories, status, change=change)
     await retrievers.prune()
     return {"retriever": fresh, "why": retriever.reason}

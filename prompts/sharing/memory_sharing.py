@@ -31,6 +31,17 @@ class Example(BaseModel):
         return f"{f'({self.kind}) ' if self.kind else ''}Question: {asked}\nAnswer: {self.answer}"
 
 
+class Criterion(BaseModel):
+    """One thing that a pair is scored by."""
+
+    name: str
+    points: int = Field(description="The most that it can earn.")
+    looks_at: str
+
+    def __str__(self) -> str:
+        return f"{self.name} (0 to {self.points}): {self.looks_at}"
+
+
 class Asked(BaseModel):
     """A question to an agent, with the memories that were retrieved for it."""
 
@@ -39,6 +50,7 @@ class Asked(BaseModel):
     leading: list[str] = Field([], description="Earlier turns of this conversation, oldest first.")
     question: str
     kind: str = Field("", description="The agent's name, such as sonnet.")
+    scored_by: list[Criterion] = Field([], description="What the answer will be scored by.")
 
 
 answer = Prompt(
@@ -53,6 +65,11 @@ Never copy an example. Reply with the answer alone. {DATA}""",
 $does
 </task>
 
+What a good answer is scored by:
+<rubric>
+$scored_by
+</rubric>
+
 <examples>
 $examples
 </examples>
@@ -63,17 +80,6 @@ $leading
 
 Now answer this question: $question""",
 )
-
-
-class Criterion(BaseModel):
-    """One thing that a pair is scored by."""
-
-    name: str
-    points: int = Field(description="The most that it can earn.")
-    looks_at: str
-
-    def __str__(self) -> str:
-        return f"{self.name} (0 to {self.points}): {self.looks_at}"
 
 
 class Fault(BaseModel):
@@ -246,8 +252,9 @@ ask_for = Prompt(
     given=Standard,
     answer=Question,
     system=f"""You are given a standard answer of an agent. Ask the question to which it is a possible
-answer: describe what is wanted so that somebody who has not seen the answer could write one like it. Ask
-something else than the known questions do. Do not quote more than {QUOTED} of its words in a row. {DATA}""",
+answer: describe what is wanted so that somebody who has not seen the answer could write one like it. A known
+question in other words is no new one: start from another side of the answer, such as another thing in it, its
+occasion, its speaker or its end. Do not quote more than {QUOTED} of its words in a row. {DATA}""",
     examples=[Question(question="Write a sea shanty about a cook who salts every herring twice.")],
     user="""<agent>
 $does
@@ -265,8 +272,8 @@ $known""",
 
 @ask_for.check
 def _is_new_and_no_quotation(given: Standard, found: Question) -> None:
-    if found.question.strip() in given.known:
-        raise ValueError("This question is known already: ask another one.")
+    if known := next((each for each in given.known if _same(found.question, each)), None):
+        raise ValueError(f'This asks the same as "{known}": ask for something else.')
     if quoted := _quoted(found.question, given.answer):
         raise ValueError(f'The question quotes the answer: "{quoted}". Use other words.')
 
@@ -275,6 +282,15 @@ def _is_new_and_no_quotation(given: Standard, found: Question) -> None:
 def words(text: str) -> tuple[str, ...]:
     """Split a text into words, lower-cased; each Chinese character is a word."""
     return tuple(word.casefold() for word in WORD.findall(HAN.sub(r" \g<0> ", text)))
+
+
+SAME = 0.8
+"""Share of all their words that two questions have in common, from which on one says the other again."""
+
+
+def _same(one: str, other: str) -> bool:
+    first, second = set(words(one)), set(words(other))
+    return len(first & second) >= SAME * len(first | second)
 
 
 def _quoted(question: str, answer: str) -> str:

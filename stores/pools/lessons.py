@@ -1,8 +1,10 @@
 """What the retriever learns from each memory of a pool: which other memories help its question (§3.2).
 
 A lesson is stored when its memory is. Its shelf says what has become of it: it waits, is graded, has been
-learned, or was skipped. Its question is a record of its own, so that the question's vector is in the
-ledger for every training and need not be computed again.
+learned, was refused (the version that learned from it was not kept: the next one learns from it again), or
+was skipped. Its question is a record of its own, so that the question's vector is in the ledger for every
+training and need not be computed again. The questions held out have a shelf, too: they are the set by which
+versions are judged, and it grows with the pool.
 """
 
 import hashlib
@@ -17,7 +19,12 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 HELD_OUT = 5
 """Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
-Status = Literal["waiting", "graded", "learned", "skipped"]
+HELD_SHELF = "held"
+MARGIN = {"likelihood": 0.01, "probability": 0.05, "grade": 0.05}
+"""What grades must differ by to mean something: a likelihood is measured, a grade is a guess in words."""
+Status = Literal["waiting", "graded", "learned", "refused", "skipped"]
+Measure = Literal["likelihood", "probability", "grade"]
+"""How eq. 1 was found: how probable the answer itself is, P(yes) to the question in words, or a grade."""
 
 
 class Graded(BaseModel):
@@ -27,6 +34,18 @@ class Graded(BaseModel):
 
     key: str
     contradiction: float = Field(ge=0, le=1)
+    agent: str = Field("", description="Whose memory the candidate is; empty in lessons of older versions.")
+    measure: Measure = "grade"
+
+
+class HeldOut(BaseModel):
+    """A memory by which versions are judged: its question, and whose it is. No grader has a say in it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    question: str
+    agent: str
 
 
 class RetrieverLesson(BaseModel):
@@ -39,6 +58,7 @@ class RetrieverLesson(BaseModel):
     group: str = Field(
         "", description="Its answer's checksum; questions of one answer are held out together."
     )
+    agent: str = Field("", description="Whose memory it is; empty in lessons of older versions.")
     status: Status = "waiting"
     candidates: list[Graded] = []
     positives: list[str] = []
@@ -51,19 +71,31 @@ class RetrieverLesson(BaseModel):
 
 
 def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> RetrieverLesson:
-    """Label the v/2 candidates of the lowest grades positive and the v/2 of the highest negative (§3.2).
+    """Label at most v/2 candidates of the lowest grades positive and v/2 of the highest negative (§3.2).
 
-    With fewer than v candidates half of them are each; with fewer than two there is nothing to compare.
+    Grades that lie closer together than their measure's MARGIN tell nothing: none is labelled. No label
+    is given by the order of keys: candidates of one grade are labelled together or not at all, and none
+    that is nearer than half a margin to the middle between the lowest and the highest grade.
     """
     ordered = sorted(candidates, key=lambda each: (each.contradiction, each.key))
+    graded = lesson.model_copy(update={"status": "graded", "candidates": ordered})
     half = min(v, len(ordered)) // 2
-    if half == 0 or ordered[0].contradiction == ordered[-1].contradiction:
-        return lesson.model_copy(update={"status": "skipped", "candidates": ordered})
+    if half == 0:
+        return graded.model_copy(update={"status": "skipped"})
+    margin = max(MARGIN[each.measure] for each in ordered)
+    if ordered[-1].contradiction - ordered[0].contradiction < margin:
+        return graded
+    middle = (ordered[0].contradiction + ordered[-1].contradiction) / 2
+    low, high = ordered[half].contradiction, ordered[-half - 1].contradiction
     labels = {
-        "positives": [each.key for each in ordered[:half]],
-        "negatives": [each.key for each in ordered[-half:]],
+        "positives": [
+            each.key for each in ordered[:half] if each.contradiction < min(low, middle - margin / 2)
+        ],
+        "negatives": [
+            each.key for each in ordered[-half:] if each.contradiction > max(high, middle + margin / 2)
+        ],
     }
-    return lesson.model_copy(update={"status": "graded", "candidates": ordered, **labels})
+    return graded.model_copy(update=labels)
 
 
 class RetrieverLessons:
@@ -86,10 +118,15 @@ class RetrieverLessons:
     def _opening(self, pair: Pooled, change: Change) -> list[Write]:
         """Return the writes of a question and of its lesson; done again, they change nothing."""
         question = pair.pair.asked
-        lesson = RetrieverLesson(key=pair.key, question=question, group=_group(pair))
+        agent = pair.pair.agent
+        lesson = RetrieverLesson(key=pair.key, question=question, group=_group(pair), agent=agent)
+        held = HeldOut(key=pair.key, question=question, agent=agent)
+        shelf = HELD_SHELF if lesson.is_held_out else None
         fields = {"event": "insert", "key": pair.key, "change": change, "idempotency_key": pair.key}
         return [
-            make_write(namespace=self.questions, value={"question": question}, text=question, **fields),
+            make_write(
+                namespace=self.questions, value=held.model_dump(), text=question, shelf=shelf, **fields
+            ),
             make_write(
                 namespace=self.namespace, value=lesson.model_dump(), text="", shelf="waiting", **fields
             ),
@@ -107,6 +144,15 @@ class RetrieverLessons:
         """Return the lessons that have labels and that no retriever has learned yet, the oldest first."""
         return await self._on("graded", limit)
 
+    async def refused(self, limit: int) -> list[RetrieverLesson]:
+        """Return the lessons that a version learned which was not kept: the next one learns them again."""
+        return await self._on("refused", limit)
+
+    async def held_out(self, limit: int) -> list[HeldOut]:
+        """Return the latest memories that no training looks at, whatever became of their lessons."""
+        found = await self._ledger.records(self.questions, shelf=HELD_SHELF, limit=limit, newest_first=True)
+        return [HeldOut.model_validate(each.value) for each in found]
+
     async def _on(self, shelf: Status, limit: int) -> list[RetrieverLesson]:
         found = await self._ledger.records(self.namespace, shelf=shelf, limit=limit)
         return [_lesson(each) for each in found]
@@ -121,10 +167,13 @@ class RetrieverLessons:
         """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
         await self._move(lesson, "waiting", change)
 
-    async def mark_learned(self, keys: Sequence[str], *, change: Change) -> None:
-        """Say of lessons that a retriever has learned them, whether it was kept or not."""
+    async def mark(
+        self, keys: Sequence[str], status: Literal["learned", "refused"], *, change: Change
+    ) -> None:
+        """Say of lessons that the version which learned them was kept, or that it was not."""
         for lesson in await self.of(keys):
-            await self._move(lesson.model_copy(update={"status": "learned"}), "graded", change)
+            if lesson.status != status:
+                await self._move(lesson.model_copy(update={"status": status}), lesson.status, change)
 
     async def _move(self, lesson: RetrieverLesson, before: Status, change: Change) -> None:
         head = await self._ledger.get(self.namespace, lesson.key)

@@ -23,6 +23,8 @@ LONGEST = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
 DEEPEST = 20
 """Turns that may lead up to a question."""
+LOW = 50
+"""The score up to which a pair that more people rated down than up is shown to no agent."""
 SHELF = "pairs"
 PAGE = 500
 
@@ -47,12 +49,29 @@ class Pair(BaseModel):
     score: int = Field(ge=0, le=100)
     retriever: int = Field(0, ge=0, description="The retriever version that chose its examples; 0: none yet.")
     rubric: int = Field(0, ge=0, description="The rubric's version that scored it; 0: the shipped one.")
+    judged: int | None = Field(
+        None, ge=0, le=100, description="The scorer's own score, where people's ratings entered `score`."
+    )
+    ups: int = Field(0, ge=0, description="People's thumbs up.")
+    downs: int = Field(0, ge=0, description="People's thumbs down.")
 
     @property
     def key(self) -> str:
         """Return a checksum of what this pair says; who said it and its score do not count."""
         said = json.dumps([self.leading, self.prompt.strip(), self.answer.strip()], ensure_ascii=False)
         return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @property
+    def is_rated_down(self) -> bool:
+        """Say whether people's ratings took its score so low that it is no example any more."""
+        return self.downs > self.ups and self.score <= LOW
+
+    def rated(self, up: bool) -> "Pair":
+        """Return the pair after a person's thumb: the score is the mean of the scorer's and 100 or 0 each."""
+        judged = self.score if self.judged is None else self.judged
+        ups, downs = self.ups + up, self.downs + (not up)
+        score = round((judged + 100 * ups) / (1 + ups + downs))
+        return self.model_copy(update={"judged": judged, "ups": ups, "downs": downs, "score": score})
 
     @property
     def text(self) -> str:
@@ -194,6 +213,23 @@ class MemoryPool:
     def point(self, key: str) -> str:
         """Return the id under which a pair's vector is."""
         return record_id(self.namespace, key)
+
+    async def rate(self, key: str, up: bool, *, change: Change) -> Pooled:
+        """Let a person's thumb enter a pair's score. Raises NotFound, BadInput, Conflict."""
+        found = await self.get(key)
+        head, rated = await self._head(found.key), found.pair.rated(up)
+        assert head is not None
+        write = make_write(
+            event="update",
+            namespace=self.namespace,
+            key=found.key,
+            value=rated.model_dump(),
+            text=None,
+            change=change,
+            expected_version=head.version,
+        )
+        await self.ledger.write([write])
+        return found.model_copy(update={"pair": rated})
 
     async def remove(self, key: str, *, change: Change) -> None:
         """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput."""

@@ -39,17 +39,33 @@ STALE_SECONDS = 3600.0
 """Age at which a half-written file belongs to a process that was killed."""
 
 
+class Gain(BaseModel):
+    """By how much a version differs from another, paired, with its interval of 95 %."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
+
 class Judged(BaseModel):
     """How well a retriever does on the held-out memories of a pool."""
 
     model_config = ConfigDict(frozen=True)
 
     held_out: int = Field(ge=0, description="Memories that no training looked at.")
+    kind: float | None = Field(
+        None, description="Share of the first three that are of the asker's kind; versions before had none."
+    )
     recall: float = Field(ge=0, le=1, description="Share of their positives among the first k of the pool.")
     told_apart: float = Field(
         ge=0, le=1, description="Share of their positives in the better half of their labelled candidates."
     )
-    loss: float = Field(ge=0, description="Eq. 2 on their labelled pairs, in nats.")
+    loss: float = Field(ge=0, description="The loss on what is trained on, in nats.")
     k: int = Field(ge=1)
 
 
@@ -69,6 +85,7 @@ class Retriever(BaseModel):
     losses: list[float]
     before: Judged
     after: Judged
+    gains: dict[str, Gain] = Field({}, description="Of the asker's kind, against the others, by their names.")
     kept: bool
     reason: str = Field(description="Why it was kept, or not.")
     seconds: float = Field(ge=0)

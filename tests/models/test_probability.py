@@ -11,8 +11,8 @@ from mneme.core.settings import settings
 from mneme.evals.doubles.ollama import OllamaDouble, Reply
 from mneme.models.asking import probability
 from mneme.models.asking.asking import forget
-from mneme.models.asking.probability import ask_probability, probability_of_true
-from mneme.prompts.sharing.memory_sharing import Comparison, Example, contradicts
+from mneme.models.asking.probability import ask_likelihood, ask_probability, probability_of_true
+from mneme.prompts.sharing.memory_sharing import Asked, Comparison, Example, answer, contradicts
 
 WHO = "ollama:llama3.1:8b"
 GIVEN = Comparison(example=Example(question="A pun?", answer="Yes."), question="Another?", answer="No.")
@@ -61,7 +61,7 @@ async def test_a_server_that_tells_none_is_asked_once(double: OllamaDouble) -> N
     assert len(double.chats) == 1
 
 
-@pytest.mark.parametrize("who", ["rules", "scripted:x", "openai:gpt-4o"])
+@pytest.mark.parametrize("who", ["rules", "scripted:x", "anthropic:claude"])
 async def test_who_tells_no_probabilities_is_not_asked(double: OllamaDouble, who: str) -> None:
     assert await ask_probability(contradicts, GIVEN, who) is None
     assert not double.chats
@@ -78,7 +78,7 @@ def token(text: str, **others: float) -> dict[str, Any]:
     [
         ([token('{"'), token("contradicts"), token('":'), token("true", true=0.5, false=0.5)], 0.5),
         ([token('{"contradicts":'), token(" t", t=0.3, f=0.1), token("rue"), token("}")], 0.75),
-        ([token('{"contradicts":'), token("false", false=0.9), token("}")], 0.0),
+        ([token('{"contradicts":'), token("false", false=0.9), token("}")], None),
         ([token("no"), token(" JSON")], None),
     ],
 )
@@ -87,3 +87,26 @@ def test_the_deciding_token_is_found_however_the_reply_is_cut_up(
 ) -> None:
     found = probability_of_true(tokens)
     assert found == (None if expected is None else pytest.approx(expected))
+
+
+def measured(answer: str, weights: dict[str, float]) -> Reply:
+    """Reply with an answer in tokens of these probabilities."""
+    pieces = ['{"answer":', ' "', *weights, '"}']
+    assert "".join(weights) == answer
+    sure = {'{"answer":': 1.0, ' "': 0.5, '"}': 0.5}
+    told = {piece: {piece: math.log({**sure, **weights}[piece])} for piece in pieces}
+    return Reply(pieces, alternatives=told)
+
+
+async def test_the_likelihood_of_an_answer_is_measured_by_its_own_tokens(double: OllamaDouble) -> None:
+    double.chat.reply(measured("A roaming numeral", {"A": 0.2, " roaming": 0.1, " numeral": 0.4}))
+    asked = Asked(does="Write a pun.", question="A number that moves?")
+    found = await ask_likelihood(answer, asked, "A roaming numeral", WHO)
+    assert found is not None and found.probability == pytest.approx((0.2 * 0.1 * 0.4) ** (1 / 3))
+    body = double.chats[0].body
+    assert body["format"]["properties"]["answer"] == {"const": "A roaming numeral"} and body["logprobs"]
+
+
+async def test_what_was_not_the_answer_has_no_likelihood(double: OllamaDouble) -> None:
+    double.chat.reply(measured("Something", {"Something": 0.9}))
+    assert await ask_likelihood(answer, Asked(does="Write.", question="?"), "Else", WHO) is None

@@ -1,12 +1,16 @@
 """The projection head learns which memories are of use, and is the same by seed."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 from mneme.core.errors import BadInput
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.projection import RANK, Projection
-from mneme.models.retriever.retriever import Examples, Matrix, binary_cross_entropy
+from mneme.models.retriever.retriever import Examples, Matrix, listwise
 
 DIMENSION = 48
 FORM = slice(40, 48)
@@ -14,25 +18,29 @@ FORM = slice(40, 48)
 
 
 def unit(rows: Matrix) -> Matrix:
-    found: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    found: Matrix = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
     return found
 
 
 def made_up(count: int, seed: int) -> Examples:
-    """Make pairs that are right where a memory has the form that its question asks for in another way."""
+    """Make questions with four candidates: the first has the form that is asked for, in another way."""
     chance = np.random.default_rng(seed)
     questions = chance.normal(size=(count, DIMENSION)).astype(np.float32)
-    memories = chance.normal(size=(count, DIMENSION)).astype(np.float32)
-    labels = (np.arange(count) % 2).astype(np.float32)
-    memories[:, FORM] = np.where(labels[:, None] == 1, 1, -1) * np.roll(questions[:, FORM], 1, axis=1)
-    return Examples([f"q{row}" for row in range(count)], unit(questions), unit(memories), labels)
+    candidates = chance.normal(size=(count, 4, DIMENSION)).astype(np.float32)
+    form = np.roll(questions[:, FORM], 1, axis=1)
+    candidates[:, :, FORM] = -form[:, None]
+    candidates[:, 0, FORM] = form
+    useful = np.tile(np.array([0.7, 0.1, 0.1, 0.1], dtype=np.float32), (count, 1))
+    none = np.zeros((count, count), dtype=np.float32)
+    texts = [f"q{row}" for row in range(count)]
+    return Examples(texts, unit(questions), unit(candidates), useful, unit(questions), none)
 
 
 def told_apart(head: Projection, given: Examples) -> float:
-    """Return how often a useful pair has a higher logit than a useless one."""
-    logits = head.logits(head.vectors(given.texts, given.questions), given.memories)
-    useful, useless = logits[given.labels == 1], logits[given.labels == 0]
-    return float((useful[:, None] > useless[None]).mean())
+    """Return how often the most useful candidate is found before another one."""
+    vectors = head.vectors(given.texts, given.questions)
+    likeness = np.einsum("qd,qcd->qc", vectors, given.candidates)
+    return float((likeness[:, :1] > likeness[:, 1:]).mean())
 
 
 def test_untrained_it_searches_with_the_embedders_own_vectors() -> None:
@@ -42,7 +50,7 @@ def test_untrained_it_searches_with_the_embedders_own_vectors() -> None:
     )
 
 
-def test_it_tells_unseen_pairs_apart_better_than_the_embedder() -> None:
+def test_it_tells_unseen_candidates_apart_better_than_the_embedder() -> None:
     head, unseen = Projection.untrained(DIMENSION), made_up(400, seed=2)
     before = told_apart(head, unseen)
     losses = head.train(made_up(400, seed=1), seed=0)
@@ -50,12 +58,34 @@ def test_it_tells_unseen_pairs_apart_better_than_the_embedder() -> None:
     assert told_apart(head, unseen) > before + 0.1
 
 
-def test_labels_without_meaning_teach_it_nothing_that_holds() -> None:
+def test_grades_without_meaning_teach_it_nothing_that_holds() -> None:
     head, unseen = Projection.untrained(DIMENSION), made_up(400, seed=2)
     before, given = told_apart(head, unseen), made_up(400, seed=1)
-    shuffled = np.random.default_rng(3).permutation(given.labels)
-    head.train(Examples(given.texts, given.questions, given.memories, shuffled), seed=0)
+    shuffled = np.random.default_rng(3).permuted(given.useful, axis=1)
+    head.train(replace(given, useful=shuffled), seed=0)
     assert told_apart(head, unseen) < before + 0.1
+
+
+def test_whose_memories_are_is_learned_from_the_batch_alone() -> None:
+    """Without a single grade: the asker's own agent answers in a form of its own."""
+    chance, kinds = np.random.default_rng(0), np.arange(120) % 3
+    forms = 0.6 * chance.normal(size=(2, 3, DIMENSION))
+    questions, batch = (
+        unit((chance.normal(size=(120, DIMENSION)) + side[kinds]).astype(np.float32)) for side in forms
+    )
+    known = np.where(kinds[:, None] == kinds[None], 1.0, -1.0).astype(np.float32)
+    np.fill_diagonal(known, 0.0)
+    nothing = np.zeros((120, 1, DIMENSION), dtype=np.float32)
+    given = Examples([""] * 120, questions, nothing, nothing[:, :, 0], batch, known)
+
+    def own(head: Projection) -> float:
+        likeness = head.vectors(given.texts, questions[:60]) @ batch[60:].T
+        return float((kinds[60:][likeness.argmax(axis=1)] == kinds[:60]).mean())
+
+    head, half = Projection.untrained(DIMENSION), given.of(range(60))
+    before = own(head)
+    head.train(replace(half, batch=batch[:60], kinds=half.kinds[:, :60]), seed=0)
+    assert own(head) > before + 0.2
 
 
 def test_the_same_seed_gives_the_same_head_and_another_gives_another() -> None:
@@ -78,22 +108,27 @@ def test_what_was_learned_is_taken_up_and_learned_further() -> None:
     assert again.train(given, seed=0)[0] < first[0]
 
 
-def test_the_loss_is_equation_2() -> None:
-    logits = np.array([-2.0, 0.0, 3.0, 40.0, -40.0], dtype=np.float32)
-    labels = np.array([0.0, 1.0, 1.0, 1.0, 0.0], dtype=np.float32)
-    p = 1 / (1 + np.exp(-logits[:3].astype(float)))
-    written_out = -(labels[:3] * np.log(p) + (1 - labels[:3]) * np.log(1 - p)).sum() / 5
-    assert binary_cross_entropy(logits, labels) == pytest.approx(written_out)
-    assert binary_cross_entropy(-logits, labels) > 16
+def test_the_loss_is_that_of_grades_and_that_of_kinds() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    candidates = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    useful = torch.tensor([[0.75, 0.25], [0.0, 0.0]])
+    batch = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    kinds = torch.tensor([[1.0, -1.0, 0.0], [0.0, 0.0, 0.0]])
+    sure, other = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
+    graded = -(0.75 * math.log(sure) + 0.25 * math.log(other))
+    assert float(listwise(2.0, vectors, (candidates, useful, batch, kinds))) == pytest.approx(
+        graded - math.log(sure)
+    ), "what was not graded and whose agent is unknown does not count"
+    assert float(listwise(2.0, vectors, (candidates, 0 * useful, batch, 0 * kinds))) == 0
 
 
-@pytest.mark.parametrize("rows", [(), (0,)])
-def test_pairs_that_do_not_fit_together_are_refused(rows: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("part", ["questions", "useful", "kinds"])
+def test_examples_that_do_not_fit_together_are_refused(part: str) -> None:
     given = made_up(2, seed=0)
-    with pytest.raises(BadInput, match="as many questions as memories"):
-        Examples(given.texts[: len(rows)], given.questions, given.memories, given.labels)
-    with pytest.raises(BadInput, match="at least one"):
-        Examples([], given.questions[:0], given.memories[:0], given.labels[:0])
+    with pytest.raises(BadInput, match="a question at least"):
+        replace(given, **{part: getattr(given, part)[:1]})
+    with pytest.raises(BadInput, match="a question at least"):
+        made_up(0, seed=0)
 
 
 def test_only_the_bundled_embedder_can_be_fine_tuned_whole() -> None:

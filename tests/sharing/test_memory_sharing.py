@@ -195,7 +195,7 @@ async def test_an_answer_of_50_000_characters_is_given_but_not_remembered(edge_l
     [
         ("Sing.", "nobody", 'no agent "nobody"'),
         ("Sing.", "/etc/hostname.yaml", "no agent"),
-        ("Sing.", "name: me\nlanguage: english", "The agent: domain"),
+        ("Sing.", "name: me\nlanguage: english", "The agent, line 1: domain"),
         (" ", "limerick", "question is empty"),
         ("x" * 50_000, "limerick", "50000 characters"),
     ],
@@ -481,7 +481,7 @@ async def test_a_review_that_cannot_be_used_is_asked_for_again(edge_ledger: Ledg
     edited = {"type": "edit", "edited_action": {"args": {"criteria": whole}}, "message": "wit is all"}
     kind = DesignContext(team="poets")
     ended = await design.ainvoke(Command(resume={"decisions": [edited]}), config, context=kind)
-    assert ended["version"] == 1 and ended["rubric"]["criteria"] == whole
+    assert ended["version"] == 1 and ended["rubric"]["criteria"] == [whole[0] | {"agents": []}]
     assert (await rubrics_of(edge_ledger, "poets").latest(POEMS)).reason == "wit is all"
 
 
@@ -625,7 +625,7 @@ def test_a_question_may_not_quote_the_answer() -> None:
     with pytest.raises(ValueError, match="quotes the answer"):
         questions.ask_for.verify(given, Question(question="Say one two three four five six seven."))
     known = given.model_copy(update={"known": ["Count."]})
-    with pytest.raises(ValueError, match="known already"):
+    with pytest.raises(ValueError, match="asks the same"):
         questions.ask_for.verify(known, Question(question="Count."))
 
 
@@ -666,7 +666,7 @@ async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
     def brain(body: Json) -> Reply:
         if not of(body, questions.score_pair):
             return poet(body)
-        full = {each.name: each.points for each in load_rubric(POEMS).criteria}
+        full = {each.name: each.points for each in load_rubric(POEMS).of("limerick")}
         score = Reply(json.dumps({"rationale": "good", "points": full}))
         return score if next(scoring) else Reply(status=500, error="out of memory")
 

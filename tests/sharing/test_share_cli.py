@@ -208,3 +208,28 @@ def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
     after = [each["key"] for each in rows(share("pool", "list", *POEMS, "--json"))]
     assert before <= set(after) and len(set(after)) == len(after) == told["memories"]
     assert told["calls"] <= 40 and told["stored"] <= told["memories"] - 1
+
+
+def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -> None:
+    told = ("--does", "Write a haiku.", "--questions", "A moment.", "--domain", "short_poems")
+    made = share("agent", "new", "haiku", *told, "--designer", "rules")
+    assert made.returncode == 0, made.stderr
+    assert "haiku is known now" in made.stdout and "rubric review short_poems" in made.stdout
+    failed(share("agent", "new", "haiku", *told), "agent haiku already")
+    failed(share("ask", "--agent", "haiku", *RULES, "A heron."), "short_poems has no rubric")
+    assert share("rubric", "review", "short_poems", "--approve").returncode == 0
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    line = [*chat, {"role": "user", "content": "A heron?"}, {"role": "assistant", "content": "It waits."}]
+    file = tmp_path / "chat.jsonl"
+    file.write_text(json.dumps({"messages": line}) + "\n" + json.dumps({"messages": line[:3]}))
+    pool = ("--pool", "short_poems")
+    imported = share("pool", "import", str(file), *pool, "--agent", "haiku")
+    assert "1 added" in imported.stdout and "line 2" in imported.stdout and '"messages"' in imported.stdout
+    (pair,) = rows(share("pool", "list", *pool, "--json"))
+    assert pair["pair"]["leading"] == ["user: Hi", "assistant: Hello"]
+    (rated,) = rows(share("rate", pair["key"][:8], *pool, "--down", "--json"))
+    assert (rated["pair"]["score"], rated["pair"]["judged"], rated["pair"]["downs"]) == (50, 100, 1)
+    (answered,) = rows(share("ask", "--agent", "haiku", *RULES, "A heron.", "--json"))
+    assert answered["shown"] == [], "what was rated down is no example"
+    file.write_text("name: h\ndomain: d\ntitle: t\ndoes: d\nquestions: q\nlanguage: english\n")
+    failed(share("agent", "new", "h", "--file", str(file)), f"{file}, line 6: language")

@@ -74,6 +74,15 @@ def unknown(words: Sequence[Word]) -> tuple[str, ...]:
     return tuple(word.spelling for word in words if not word.readings)
 
 
+def unheard(lines: Sequence[Sequence[Word]]) -> list[str]:
+    """Note the words whose sound the dictionary does not know: their lines were not measured."""
+    return [
+        f"line {number}: no known sound for: {', '.join(mute)}; it was not measured"
+        for number, words in enumerate(lines, 1)
+        if (mute := unknown(words))
+    ]
+
+
 @cache
 def readings(spelling: str) -> tuple[Phones, ...]:
     """Give the ways to say a word, those of its stem with a regular ending where only that is known."""
@@ -196,4 +205,6 @@ def _last(words: Sequence[Word]) -> str:
 
 
 def _rhymes(one: Sequence[Scan], other: Sequence[Scan]) -> bool:
+    if not one or not other:  # the sound of a word is not known: nobody can say that it does not
+        return True
     return bool({scan.rhyme for scan in one} & {scan.rhyme for scan in other})

@@ -15,6 +15,8 @@ retriever = typer.Typer(no_args_is_help=True, help="Show, train and roll back a 
 rubric = typer.Typer(
     no_args_is_help=True, help="Show, draft, review and freeze the rubrics that score pairs."
 )
+agents_app = typer.Typer(no_args_is_help=True, help="Make and list agents of your own.")
+app.add_typer(agents_app, name="agent")
 app.add_typer(pool, name="pool")
 app.add_typer(retriever, name="retriever")
 app.add_typer(rubric, name="rubric")
@@ -48,6 +50,16 @@ Learning = Annotated[
 PoolName = Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")]
 PairKey = Annotated[str, typer.Argument(help="A pair's key, or its first letters.")]
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
+Candidates = Annotated[
+    int, typer.Option("--candidates", min=2, max=100, help="n: pairs that BM25 proposes for grading.")
+]
+Labels = Annotated[int, typer.Option("--labels", min=2, max=100, help="v: half useful, half not, at most.")]
+Retrieval = Annotated[
+    str, typer.Option("--retrieval", help="How examples are found: dense, hybrid (words added) or bm25.")
+]
+Diversity = Annotated[
+    float, typer.Option("--diversity", min=0, max=1, help="How much examples are to differ; 0: not at all.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the training.")]
 
 
@@ -59,7 +71,7 @@ def _context(agents: str, roles: dict[str, str], **more: Any) -> dict[str, Any]:
 def ask(
     question: Annotated[str, typer.Argument(help="What the agent should write.")],
     agent: Annotated[
-        str, typer.Option("--agent", help="A shipped agent, or the path of an agent's YAML file.")
+        str, typer.Option("--agent", help="A shipped agent, one of yours, or an agent's YAML file.")
     ],
     team: Team = "local",
     pools: Pools = "domain",
@@ -70,6 +82,10 @@ def ask(
     scorer: Responder = "",
     grader: Responder = "",
     learning: Learning = "projection",
+    candidates: Candidates = 12,
+    labels: Labels = 6,
+    retrieval: Retrieval = "dense",
+    diversity: Diversity = 0.0,
     seed: Seed = 0,
     thread: Annotated[
         str,
@@ -85,7 +101,8 @@ def ask(
 
     roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
     context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
-    context |= {"threshold": threshold, "learning": learning, "seed": seed}
+    context |= {"threshold": threshold, "learning": learning, "seed": seed, "candidates": candidates}
+    context |= {"labels": labels, "retrieval": retrieval, "diversity": diversity}
     run_command(run.ask(question, context, thread, train, as_json))
 
 
@@ -123,6 +140,10 @@ def grow(
     scorer: Responder = "",
     grader: Responder = "",
     learning: Learning = "projection",
+    candidates: Candidates = 12,
+    labels: Labels = 6,
+    retrieval: Retrieval = "dense",
+    diversity: Diversity = 0.0,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -132,7 +153,63 @@ def grow(
     roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
     context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
     context |= {"threshold": threshold, "learning": learning, "seed": seed, "budget": budget, "asked": asked}
+    context |= {"candidates": candidates, "labels": labels, "retrieval": retrieval, "diversity": diversity}
     run_command(run.grow(domain, file, name, context, as_json))
+
+
+@app.command()
+def rate(
+    key: PairKey,
+    pool: PoolName,
+    up: Annotated[bool, typer.Option("--up/--down", help="Whether the pair is good.")] = True,
+    reason: Reason = "rated on the command line",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Rate a pair; your thumb enters its score."""
+    from mneme.cli.sharing import pools as run
+
+    run_command(run.rate(team, pool, key, up, reason, as_json))
+
+
+@agents_app.command("new")
+def new_agent(
+    name: Annotated[str, typer.Argument(help="Its short name: small letters, digits and _.")],
+    file: Annotated[Path | None, typer.Option("--file", help="A YAML file that describes it.")] = None,
+    does: Annotated[str, typer.Option("--does", help="What it writes, as an instruction to it.")] = "",
+    questions: Annotated[str, typer.Option("--questions", help="What its questions look like.")] = "",
+    domain: Annotated[str, typer.Option("--domain", help="Whose pool and rubric; default: its own.")] = "",
+    title: Annotated[str, typer.Option("--title", help="Its name for people.")] = "",
+    language: Annotated[str, typer.Option("--language", help="Of its answers, by ISO 639.")] = "",
+    form: Annotated[str, typer.Option("--form", help="A check of form, of a shipped agent.")] = "",
+    replace: Annotated[bool, typer.Option("--replace", help="In place of the one of this name.")] = False,
+    designer: Annotated[
+        str, typer.Option("--designer", help="Model that drafts its domain's rubric.")
+    ] = "auto",
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Make an agent of your own; with its name alone, write a file to fill in."""
+    from mneme.cli.sharing import agent as run
+
+    fields = {"does": does, "questions": questions, "domain": domain, "title": title, "language": language}
+    run_command(run.new(name, file, fields | {"form": form}, replace, team, designer, as_json))
+
+
+@agents_app.command("list")
+def list_agents(as_json: Json = False) -> None:
+    """List the shipped agents and yours."""
+    from mneme.cli.sharing import agent as run
+
+    run.list_(as_json)
+
+
+@agents_app.command("fields")
+def agent_fields() -> None:
+    """Say what an agent's file holds, with an example."""
+    from mneme.cli.sharing import agent as run
+
+    run.fields()
 
 
 @pool.command("list")
@@ -233,6 +310,8 @@ def train_retriever(
     agents: Responders = "auto",
     grader: Responder = "",
     learning: Learning = "projection",
+    candidates: Candidates = 12,
+    labels: Labels = 6,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -240,6 +319,7 @@ def train_retriever(
     from mneme.cli.sharing import retriever as run
 
     context = _context(agents, {"grader": grader}, team=team, learning=learning, seed=seed)
+    context |= {"candidates": candidates, "labels": labels}
     run_command(run.train(pool, context, as_json))
 
 

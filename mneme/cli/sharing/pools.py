@@ -105,6 +105,18 @@ async def show(team: str, pool: str, key: str, as_json: bool) -> None:
         console.print(f"[dim]{version.at:%Y-%m-%d %H:%M:%S} {who}: {escape(version.change.reason)}[/]")
 
 
+async def rate(team: str, pool: str, key: str, up: bool, reason: str, as_json: bool) -> None:
+    """Let a thumb enter a pair's score."""
+    async with open_operations(Pools, team) as shared:
+        rated = await shared.rate(pool, key, up, reason)
+    if as_json:
+        print_json(rated)
+        return
+    pair, thumbs = rated.pair, f"{rated.pair.ups} up, {rated.pair.downs} down"
+    told = " It is shown to no agent any more." if pair.is_rated_down else ""
+    console.print(f"{rated.key[:8]}: {pair.judged} by its scorer, {pair.score} with {thumbs}.{told}")
+
+
 async def remove(team: str, pool: str, key: str, reason: str, for_good: bool, as_json: bool) -> None:
     """Remove a pair from retrieval, or erase it."""
     async with open_operations(Pools, team) as shared:
@@ -136,7 +148,7 @@ async def import_(team: str, pool: str, file: Path | None, agent: str, shipped: 
     """Import pairs; return 1 if a line was broken: it is reported, and the others are imported."""
     if (file is None) == (not shipped):
         raise BadInput(
-            "The pairs are missing.", "Give a file, or --shipped for the pairs that come with Mneme."
+            "The pairs are missing.", f"Give a file, or --shipped for the pairs that come with Mneme. {FORM}"
         )
     sources = _shipped(pool, agent) if file is None else [(pool, _lines(file, agent))]
     if not all(name for name, _ in sources):
@@ -177,11 +189,27 @@ def _as_pair(line: str, agent: Agent | None) -> str:
         row = json.loads(line)
     except ValueError:
         return line
+    if isinstance(row, dict) and "messages" in row:
+        row = _from_chat(row)
     if not isinstance(row, dict) or "question" not in row:
         return line
     pair = {"prompt": row["question"], "answer": row.get("answer"), "leading": row.get("leading", [])}
     pair["score"] = row.get("score", CHOSEN_BY_HAND)
     return json.dumps(pair | _agent_and_domain(row, agent), ensure_ascii=False)
+
+
+def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of chat messages as question, answer and the turns before; the line where it is none."""
+    try:
+        said = [(str(each["role"]), str(each["content"])) for each in row["messages"]]
+    except (KeyError, TypeError):
+        return row
+    turns = [(role, text) for role, text in said if role in {"user", "assistant"}]
+    if [role for role, _ in turns[-2:]] != ["user", "assistant"]:
+        return row
+    leading = [f"{role}: {text}" for role, text in turns[:-2]]
+    rest = {name: value for name, value in row.items() if name != "messages"}
+    return rest | {"question": turns[-2][1], "answer": turns[-1][1], "leading": leading}
 
 
 def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any]:
@@ -219,6 +247,7 @@ def _print_added(added: Added, as_json: bool) -> None:
 
 
 FORM = (
-    'Each line is like {"question": "…", "answer": "…"}, with --agent NAME, '
+    'Each line is like {"question": "…", "answer": "…"}, with --agent NAME, or like '
+    '{"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}, '
     "or as `mneme share pool export` writes it."
 )

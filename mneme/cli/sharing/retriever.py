@@ -41,7 +41,7 @@ def _print_state(state: RetrieverState, as_json: bool) -> None:
 
 
 def _print_versions(versions: Sequence[Retriever]) -> None:
-    columns = ("v", "trained from", "trained", "+/-", "loss", "recall", "seconds", "device")
+    columns = ("v", "trained from", "trained", "+/-", "loss", "own kind", "seconds", "device")
     rows = (
         [
             str(each.number),
@@ -49,7 +49,7 @@ def _print_versions(versions: Sequence[Retriever]) -> None:
             each.learning,
             f"{each.positives}/{each.negatives}",
             f"{each.losses[0]:.3f} → {each.losses[-1]:.3f}" if each.losses else "",
-            f"{each.before.recall:.3f} → {each.after.recall:.3f}",
+            _change(each.before.kind, each.after.kind),
             f"{each.seconds:.2f}",
             each.device,
         ]
@@ -58,6 +58,11 @@ def _print_versions(versions: Sequence[Retriever]) -> None:
     print_table("", columns, rows)
     for each in versions:
         console.print(f"{each.number}: {escape(each.reason)}", soft_wrap=True)
+
+
+def _change(before: float | None, after: float | None) -> str:
+    """Return a figure before and after; versions of before had none."""
+    return "" if before is None or after is None else f"{before:.3f} → {after:.3f}"
 
 
 async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:

@@ -17,6 +17,7 @@ from mneme.cli.show import console, print_json
 from mneme.client.sharing import SharingSession, Training, open_sharing
 from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS
+from mneme.library.agents.own import own_text
 from mneme.library.agents.reading import text_of
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
@@ -44,7 +45,9 @@ SHOWN = (
 
 
 def agent_text(name_or_file: str) -> str:
-    """Return the context's value: a shipped agent's name, or the text of a YAML file."""
+    """Return the context's value: a shipped agent's name, or the text of one's own or of a YAML file."""
+    if (own := own_text(name_or_file)) is not None:
+        return own
     if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
         return name_or_file
     return text_of(Path(name_or_file))

@@ -1,0 +1,46 @@
+"""Agents of one's own that are known by name: a YAML file each in the home folder."""
+
+from pathlib import Path
+
+from mneme.core.errors import BadInput
+from mneme.core.private import make_private_folder
+from mneme.core.settings import settings
+from mneme.library.agents.agent import AGENTS, Agent
+from mneme.library.agents.reading import read_yaml, text_of
+
+EXAMPLE = """\
+# An agent that shares a pool. Save it with: mneme share agent new {name} --file THIS_FILE
+name: {name}            # short: small letters, digits and _
+domain: short_poems     # whose pool and rubric it uses; a new one gets a rubric of its own
+title: Haiku            # its name for people
+does: Write a haiku on what the question describes, in three lines of five, seven and five syllables.
+questions: 'A moment in nature in one sentence: "The first snow on a parked bicycle."'
+language: en            # of its answers, by ISO 639
+# form: limerick        # optional: a check of form in code, one of those of the shipped agents
+"""
+
+
+def own_agents() -> list[str]:
+    """Return the names of one's own agents."""
+    return sorted(each.stem for each in _folder().glob("*.yaml"))
+
+
+def own_text(name: str) -> str | None:
+    """Return the YAML text of an agent of one's own; None: there is none of that name."""
+    return text_of(_folder() / f"{name}.yaml") if name in own_agents() else None
+
+
+def save_agent(text: str, where: str, *, replace: bool = False) -> Agent:
+    """Keep an agent under its name. Raises BadInput for a text that is none, and for a name that is taken."""
+    agent = read_yaml(text, Agent, where)
+    if agent.name in AGENTS:
+        raise BadInput(f"{agent.name} is the name of a shipped agent.", "Give yours another name.")
+    if agent.name in own_agents() and not replace:
+        raise BadInput(f"There is an agent {agent.name} already.", "--replace puts this one in its place.")
+    make_private_folder(_folder())
+    (_folder() / f"{agent.name}.yaml").write_text(text, encoding="utf-8")
+    return agent
+
+
+def _folder() -> Path:
+    return settings().home / "agents"

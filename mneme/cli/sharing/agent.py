@@ -1,0 +1,91 @@
+"""`mneme share agent …`: agents of one's own, known by name."""
+
+from pathlib import Path
+
+import yaml
+from rich.markup import escape
+
+from mneme.api.pools import Pools
+from mneme.cli.sharing import rubric
+from mneme.cli.show import console, print_json, print_table
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput
+from mneme.library.agents.agent import AGENTS, Agent, load_agent
+from mneme.library.agents.own import EXAMPLE, own_agents, own_text, save_agent
+from mneme.library.agents.reading import read_yaml, text_of
+
+
+async def new(
+    name: str,
+    file: Path | None,
+    fields: dict[str, str],
+    replace: bool,
+    team: str,
+    designer: str,
+    as_json: bool,
+) -> None:
+    """Keep an agent under its name, and draft a rubric where its domain has none."""
+    given = {field: value for field, value in fields.items() if value}
+    if file is None and not given:
+        _write_example(name)
+        return
+    agent = save_agent(*_described(name, file, given), replace=replace)
+    if as_json:
+        print_json(agent)
+    else:
+        console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
+    async with open_operations(Pools, team) as shared:
+        known = {each.rubric.name for each in await shared.rubrics()}
+    if agent.domain not in known:
+        context = {"team": team, "designer": designer}
+        await rubric.design(agent.domain, [agent.does], "", context, as_json)
+
+
+def _write_example(name: str) -> None:
+    """Write a documented file to be filled in; none is overwritten."""
+    path = Path(f"{name}.yaml")
+    try:
+        with path.open("x", encoding="utf-8") as made:
+            made.write(EXAMPLE.format(name=name))
+    except FileExistsError as there:
+        hint = f"mneme share agent new {name} --file {path} saves the agent that it describes."
+        raise BadInput(f"{path} is there already.", hint) from there
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}.", "Choose another folder.") from error
+    console.print(f"Change {path}, then: mneme share agent new {name} --file {path}", soft_wrap=True)
+
+
+def _described(name: str, file: Path | None, given: dict[str, str]) -> tuple[str, str]:
+    """Return the YAML text of an agent, and where it comes from."""
+    if file is None:
+        described = {"name": name, "domain": name, "title": name, "language": "en"} | given
+        return yaml.safe_dump(described, allow_unicode=True, sort_keys=False), "The agent"
+    if given:
+        raise BadInput("Both a file and single fields are given.", "Give one of them.")
+    text = text_of(file)
+    if (named := read_yaml(text, Agent, str(file)).name) != name:
+        raise BadInput(f"{file} describes {named}, not {name}.", "Give the same name in both.")
+    return text, str(file)
+
+
+def list_(as_json: bool) -> None:
+    """List one's own agents and the shipped ones."""
+    agents = [*map(load_agent, AGENTS), *(_own(name) for name in own_agents())]
+    if as_json:
+        for each in agents:
+            print_json(each)
+        return
+    rows = ([each.name, each.domain, "yours" if each.name in own_agents() else "shipped"] for each in agents)
+    print_table("", ("agent", "domain", "whose"), rows)
+
+
+def _own(name: str) -> Agent:
+    return read_yaml(own_text(name) or "", Agent, name)
+
+
+def fields() -> None:
+    """Say what an agent's file holds, with an example."""
+    for name, field in Agent.model_fields.items():
+        needed = "" if field.is_required() else " (optional)"
+        console.print(f"[bold]{name}[/]{needed}: {escape(field.description or '')}", soft_wrap=True)
+    console.print(escape("\n" + EXAMPLE.format(name="haiku")), soft_wrap=True)

@@ -1,0 +1,31 @@
+"""Texts that are nearly the same share four fifths of their words; a Chinese character is a word."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+NEAR = 0.8
+"""Share of all words of two texts that both have, from which on they count as one."""
+WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
+
+
+def near(one: str, other: str) -> bool:
+    """Say whether two texts are nearly the same."""
+    return _share(_words(one), _words(other)) >= NEAR
+
+
+def near_to_any(text: str, others: Iterable[str]) -> bool:
+    """Say whether a text is nearly the same as one of others."""
+    return any(near(text, each) for each in others)
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    if not one or not other:
+        return float(one == other)
+    shared = len(one & other)
+    return shared / (len(one) + len(other) - shared)
+
+
+@lru_cache(maxsize=8192)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in WORD.findall(text))
