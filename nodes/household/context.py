@@ -1,5 +1,7 @@
 """Which models play a household, and what of the architecture is switched on."""
 
+from typing import Literal
+
 from langgraph.runtime import Runtime
 from pydantic import Field
 
@@ -41,6 +43,11 @@ class HouseholdContext(OwnedByTeam):
         le=1,
         description="Share of the manager's decisions that go to a possible action at random.",
         examples=[0.1],
+    )
+    setting: Literal["symbolic", "visual"] = Field(
+        "symbolic",
+        description="Whether agents are told what is in their room, or see what is before their eyes.",
+        examples=["visual"],
     )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])
 

@@ -1,5 +1,6 @@
 """`mneme household …`: a team does household tasks; its runs can be replayed."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,14 @@ import typer
 from mneme.cli.options import Json, run_command
 
 app = typer.Typer(no_args_is_help=True, help="A manager and its members do household tasks (MiTa).")
+
+
+class Setting(StrEnum):
+    """How members perceive their surroundings."""
+
+    symbolic = "symbolic"
+    visual = "visual"
+
 
 Run = Annotated[str, typer.Argument(help="The name of a run; see `mneme household list`.")]
 
@@ -48,6 +57,10 @@ def run(
     remember: Annotated[
         bool, typer.Option("--remember", help="Start with what the team remembers of this apartment.")
     ] = False,
+    setting: Annotated[
+        Setting,
+        typer.Option("--setting", help="Whether members are told what is in their room, or see it."),
+    ] = Setting.symbolic,
     team: Annotated[
         str, typer.Option("--team", help="The team whose memories of apartments are used.")
     ] = "local",
@@ -65,6 +78,7 @@ def run(
         "allocation": allocation,
         "summary": summary,
         "remember": remember,
+        "setting": setting.value,
         "team": team,
         "seed": seed,
     }
