@@ -193,6 +193,8 @@ class Plan(BaseModel):
         if not load:
             return Ended(ok=True) if self.steps else _failed("nothing in hand belongs there")
         target = self._known(beliefs)
+        if target is None and not observation.looked:
+            return self._look_round(observation)
         if target is None:
             return _search(observation, beliefs, layout)
         way = _go(observation, target, beliefs)

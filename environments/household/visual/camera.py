@@ -1,4 +1,4 @@
-"""A pinhole camera that renders colour, depth and segments in one pass, by ray casting; it needs no display."""
+"""A pinhole camera: colour, depth and segments in one pass, by ray casting; it needs no display."""
 
 import math
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ DOWN = 20.0
 """Degrees by which the eyes look down."""
 NOTHING = -(2**31)
 """The segment of what is beyond everything."""
-LIGHT = np.float32((0.35, 0.85, 0.4)) / np.linalg.norm((0.35, 0.85, 0.4))
+LIGHT = np.array((0.35, 0.85, 0.4), np.float32)
 
 
 class Pose(NamedTuple):
-    """Where eyes are and where they look: floor position (x, z), degrees from x towards z, height of the floor."""
+    """Where eyes are (x, z), where they look (degrees from x towards z), and the height of the floor."""
 
     position: tuple[float, float]
     heading: float
@@ -39,16 +39,16 @@ class Pose(NamedTuple):
         turn, down = math.radians(self.heading), math.radians(-DOWN)
         forward = (math.cos(down) * math.cos(turn), math.sin(down), math.cos(down) * math.sin(turn))
         right = (math.sin(turn), 0.0, -math.cos(turn))
-        return np.float32((right, np.cross(forward, right), forward))
+        return np.array((right, np.cross(forward, right), forward), np.float32)
 
     def eye(self) -> NDArray[np.float32]:
         """Return the point from which rays start."""
-        return np.float32((self.position[0], self.floor + EYES, self.position[1]))
+        return np.array((self.position[0], self.floor + EYES, self.position[1]), np.float32)
 
 
 @dataclass(frozen=True)
 class View:
-    """A frame: colour (n, n, 3) in bytes; metres along the ray, whose thing, and whether a shut door, (n, n)."""
+    """A frame: colour (n, n, 3) in bytes; metres along the ray, whose it is, whether a door, (n, n)."""
 
     pose: Pose
     colour: NDArray[np.uint8]
@@ -73,7 +73,7 @@ class View:
 
     def pixel_of(self, point: Sequence[float]) -> tuple[int, int, float] | None:
         """Return the row, column and distance at which a point stands in the frame; None: outside of it."""
-        offset = np.float32(point) - self.pose.eye()
+        offset = np.array(point, np.float32) - self.pose.eye()
         across, up, ahead = self.pose.axes() @ offset
         if ahead <= 0:
             return None
@@ -96,9 +96,9 @@ def render(solids: Sequence[Solid], pose: Pose, size: int) -> View:
     hits = scene.run(origins, np.ascontiguousarray(rays), output=True)
     struck = hits["primID"] >= 0
     solid = np.where(struck, np.repeat(np.arange(len(solids)), sizes)[hits["primID"]], len(solids))
-    owners = np.int32([*(each.owner for each in solids), NOTHING])
-    doors = np.bool_([*(each.door for each in solids), False])
-    colours = np.float32([*(each.colour for each in solids), (0, 0, 0)])
+    owners = np.array([*(each.owner for each in solids), NOTHING], np.int32)
+    doors = np.array([*(each.door for each in solids), False], np.bool_)
+    colours = np.array([*(each.colour for each in solids), (0, 0, 0)], np.float32)
     shape = (size, size)
     return View(
         pose=pose,
@@ -111,9 +111,10 @@ def render(solids: Sequence[Solid], pose: Pose, size: int) -> View:
 
 def _shaded(colours: NDArray[np.float32], normals: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Darken by the angle to the light; either side of a triangle is lit alike."""
-    lengths = np.maximum(np.linalg.norm(normals, axis=1), 1e-9)
+    lengths = np.maximum(np.linalg.norm(normals, axis=1), 1e-9) * np.linalg.norm(LIGHT)
     lit = 0.45 + 0.55 * np.abs(normals @ LIGHT) / lengths
-    return np.uint8(np.clip(255 * colours * lit[:, None], 0, 255))
+    shaded: NDArray[np.uint8] = np.clip(255 * colours * lit[:, None], 0, 255).astype(np.uint8)
+    return shaded
 
 
 def directions(pose: Pose, size: int) -> NDArray[np.float32]:
@@ -126,4 +127,5 @@ def _rays(size: int) -> NDArray[np.float32]:
     steps = ((np.arange(size) + 0.5) / size * 2 - 1) * math.tan(math.radians(FIELD / 2))
     across, up = np.meshgrid(steps, -steps)
     rays = np.stack([across, up, np.ones_like(across)], axis=-1)
-    return np.float32(rays / np.linalg.norm(rays, axis=-1, keepdims=True))
+    unit: NDArray[np.float32] = (rays / np.linalg.norm(rays, axis=-1, keepdims=True)).astype(np.float32)
+    return unit

@@ -1,7 +1,7 @@
 """An apartment as triangles: rooms with doorways, furniture, containers shut or open, things and people.
 
-Everything is a box or a cylinder, in the world's coordinates: metres, y is up. A triangle belongs to a thing by
-its id, to a room by its id, to a person by `-1 - number`; a door's triangles are marked.
+Everything is a box or a cylinder, in the world's coordinates: metres, y is up. A triangle belongs to a thing
+or a room by its id, to a person by `-1 - number`; a door's triangles are marked.
 """
 
 import colorsys
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mneme.core.errors import needs
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.layout import Box, Boxed, Point, flat
+from mneme.environments.household.layout import Box, Boxed, Point
 from mneme.environments.household.world import HAND_HEIGHT, World
 
 with needs("The visual setting", "visual"):
@@ -35,8 +35,11 @@ ARM = 0.35
 THIN = 0.02
 SHELF = 1.0
 """Height of the shelf in high furniture."""
-ROUND = ("apple", "plum", "lime", "orange", "peach", "bananas", "wine", "milk", "juice", "mug", "cup", "glass",
-         "bottle", "pot", "pan", "plate", "bowl", "candle", "can")  # fmt: skip
+ROUND = (
+    *("apple", "plum", "lime", "orange", "peach", "bananas", "wine", "milk", "juice", "mug", "cup", "glass"),
+    *("bottle", "pot", "pan", "plate", "bowl", "candle"),
+)
+"""What is drawn as a cylinder: classes with one of these in their names."""
 LEGGED = ("table", "desk")
 
 
@@ -65,7 +68,7 @@ def still_life(episode: Episode) -> list[Solid]:
 
 
 def movable(world: World) -> list[Solid]:
-    """Return containers as they are, and what lies about; both stay so until somebody lays hands on something."""
+    """Return containers as they are, and what lies about: both stay so until a hand changes something."""
     containers = [t for t in world.episode.things if t.category == "container"]
     return [
         *(solid for each in containers for solid in _container(each, world)),
@@ -203,7 +206,9 @@ def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator
     bottom, top = room.center[1] - room.size[1] / 2, _top(room)
     for middle in gaps:
         yield from _stretch(room.id, axis, at, (start, middle - DOOR / 2), (bottom, top))
-        yield from _stretch(room.id, axis, at, (middle - DOOR / 2, middle + DOOR / 2), (bottom + DOOR_HEIGHT, top))
+        yield from _stretch(
+            room.id, axis, at, (middle - DOOR / 2, middle + DOOR / 2), (bottom + DOOR_HEIGHT, top)
+        )
         start = middle + DOOR / 2
     yield from _stretch(room.id, axis, at, (start, end), (bottom, top))
 
@@ -220,7 +225,7 @@ def _stretch(
 
 
 def _surface(thing: Thing, room: Thing) -> Iterator[Solid]:
-    """Build furniture without doors: a table is a slab on legs, a high piece has a shelf, others are blocks."""
+    """Build furniture without doors: a slab on legs, shelves where it is high, or a block."""
     colour = colour_of(thing.name, 0.35, 0.7)
     (x, _, z), (width, height, depth) = thing.center, thing.size
     if _has_shelves(thing):
@@ -295,13 +300,15 @@ def _person(number: int, position: Point) -> Solid:
 @lru_cache(4096)
 def _box(owner: int, center: Extent, size: Extent, colour: Colour, *, door: bool = False) -> Solid:
     vertices, faces = _unit_box()
-    return Solid(owner, door, colour, (vertices * np.float32(size) + np.float32(center)), faces)
+    return Solid(
+        owner, door, colour, vertices * np.array(size, np.float32) + np.array(center, np.float32), faces
+    )
 
 
 def _cylinder(owner: int, center: Extent, radius: float, height: float, colour: Colour) -> Solid:
     vertices, faces = _unit_cylinder()
-    scale = np.float32((radius, height, radius))
-    return Solid(owner, False, colour, vertices * scale + np.float32(center), faces)
+    scale = np.array((radius, height, radius), np.float32)
+    return Solid(owner, False, colour, vertices * scale + np.array(center, np.float32), faces)
 
 
 @lru_cache(1)

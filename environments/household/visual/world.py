@@ -1,8 +1,8 @@
 """The household for agents with eyes: the same rules, but an agent sees what is in its field of view.
 
-Besides the actions of the symbolic setting an agent can turn by 30 degrees to its left, which takes a step, as in
-CoELA's visual setting; who walks looks where it goes, and who handles something looks at it. A walk to the room
-that one is in leads to its middle, from where one looks round.
+Besides the actions of the symbolic setting an agent can turn by 30 degrees to its left, which takes a step,
+as in CoELA's visual setting; who walks looks where it goes, and who handles something looks at it. A walk to
+the room that one is in leads to its middle, from where one looks round.
 """
 
 import math
@@ -11,11 +11,11 @@ from typing import Any
 
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.layout import Point, flat, towards
+from mneme.environments.household.layout import Boxed, Point, flat
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
-from mneme.environments.household.visual.perception import Memory, Percept, perceive
-from mneme.environments.household.visual.solids import Solid, movable, people, still_life
+from mneme.environments.household.visual.perception import Memory, Percept, Perception
+from mneme.environments.household.visual.solids import Solid, movable, people, places_of, still_life
 from mneme.environments.household.world import World
 
 TURN = 30.0
@@ -83,18 +83,16 @@ class SeeingWorld(World):
         return ""
 
     def _face(self, agent: int, action: Action, before: Point) -> None:
-        eyes, here = self.eyes[agent], self.agents[agent].position
-        touched = action.object if action.kind == "grab" else action.target
-        goal = None if touched is None or self.room_of(touched) is None else flat(self.solid(touched).center)
+        """Look at what one has to do with, where it is in the same room; else where one goes."""
+        eyes, body = self.eyes[agent], self.agents[agent]
         if action.kind == "turn":
             eyes.heading = (eyes.heading + TURN) % 360
-        elif action.kind == "walk" and math.dist(before, here) > ENOUGH:
-            eyes.heading = _bearing(before, here) or eyes.heading
-        elif action.kind not in ("send", "wait") and goal is not None and touched not in self._rooms:
-            eyes.heading = _bearing(here, goal) or eyes.heading
-        if action.kind == "walk" and goal is not None and touched not in self._rooms:
-            if self.room_of(touched or 0) == self.agents[agent].room:
-                eyes.heading = _bearing(here, goal) or eyes.heading
+        if action.kind in ("turn", "send", "wait"):
+            return
+        thing = action.object if action.kind == "grab" else action.target
+        is_here = thing is not None and thing not in self._rooms and self.room_of(thing) == body.room
+        there = _bearing(body.position, flat(self.solid(thing).center)) if is_here and thing else None
+        eyes.heading = there or _bearing(before, body.position) or eyes.heading
 
     # -- seeing --------------------------------------------------------------------------------------------
 
@@ -113,7 +111,7 @@ class SeeingWorld(World):
     def observe(self, agent: int) -> Observation:
         """Return what an agent perceives in its frame, what it holds, and the messages that it got."""
         body, eyes, percept = self.agents[agent], self.eyes[agent], self._perceived(agent)
-        shown = {thing for things in self._shown.values() for thing in things} | {*self._wanted}
+        shown = {*self.shown(), *self.wanted()}
         return Observation(
             step=self.steps,
             agent=agent,
@@ -121,9 +119,7 @@ class SeeingWorld(World):
             position=body.position,
             hands=list(body.hands),
             seen=[each for each in percept.seen if each.id in shown] + self._in_hands(agent),
-            others=[
-                (other, self.agents[other].room, hands) for other, (_, hands) in percept.people.items()
-            ],
+            others=[(other, self.agents[other].room, hands) for other, hands in percept.people.items()],
             messages=[message for message in self._messages if message[0] != agent],
             rooms=self._rooms,
             may_send=not body.sent,
@@ -132,13 +128,26 @@ class SeeingWorld(World):
             missing=percept.missing,
         )
 
+    def shown(self) -> list[int]:
+        """List the containers and targets, which agents are told of when they see them."""
+        return [thing for things in self._shown.values() for thing in things]
+
+    def wanted(self) -> list[int]:
+        """List the things of the goals' classes."""
+        return list(self._wanted)
+
+    def drawn(self, thing: int) -> Boxed:
+        """Return the box in which something is drawn that nobody holds."""
+        return places_of(self).get(thing, self.things[thing])
+
     def _perceived(self, agent: int) -> Percept:
         """Perceive once a step: another look at the same frame changes nothing."""
         step, percept = self._percepts.get(agent, (-1, None))
         if percept is None or step != self.steps:
             body, eyes = self.agents[agent], self.eyes[agent]
             eyes.look(body.room, FIELD)
-            percept = perceive(self.look(agent), eyes, self._furnished(), self.episode.rooms(), len(self.agents))
+            things, rooms = self._furnished(), self.episode.rooms()
+            percept = Perception(self.look(agent), eyes, things, rooms).of(len(self.agents))
             self._percepts[agent] = (self.steps, percept)
         return percept
 
