@@ -22,6 +22,8 @@ PIXELS = 3
 """Pixels from which on something counts as seen."""
 SLACK = 0.15
 """Metres by which boxes around points may be wrong."""
+PILE = 1.2
+"""Metres above furniture within which a thing stands on others there."""
 HANDS_REACH = 0.6
 """Metres from a person's middle within which a thing at hand height is held."""
 HAND_HEIGHTS = (0.7, 1.4)
@@ -128,7 +130,7 @@ class Perception:
         return min(self._rooms, key=outside).id
 
     def _resting(self, box: Box) -> Held | None:
-        """Return what a thing is inside of, or else what it stands on: the top nearest to its underside."""
+        """Return what a thing is inside of, or else what it stands on, be it with others in between."""
         bottom = box.center[1] - box.size[1] / 2
         found: list[tuple[float, str, int]] = []
         for owner, bounds in self._memory.boxes.items():
@@ -140,7 +142,7 @@ class Perception:
             elif kind == "surface" and bottom >= low - SLACK:
                 found.append((max(0.0, bottom - high), "on", owner))
         apart, relation, holder = min(found, default=(float("inf"), "", 0))
-        return None if apart > 2 * SLACK else (relation, holder)
+        return None if apart > PILE else (relation, holder)
 
     def _missing(self) -> list[int]:
         """Return what could be carried and is not where it was, though nothing stands in front of that."""

@@ -40,6 +40,8 @@ ROUND = (
     *("bottle", "pot", "pan", "plate", "bowl", "candle"),
 )
 """What is drawn as a cylinder: classes with one of these in their names."""
+LOOKED_INTO = 1.4
+"""Height below which the bottom of an open container hides nothing that is in it."""
 LEGGED = ("table", "desk")
 
 
@@ -264,7 +266,7 @@ def _container(thing: Thing, world: World) -> Iterator[Solid]:
         yield _box(thing.id, (x, _top(thing) - PANEL / 2, z), board, colour)
     if is_open:
         yield _box(thing.id, *_back(thing, world.things[world.episode.room_of(thing.id)]), colour)
-    if is_open and y - height / 2 < SHELF:
+    if is_open and y - height / 2 < LOOKED_INTO:
         yield _box(thing.id, (x, y - (height - PANEL) / 2, z), board, colour)
 
 
