@@ -20,6 +20,9 @@ EVALUATIONS = {
     "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
     "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),
     "household": Evaluation("household.evaluation", "Compare teams in a household: MiTa's tables 1 and 2."),
+    "household_sight": Evaluation(
+        "household.sight", "Measure frames of the visual household, and what is perceived in them."
+    ),
     "pddl": Evaluation("pddl.evaluation", "Compare eight memories of a team on planning tasks."),
     "pipeline_design": Evaluation(
         "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."

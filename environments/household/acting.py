@@ -16,7 +16,7 @@ class Action(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    kind: Literal["walk", "open", "grab", "put_on", "put_in", "send", "wait"]
+    kind: Literal["walk", "turn", "open", "grab", "put_on", "put_in", "send", "wait"]
     target: int | None = None
     object: int | None = None
     text: str = ""
@@ -28,6 +28,7 @@ class Action(BaseModel):
 
 
 WAIT = Action(kind="wait")
+TURN = Action(kind="turn")
 
 
 @lru_cache(maxsize=4096)
@@ -79,3 +80,9 @@ class Observation(BaseModel):
     messages: list[tuple[int, str]]
     rooms: dict[int, str]
     may_send: bool = True
+    looked: bool = True
+    """Whether all of the room has come into view; without eyes, whoever is in a room sees all of it."""
+    within_reach: list[int] = []
+    """With eyes, what hands reach: estimated boxes do not tell it to the decimetre."""
+    missing: list[int] | None = None
+    """With eyes, what is not where it was seen; without, whatever is known here and not seen is gone."""

@@ -43,7 +43,8 @@ class Beliefs(BaseModel):
         step = self.step = observation.step
         self.room, self.position, self.hands = observation.room, observation.position, observation.hands
         self.rooms = observation.rooms
-        self.room_seen[observation.room] = step
+        if observation.looked:
+            self.room_seen[observation.room] = step
         self._give_up(observation)
         for seen in observation.seen:
             self._learn(seen, step)
@@ -65,11 +66,16 @@ class Beliefs(BaseModel):
         gone = [
             known.id
             for known in self.things.values()
-            if known.room == observation.room and known.id not in present and not self._shut(known)
+            if known.id not in present and self._is_gone(known, observation) and not self._shut(known)
         ]
         for thing in gone:
             del self.things[thing]
             self.lost[thing] = observation.step
+
+    def _is_gone(self, known: Known, observation: Observation) -> bool:
+        if observation.missing is None:
+            return known.room == observation.room
+        return known.id in observation.missing
 
     def _shut(self, known: Known) -> bool:
         """Return whether a thing may be invisible because it is in a closed container."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.environments.household.acting import NAMES, WAIT, Action, Observation, walk
+from mneme.environments.household.acting import NAMES, TURN, WAIT, Action, Observation, walk
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Goal
 from mneme.environments.household.layout import Layout, Point, distance
@@ -62,7 +62,7 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
     exploring = [
         Macro(kind="goexplore", target=room, name=name)
         for room, name in observation.rooms.items()
-        if room != observation.room
+        if room != observation.room or not observation.looked
     ]
     sending = [Macro(kind="send_message")] if observation.may_send else []
     return [*putting, *free_handed, *exploring, *sending, Macro(kind="wait")]
@@ -139,7 +139,8 @@ class Plan(BaseModel):
 
     def took(self, action: Action, observation: Observation, beliefs: Beliefs) -> None:
         """Note that an action was taken, from where the agent then was."""
-        stays = action == self.last and self.position == observation.position and action.kind != "wait"
+        stays = action == self.last and self.position == observation.position
+        stays = stays and action.kind not in ("wait", "turn")
         self.repeats = self.repeats + 1 if stays else 0
         self.last, self.position = action, observation.position
         self.steps += 1
@@ -152,7 +153,15 @@ class Plan(BaseModel):
     def _explore(self, observation: Observation, _: Beliefs) -> Action | Ended:
         if self.macro.target not in observation.rooms:
             return _failed("there is no such room")
-        return Ended(ok=True) if observation.room == self.macro.target else walk(self.macro.target)
+        if observation.room != self.macro.target:
+            return walk(self.macro.target)
+        return Ended(ok=True) if observation.looked else self._look_round(observation)
+
+    def _look_round(self, observation: Observation) -> Action:
+        """Go to the middle of the room, and turn there until all of it was in view."""
+        to_the_middle = walk(observation.room)
+        has_arrived = self.last == to_the_middle and self.position == observation.position
+        return TURN if has_arrived or self.last == TURN else to_the_middle
 
     def _check(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
         container = self._known(beliefs)
@@ -184,6 +193,8 @@ class Plan(BaseModel):
         if not load:
             return Ended(ok=True) if self.steps else _failed("nothing in hand belongs there")
         target = self._known(beliefs)
+        if target is None and not observation.looked:
+            return self._look_round(observation)
         if target is None:
             return _search(observation, beliefs, layout)
         way = _go(observation, target, beliefs)
@@ -226,6 +237,8 @@ def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | No
     """Walk to the room and then to the thing, until it is CLOSE."""
     if observation.room != known.room:
         return walk(known.room)
+    if known.id in observation.within_reach:
+        return None
     return None if _close(observation.position, known, beliefs) else walk(known.id)
 
 

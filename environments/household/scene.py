@@ -108,6 +108,7 @@ def _after(episode: Episode, frames: Sequence[Frame]) -> Scene:
 
 VERBS = {
     "walk": "walks to {target}",
+    "turn": "turns to the left",
     "open": "opens {target}",
     "grab": "takes {object}",
     "put_on": "puts {object} on {target}",

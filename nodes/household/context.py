@@ -63,6 +63,11 @@ class HouseholdContext(OwnedByTeam):
         description="Share of the manager's decisions that are lapses.",
         examples=[0.1],
     )
+    setting: Literal["symbolic", "visual"] = Field(
+        "symbolic",
+        description="Whether agents are told what is in their room, or see what is before their eyes.",
+        examples=["visual"],
+    )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])
 
 

@@ -168,7 +168,15 @@ def episode_of(state: HouseholdState) -> Episode:
 
 def world_of(state: HouseholdState) -> World:
     """Return the world as the state has it."""
-    return World(episode_of(state), state["world"])
+    kind = seeing_world() if "eyes" in state["world"] else World
+    return kind(episode_of(state), state["world"])
+
+
+def seeing_world() -> type[World]:
+    """Return the world for agents with eyes. Raises MnemeError where what renders is not installed."""
+    from mneme.environments.household.visual.world import SeeingWorld  # noqa: PLC0415  (an extra)
+
+    return SeeingWorld
 
 
 def beliefs_of(members: Sequence[Member]) -> list[Beliefs]:
@@ -196,7 +204,8 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     seed = runtime.context.seed
     episode = await asyncio.to_thread(_episode, state)
     given = as_json(episode)
-    world = World(episode, seed=seed)
+    kind = seeing_world() if runtime.context.setting == "visual" else World
+    world = kind(episode, seed=seed)
     beliefs = [Beliefs(agent=number) for number in range(len(episode.starts))]
     runtime.stream_writer({"step": "begin", "episode": given})
     return {

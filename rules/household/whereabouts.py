@@ -113,6 +113,8 @@ class Whereabouts:
         self._targets = {(need.thing, need.id) for need in knowledge.needs}
         self._unopened = [each for each in knowledge.containers if each.checked is None and not each.is_open]
         self._unexplored = [each for each in knowledge.rooms if each.seen is None]
+        if not self._unexplored and not self._unopened:  # something was overlooked, or has been moved
+            self._unexplored = knowledge.rooms
         self.unfound = _unfound(knowledge)
         self.shares = {name: self._shares(name) for name in self.unfound}
         for need in knowledge.needs:

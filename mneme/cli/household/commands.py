@@ -31,6 +31,13 @@ class Weak(StrEnum):
     BOTH = "both"
 
 
+class Setting(StrEnum):
+    """How members perceive their surroundings."""
+
+    SYMBOLIC = "symbolic"
+    VISUAL = "visual"
+
+
 @app.command()
 def run(
     task: Annotated[
@@ -90,6 +97,10 @@ def run(
     remember: Annotated[
         bool, typer.Option("--remember", help="Start with what the team learned in earlier episodes.")
     ] = False,
+    setting: Annotated[
+        Setting,
+        typer.Option("--setting", help="Whether members are told what is in their room, or see it."),
+    ] = Setting.SYMBOLIC,
     team: Annotated[
         str, typer.Option("--team", help="The team whose memories of apartments are used.")
     ] = "local",
@@ -110,6 +121,7 @@ def run(
         "allocation": allocation and method != Method.ALONE,
         "summary": summary and method != Method.ALONE,
         "remember": remember,
+        "setting": setting.value,
         "team": team,
         "seed": seed,
     }

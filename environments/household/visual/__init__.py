@@ -1,0 +1,1 @@
+"""The household through eyes: what agents see is rendered, and perceived from segments and depth."""

@@ -1,0 +1,131 @@
+"""A pinhole camera: colour, depth and segments in one pass, by ray casting; it needs no display."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mneme.core.errors import needs
+from mneme.environments.household.visual.solids import Solid
+
+with needs("The visual setting", "visual"):
+    from embreex.mesh_construction import TriangleMesh
+    from embreex.rtcore_scene import EmbreeScene
+
+FIELD = 90.0
+"""Degrees that a frame is wide and high."""
+EYES = 1.6
+"""Height of the eyes above the floor, in metres."""
+DOWN = 20.0
+"""Degrees by which the eyes look down."""
+NOTHING = -(2**31)
+"""The segment of what is beyond everything."""
+LIGHT = np.array((0.35, 0.85, 0.4), np.float32)
+
+
+class Pose(NamedTuple):
+    """Where eyes are (x, z), where they look (degrees from x towards z), and the height of the floor."""
+
+    position: tuple[float, float]
+    heading: float
+    floor: float = 0.0
+
+    def axes(self) -> NDArray[np.float32]:
+        """Return the unit vectors right, up and forward as rows."""
+        turn, down = math.radians(self.heading), math.radians(-DOWN)
+        forward = (math.cos(down) * math.cos(turn), math.sin(down), math.cos(down) * math.sin(turn))
+        right = (math.sin(turn), 0.0, -math.cos(turn))
+        return np.array((right, np.cross(forward, right), forward), np.float32)
+
+    def eye(self) -> NDArray[np.float32]:
+        """Return the point from which rays start."""
+        return np.array((self.position[0], self.floor + EYES, self.position[1]), np.float32)
+
+
+@dataclass(frozen=True)
+class View:
+    """A frame: colour (n, n, 3) in bytes; metres along the ray, whose it is, whether a door, (n, n)."""
+
+    pose: Pose
+    colour: NDArray[np.uint8]
+    depth: NDArray[np.float32]
+    segments: NDArray[np.int32]
+    doors: NDArray[np.bool_]
+
+    @property
+    def bytes(self) -> int:
+        """Count the bytes of all passes."""
+        return sum(each.nbytes for each in (self.colour, self.depth, self.segments, self.doors))
+
+    def points(self) -> dict[int, NDArray[np.float32]]:
+        """Return the points in space (k, 3) that show each owner."""
+        owners, depth = self.segments.ravel(), self.depth.ravel()
+        rays = directions(self.pose, len(self.depth)).reshape(-1, 3)
+        order = np.argsort(owners, kind="stable")
+        order = order[np.isfinite(depth[order])]
+        points = self.pose.eye() + rays[order] * depth[order][:, None]
+        found, starts = np.unique(owners[order], return_index=True)
+        return dict(zip(found.tolist(), np.split(points, starts[1:]), strict=True))
+
+    def pixel_of(self, point: Sequence[float]) -> tuple[int, int, float] | None:
+        """Return the row, column and distance at which a point stands in the frame; None: outside of it."""
+        offset = np.array(point, np.float32) - self.pose.eye()
+        across, up, ahead = self.pose.axes() @ offset
+        if ahead <= 0:
+            return None
+        size, wide = len(self.depth), ahead * math.tan(math.radians(FIELD / 2))
+        column, row = int((across / wide + 1) / 2 * size), int((1 - up / wide) / 2 * size)
+        inside = 0 <= row < size and 0 <= column < size
+        return (row, column, float(np.linalg.norm(offset))) if inside else None
+
+
+def render(solids: Sequence[Solid], pose: Pose, size: int) -> View:
+    """Render what stands around from a pose, size × size pixels."""
+    sizes = [len(solid.faces) for solid in solids]
+    starts = np.cumsum([0, *(len(solid.vertices) for solid in solids)])[:-1]
+    vertices = np.concatenate([solid.vertices for solid in solids])
+    faces = np.concatenate([solid.faces + start for solid, start in zip(solids, starts, strict=True)])
+    scene = EmbreeScene()
+    TriangleMesh(scene, vertices.astype(np.float32), faces.astype(np.int32))
+    rays = directions(pose, size).reshape(-1, 3)
+    origins = np.broadcast_to(pose.eye(), rays.shape).copy()
+    hits = scene.run(origins, np.ascontiguousarray(rays), output=True)
+    struck = hits["primID"] >= 0
+    solid = np.where(struck, np.repeat(np.arange(len(solids)), sizes)[hits["primID"]], len(solids))
+    owners = np.array([*(each.owner for each in solids), NOTHING], np.int32)
+    doors = np.array([*(each.door for each in solids), False], np.bool_)
+    colours = np.array([*(each.colour for each in solids), (0, 0, 0)], np.float32)
+    shape = (size, size)
+    return View(
+        pose=pose,
+        colour=_shaded(colours[solid], hits["Ng"]).reshape(*shape, 3),
+        depth=np.where(struck, hits["tfar"], np.inf).astype(np.float32).reshape(shape),
+        segments=owners[solid].reshape(shape),
+        doors=doors[solid].reshape(shape),
+    )
+
+
+def _shaded(colours: NDArray[np.float32], normals: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Darken by the angle to the light; either side of a triangle is lit alike."""
+    lengths = np.maximum(np.linalg.norm(normals, axis=1), 1e-9) * np.linalg.norm(LIGHT)
+    lit = 0.45 + 0.55 * np.abs(normals @ LIGHT) / lengths
+    shaded: NDArray[np.uint8] = np.clip(255 * colours * lit[:, None], 0, 255).astype(np.uint8)
+    return shaded
+
+
+def directions(pose: Pose, size: int) -> NDArray[np.float32]:
+    """Return the unit direction of each pixel's ray, (size, size, 3)."""
+    return _rays(size) @ pose.axes()
+
+
+@lru_cache(8)
+def _rays(size: int) -> NDArray[np.float32]:
+    steps = ((np.arange(size) + 0.5) / size * 2 - 1) * math.tan(math.radians(FIELD / 2))
+    across, up = np.meshgrid(steps, -steps)
+    rays = np.stack([across, up, np.ones_like(across)], axis=-1)
+    unit: NDArray[np.float32] = (rays / np.linalg.norm(rays, axis=-1, keepdims=True)).astype(np.float32)
+    return unit

@@ -1,0 +1,191 @@
+"""From segments and depth to what an agent sees: boxes around points, what stands on what, what is gone.
+
+What the segments tell besides their shape (the number and the class of a thing, and whether a container's
+door is shut) is the auxiliary observation, as in CoELA's visual setting. Places, sizes and what holds what
+are worked out.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from mneme.environments.household.acting import Seen
+from mneme.environments.household.episode import Thing
+from mneme.environments.household.layout import Box, Point
+from mneme.environments.household.visual.camera import View
+from mneme.environments.household.visual.solids import person
+
+PIXELS = 3
+"""Pixels from which on something counts as seen."""
+SLACK = 0.15
+"""Metres by which boxes around points may be wrong."""
+PILE = 1.2
+"""Metres above furniture within which a thing stands on others there."""
+HANDS_REACH = 0.6
+"""Metres from a person's middle within which a thing at hand height is held."""
+HAND_HEIGHTS = (0.7, 1.4)
+SECTORS = 12
+"""Parts of the horizon, of 30 degrees each."""
+
+Bounds = tuple[float, float, float, float, float, float]
+"""The lowest x, y, z and the highest."""
+Held = tuple[str, int]
+"""How something is held, and by what or by whom."""
+
+
+class Memory(BaseModel):
+    """What an agent's eyes keep: where they look, what they saw, and how much of each room."""
+
+    heading: float = Field(0.0, description="Degrees from x towards z.")
+    boxes: dict[int, Bounds] = Field({}, description="Metres; of furniture all that was seen of it.")
+    sectors: dict[int, int] = Field({}, description="By room, a bit for each sector looked at there.")
+
+    def looked(self, room: int) -> bool:
+        """Say whether the agent has looked all round in a room."""
+        return self.sectors.get(room, 0) == (1 << SECTORS) - 1
+
+    def look(self, room: int, field: float) -> None:
+        """Note the sectors that are whole within the field of view, in degrees."""
+        width = 360 / SECTORS
+        for sector in range(SECTORS):
+            aside = abs((sector * width + width / 2 - self.heading + 180) % 360 - 180)
+            if aside + width / 2 <= field / 2 + 1e-6:
+                self.sectors[room] = self.sectors.get(room, 0) | 1 << sector
+
+
+class Percept(BaseModel):
+    """What one frame shows."""
+
+    seen: list[Seen]
+    people: dict[int, list[int]] = Field(description="Of each agent in sight, what it holds.")
+    missing: list[int] = Field(description="Things that were remembered where now nothing is.")
+
+
+class Perception:
+    """One frame worked out; the boxes of what is seen are kept in memory.
+
+    Of `things` the number, class and kind are read, never the place; of `rooms` the outline of the floor.
+    """
+
+    def __init__(
+        self, view: View, memory: Memory, things: Mapping[int, Thing], rooms: Sequence[Thing]
+    ) -> None:
+        self._view, self._memory, self._things, self._rooms = view, memory, things, rooms
+        points = view.points()
+        self._present = points.keys()
+        self._points = {owner: each for owner, each in points.items() if len(each) >= PIXELS}
+        self._shut = {*np.unique(view.segments[view.doors]).tolist()}
+
+    def of(self, agents: int) -> Percept:
+        """Return what is seen of things and of so many agents."""
+        standing = {n: _middle(self._points[person(n)]) for n in range(agents) if person(n) in self._points}
+        present = [owner for owner in self._points if owner in self._things]
+        for owner in present:
+            self._remember(owner)
+        seen = [self._seen(self._things[owner], standing) for owner in present]
+        held: dict[int, list[int]] = {number: [] for number in standing}
+        for each in seen:
+            if each.relation == "held by" and each.holder is not None:
+                held[each.holder].append(each.id)
+        return Percept(seen=seen, people=held, missing=self._missing())
+
+    def _remember(self, owner: int) -> None:
+        """Keep all that was seen of furniture, and of what can be carried what is seen now."""
+        low, high = self._points[owner].min(axis=0), self._points[owner].max(axis=0)
+        before = self._memory.boxes.get(owner)
+        if before is not None and self._things[owner].category != "object":
+            low, high = np.minimum(low, before[:3]), np.maximum(high, before[3:])
+        a, b, c, d, e, f = (round(float(value), 2) for value in (*low, *high))
+        self._memory.boxes[owner] = (a, b, c, d, e, f)
+
+    def _seen(self, thing: Thing, standing: Mapping[int, Point]) -> Seen:
+        box = box_of(self._memory.boxes[thing.id])
+        room = self._room(box)
+        held: Held = ("inside", room)
+        if thing.category == "object":
+            held = _in_hand(box, standing) or self._resting(box) or held
+        return Seen.model_validate(
+            {
+                "id": thing.id,
+                "name": thing.name,
+                "category": thing.category,
+                "room": room,
+                "relation": held[0],
+                "holder": held[1],
+                "is_open": thing.id not in self._shut if thing.category == "container" else None,
+                "center": box.center,
+                "size": box.size,
+            }
+        )
+
+    def _room(self, box: Box) -> int:
+        """Return the room whose floor is below a thing, or the nearest."""
+
+        def outside(room: Thing) -> float:
+            return max(abs(box.center[axis] - room.center[axis]) - room.size[axis] / 2 for axis in (0, 2))
+
+        return min(self._rooms, key=outside).id
+
+    def _resting(self, box: Box) -> Held | None:
+        """Return what a thing is inside of, or else what it stands on, be it with others in between."""
+        bottom = box.center[1] - box.size[1] / 2
+        found: list[tuple[float, str, int]] = []
+        for owner, bounds in self._memory.boxes.items():
+            kind, (low, high) = self._things[owner].category, (bounds[1], bounds[4])
+            if kind == "object" or not _is_over(box, bounds):
+                continue
+            if kind == "container" and low - SLACK <= box.center[1] <= high:
+                found.append((-1.0, "inside", owner))
+            elif kind == "surface" and bottom >= low - SLACK:
+                found.append((max(0.0, bottom - high), "on", owner))
+        apart, relation, holder = min(found, default=(float("inf"), "", 0))
+        return None if apart > PILE else (relation, holder)
+
+    def _missing(self) -> list[int]:
+        """Return what could be carried and is not where it was, though nothing stands in front of that."""
+        gone = []
+        for owner, bounds in self._memory.boxes.items():
+            if self._things[owner].category != "object" or owner in self._present:
+                continue
+            box = box_of(bounds)
+            row, column, metres = self._view.pixel_of(box.center) or (0, 0, math.inf)
+            if self._view.depth[row, column] > metres and self._is_large(box, metres):
+                gone.append(owner)
+        for owner in gone:
+            del self._memory.boxes[owner]
+        return gone
+
+    def _is_large(self, box: Box, metres: float) -> bool:
+        """Say whether a thing would fill enough pixels at a distance, also where it is seen edgeways."""
+        pixels = len(self._view.depth) / (2 * metres)
+        return max(box.size) * min(box.size) * pixels**2 >= 2 * PIXELS
+
+
+def box_of(bounds: Bounds) -> Box:
+    """Return bounds as a box."""
+    x, y, z = ((low + high) / 2 for low, high in zip(bounds[:3], bounds[3:], strict=True))
+    width, height, depth = (high - low for low, high in zip(bounds[:3], bounds[3:], strict=True))
+    return Box((x, y, z), (width, height, depth))
+
+
+def _middle(points: NDArray[np.float32]) -> Point:
+    x, _, z = points.mean(axis=0)
+    return float(x), float(z)
+
+
+def _in_hand(box: Box, standing: Mapping[int, Point]) -> Held | None:
+    """Return who holds a thing at hand height: the nearest person, if near enough."""
+    x, y, z = box.center
+    if not HAND_HEIGHTS[0] <= y <= HAND_HEIGHTS[1]:
+        return None
+    near = [(math.dist((x, z), at), n) for n, at in standing.items()]
+    apart, bearer = min(near, default=(math.inf, 0))
+    return ("held by", bearer) if apart <= HANDS_REACH else None
+
+
+def _is_over(box: Box, bounds: Bounds) -> bool:
+    x, _, z = box.center
+    return bounds[0] - SLACK <= x <= bounds[3] + SLACK and bounds[2] - SLACK <= z <= bounds[5] + SLACK

@@ -1,0 +1,175 @@
+"""The household for agents with eyes: the same rules, but an agent sees what is in its field of view.
+
+Besides the actions of the symbolic setting an agent can turn by 30 degrees to its left, which takes a step,
+as in CoELA's visual setting; who walks looks where it goes, and who handles something looks at it. A walk to
+the room that one is in leads to its middle, from where one looks round.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
+from mneme.environments.household.episode import Episode, Thing
+from mneme.environments.household.layout import Boxed, Point, flat
+from mneme.environments.household.state import Body
+from mneme.environments.household.visual.camera import FIELD, Pose, View, render
+from mneme.environments.household.visual.perception import Memory, Percept, Perception
+from mneme.environments.household.visual.solids import Solid, movable, people, places_of, still_life
+from mneme.environments.household.world import World
+
+TURN = 30.0
+"""Degrees of a turn."""
+SIZE = 128
+"""Pixels of a frame, each way."""
+ENOUGH = 0.05
+"""Metres from the middle of a room that count as being there."""
+
+
+class SeeingWorld(World):
+    """Play an episode with eyes; deterministic by seed, also when restored in the middle."""
+
+    def __init__(
+        self,
+        episode: Episode,
+        state: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        *,
+        size: int = SIZE,
+    ) -> None:
+        given = dict(state) if state is not None else None
+        eyes = given.pop("eyes", []) if given is not None else []
+        super().__init__(episode, given, seed)
+        self.size = size
+        self.eyes = [Memory.model_validate(each) for each in eyes] or [
+            Memory(heading=self._first_heading(body)) for body in self.agents
+        ]
+        self._still = still_life(episode)
+        self._movable: list[Solid] | None = None
+        self._percepts: dict[int, tuple[int, Percept]] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Give all that changed since the start as plain JSON values."""
+        return {**super().state(), "eyes": [each.model_dump(mode="json") for each in self.eyes]}
+
+    def _first_heading(self, body: Body) -> float:
+        """Look to the middle of the room."""
+        return _bearing(body.position, self.layout.centers[body.room]) or 0.0
+
+    # -- acting --------------------------------------------------------------------------------------------
+
+    def step(self, actions: Sequence[Action]) -> list[ActionResult]:
+        """Let every agent act once; each then looks where it went, or at what it has handled."""
+        before = [body.position for body in self.agents]
+        results = super().step(actions)
+        for agent, action in enumerate(actions):
+            self._face(agent, action, before[agent])
+        return results
+
+    def _act(self, agent: int, action: Action) -> ActionResult:
+        if action.kind == "turn":
+            self.agents[agent].sent = False
+            return ActionResult(ok=True)
+        return super()._act(agent, action)
+
+    def _handle(self, body: Body, action: Action) -> None:
+        super()._handle(body, action)
+        self._movable = None
+
+    def _walk(self, body: Body, target: int | None) -> str:
+        if target != body.room or target is None:
+            return super()._walk(body, target)
+        body.position = _onwards(body.position, self.layout.centers[body.room])
+        return ""
+
+    def _face(self, agent: int, action: Action, before: Point) -> None:
+        """Look at what one has to do with, where it is in the same room; else where one goes."""
+        eyes, body = self.eyes[agent], self.agents[agent]
+        if action.kind == "turn":
+            eyes.heading = (eyes.heading + TURN) % 360
+        if action.kind in ("turn", "send", "wait"):
+            return
+        thing = action.object if action.kind == "grab" else action.target
+        is_here = thing is not None and thing not in self._rooms and self.room_of(thing) == body.room
+        there = _bearing(body.position, flat(self.solid(thing).center)) if is_here and thing else None
+        eyes.heading = there or _bearing(before, body.position) or eyes.heading
+
+    # -- seeing --------------------------------------------------------------------------------------------
+
+    def look(self, agent: int) -> View:
+        """Render what an agent has before its eyes."""
+        if self._movable is None:
+            self._movable = movable(self)
+        return render([*self._still, *self._movable, *people(self, agent)], self.pose(agent), self.size)
+
+    def pose(self, agent: int) -> Pose:
+        """Return where an agent's eyes are, and where they look."""
+        body = self.agents[agent]
+        floor = self.things[body.room]
+        return Pose(body.position, self.eyes[agent].heading, floor.center[1] - floor.size[1] / 2)
+
+    def observe(self, agent: int) -> Observation:
+        """Return what an agent perceives in its frame, what it holds, and the messages that it got."""
+        body, eyes, percept = self.agents[agent], self.eyes[agent], self._perceived(agent)
+        shown = {*self.shown(), *self.wanted()}
+        return Observation(
+            step=self.steps,
+            agent=agent,
+            room=body.room,
+            position=body.position,
+            hands=list(body.hands),
+            seen=[each for each in percept.seen if each.id in shown] + self._in_hands(agent),
+            others=[(other, self.agents[other].room, hands) for other, hands in percept.people.items()],
+            messages=[message for message in self._messages if message[0] != agent],
+            rooms=self._rooms,
+            may_send=not body.sent,
+            looked=eyes.looked(body.room),
+            within_reach=[thing for thing in eyes.boxes if self.is_close(body, thing)],
+            missing=percept.missing,
+        )
+
+    def shown(self) -> list[int]:
+        """List the containers and targets, which agents are told of when they see them."""
+        return [thing for things in self._shown.values() for thing in things]
+
+    def wanted(self) -> list[int]:
+        """List the things of the goals' classes."""
+        return list(self._wanted)
+
+    def drawn(self, thing: int) -> Boxed:
+        """Return the box in which something is drawn that nobody holds."""
+        return places_of(self).get(thing, self.things[thing])
+
+    def _perceived(self, agent: int) -> Percept:
+        """Perceive once a step: another look at the same frame changes nothing."""
+        step, percept = self._percepts.get(agent, (-1, None))
+        if percept is None or step != self.steps:
+            body, eyes = self.agents[agent], self.eyes[agent]
+            eyes.look(body.room, FIELD)
+            things, rooms = self._furnished(), self.episode.rooms()
+            percept = Perception(self.look(agent), eyes, things, rooms).of(len(self.agents))
+            self._percepts[agent] = (self.steps, percept)
+        return percept
+
+    def _furnished(self) -> dict[int, Thing]:
+        return {id: thing for id, thing in self.things.items() if thing.category not in ("room", "door")}
+
+    def _in_hands(self, agent: int) -> list[Seen]:
+        """Feel what is in one's own hands."""
+        return [self._see(thing, self.agents[agent].room) for thing in self.agents[agent].hands]
+
+
+def _onwards(position: Point, goal: Point) -> Point:
+    """Take a step of a metre, or what is left of the way."""
+    metres = math.dist(position, goal)
+    if metres <= 1.0:
+        return goal
+    x, z = (here + (there - here) / metres for here, there in zip(position, goal, strict=True))
+    return x, z
+
+
+def _bearing(start: Point, end: Point) -> float | None:
+    """Return the direction from one point to another in degrees from x towards z; none for the same point."""
+    if math.dist(start, end) < ENOUGH:
+        return None
+    return math.degrees(math.atan2(end[1] - start[1], end[0] - start[0])) % 360
