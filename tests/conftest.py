@@ -30,7 +30,7 @@ pytest_plugins = [
 SERVER = 'xdist_group("server")'
 
 
-class ByFile(LoadScopeScheduling):
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """One process runs all tests of a file: what they prepare and load is there once.
 
     Files with tests that share a server go to one process, too.

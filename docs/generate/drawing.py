@@ -41,7 +41,7 @@ def as_svg(drawing: Graph, name: str) -> str:
     )
 
 
-def _leading_back(graph: nx.DiGraph, start: str) -> Iterator[tuple[str, str]]:
+def _leading_back(graph: "nx.DiGraph[str]", start: str) -> Iterator[tuple[str, str]]:
     """Yield the edges that lead to a node on the way to where they begin."""
     on_the_way = set[str]()
     for source, target, label in nx.dfs_labeled_edges(graph, start):
@@ -53,16 +53,17 @@ def _leading_back(graph: nx.DiGraph, start: str) -> Iterator[tuple[str, str]]:
             yield source, target
 
 
-def _layered(graph: nx.DiGraph, labels: dict[str, str]) -> list[list[Node]]:
+def _layered(graph: "nx.DiGraph[str]", labels: dict[str, str]) -> list[list[Node]]:
     """Return the layers from the start, each in an order in which few edges cross."""
     graph.add_nodes_from(labels)
     layers: list[list[Node]] = [sorted(layer) for layer in nx.topological_generations(graph)]
     at = {node: number for number, layer in enumerate(layers) for node in layer}
-    ways = nx.DiGraph()
+    ways: nx.DiGraph[Node] = nx.DiGraph()
     for source, target in graph.edges:
-        passed: list[Node] = [(source, target, layer) for layer in range(at[source] + 1, at[target])]
-        for node in passed:
-            layers[node[2]].append(node)  # type: ignore[call-overload]
+        passed = list[Node]()
+        for between in range(at[source] + 1, at[target]):
+            passed.append((source, target, between))
+            layers[between].append(passed[-1])
         nx.add_path(ways, [source, *passed, target])
     for sweep in range(SWEEPS):
         beside = ways.predecessors if sweep % 2 == 0 else ways.successors

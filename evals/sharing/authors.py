@@ -97,5 +97,5 @@ def distinct(items: list[Item]) -> list[Item]:
 
 def clean(tests: list[Item], pool: list[Item]) -> list[Item]:
     """Return the test items of which neither question nor answer is, nearly, in the pool."""
-    alike = (likenesses(tests, pool, SAME) >= SAME).any(axis=1)
-    return [item for item, flagged in zip(tests, alike, strict=True) if not flagged]
+    alike = likenesses(tests, pool, SAME) >= SAME
+    return [item for row, item in enumerate(tests) if not alike[row].any()]

@@ -176,4 +176,4 @@ def _gain(row: Row, way: str) -> Gain:
 def _serving(row: Row) -> str:
     if not row["versions"]:
         return "nothing trained"
-    return row["versions"][row["serving"] - 1]["reason"] if row["serving"] else row["versions"][-1]["reason"]
+    return str(row["versions"][row["serving"] - 1 if row["serving"] else -1]["reason"])

@@ -42,6 +42,7 @@ from mneme.prompts.prompt import Prompt
 
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
+Said = TypeVar("Said", bound=BaseModel | str)
 
 TOKENS = 64
 ALTERNATIVES = 20
@@ -109,7 +110,7 @@ async def ask_likelihood(
 
 
 async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is asked)
-    prompt: Prompt[G, A],
+    prompt: Prompt[G, Said],
     given: G,
     who: str,
     lane: Lane,

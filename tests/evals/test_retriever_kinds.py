@@ -7,6 +7,7 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
+from mneme.evals.report import open_journal
 from mneme.evals.sharing import judges, retriever_kinds
 from mneme.evals.sharing.authors import FOLDERS, clean, distinct, read_authors
 from mneme.evals.sharing.data import Item
@@ -74,7 +75,7 @@ async def test_judges_are_held_against_anchors_and_one_another(tmp_path: Path) -
         for who, scores in (("rules", (90, 40, 50, 10)), ("scripted:none", (80, 30, None, 20)))
         for version, score in zip(judges.VERSIONS, scores, strict=True)
     ]
-    journal = judges.open_journal(tmp_path, "judges", {})
+    journal = open_journal(tmp_path, "judges", {})
     told = judges.report(rows, options, journal).summary
     assert told["rules"]["above"] == 1.0 and told["rules"]["failed"] == 0
     assert told["scripted:none"]["failed"] == 1

@@ -4,7 +4,7 @@ import asyncio
 import doctest
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -54,7 +54,7 @@ def test_every_name_has_an_example_that_is_true(name: str) -> None:
 
 def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None:
     with mneme.open("ann", "team") as memory:
-        for field, call in {
+        calls: dict[str, Callable[[], object]] = {
             "limit": lambda: memory.recall("a dog", limit=0),
             "offset": lambda: memory.memories.list(offset=-1),
             "reason": lambda: memory.memories.add("Ann has a dog.", reason="x" * 2001),
@@ -62,7 +62,8 @@ def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None
             "to_version": lambda: memory.rollback("key", 0),
             "seconds": lambda: memory.remember("I have a dog.", seconds=-1),
             "claim": lambda: memory.cards.propose("", "why"),
-        }.items():
+        }
+        for field, call in calls.items():
             with pytest.raises(BadInput, match=f"^The request is not valid: {field}: .+") as refused:
                 call()
             assert "reference" in refused.value.hint

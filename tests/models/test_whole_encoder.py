@@ -15,19 +15,19 @@ THEMES = ("rain", "trains", "tea", "snow", "week", "verse", "diet")
 
 @pytest.fixture(scope="module")
 def given() -> Examples:
-    """Make questions of two kinds, each right with a memory of its kind and wrong with the other."""
-    chance = np.random.default_rng(0)
-    kinds = chance.normal(size=(2, WIDE))
-    texts, memories, labels = list[str](), list[np.ndarray](), list[float]()
-    for theme in THEMES:
-        for kind, number in KINDS.items():
-            for label in (1, 0):
-                texts.append(f"write a {kind} about {theme}")
-                memories.append(kinds[number if label else 1 - number])
-                labels.append(label)
-    rows = np.array(memories, dtype=np.float32)
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return Examples(texts, np.zeros((len(texts), WIDE), np.float32), unit, np.array(labels, np.float32))
+    """Make questions of two kinds; of two memories, the one of the question's kind is of use."""
+    directions = np.random.default_rng(0).normal(size=(2, WIDE))
+    kinds = np.array([number for _ in THEMES for number in KINDS.values()])
+    unit = (directions / np.linalg.norm(directions, axis=1, keepdims=True)).astype(np.float32)
+    nothing = np.zeros((len(kinds), WIDE), np.float32)
+    return Examples(
+        texts=[f"write a {kind} about {theme}" for theme in THEMES for kind in KINDS],
+        questions=nothing,
+        candidates=np.broadcast_to(unit, (len(kinds), 2, WIDE)).copy(),
+        useful=np.eye(2, dtype=np.float32)[kinds],
+        batch=unit[kinds],
+        kinds=np.zeros((len(kinds), len(kinds)), np.float32),
+    )
 
 
 def test_it_learns_from_the_words_of_the_questions(
@@ -40,8 +40,9 @@ def test_it_learns_from_the_words_of_the_questions(
     encoder = WholeEncoder(tiny)
     losses = encoder.train(given, seed=0)
     assert losses[-1] < losses[0] / 2
-    logits = encoder.logits(encoder.vectors(given.texts, given.questions), given.memories)
-    assert ((logits > 0) == (given.labels == 1)).all()
+    vectors = encoder.vectors(given.texts, given.questions)
+    alike = np.einsum("qd,qcd->qc", vectors, given.candidates)
+    assert (alike.argmax(axis=1) == given.useful.argmax(axis=1)).all()
 
 
 def test_the_same_seed_gives_the_same_encoder(tiny: Path, given: Examples) -> None:

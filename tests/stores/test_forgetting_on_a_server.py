@@ -7,7 +7,7 @@ another process. The writer goes on, or is killed at that moment or at a later o
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -124,10 +124,10 @@ async def test_what_is_forgotten_stays_forgotten_whatever_its_writer_does(
     ledgers: tuple[Ledger, Ledger], location: str, embedder: WordEmbedder, work: Work, dies: bool
 ) -> None:
     ledger, other = ledgers
-    tried, doing = 0, work
+    tried, doing, is_update = 0, work, cast("object", work) is update
     for forget in range(1, MOMENTS):
         for death in range(forget, MOMENTS) if dies else (0,):
-            if work is update:
+            if is_update:
                 before = await ledger.insert(ALICE, {}, text=WORD, change=SAID, key="k")
                 doing = partial(update, seen=before.version)
             if not await written(ledger, other, doing, forget, death):
