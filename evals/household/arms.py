@@ -13,7 +13,7 @@ from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.optimum import optimum
 from mneme.evals.report import Row
-from mneme.nodes.household.context import HouseholdContext, LapseKind
+from mneme.nodes.household.context import HouseholdContext, LapseKind, Setting
 
 LAPSES = 0.3
 LAPSE_KIND: LapseKind = "stuck"
@@ -55,6 +55,7 @@ class Arm:
     window: int = WINDOW
     opened: bool = False
     """Whether every container is open from the start: informed of what is inside, where nobody else is."""
+    setting: Setting = "symbolic"
 
     @property
     def name(self) -> str:
@@ -73,8 +74,9 @@ class Arm:
         lapses = f", {self.lapse_kind} lapses {shares}" if self.is_weakened else ""
         window = f", window {self.window}" if self.window != WINDOW else ""
         opened = ", all open" if self.opened else ""
+        eyes = ", with eyes" if self.setting == "visual" else ""
         rounds = f", {self.rounds} rounds" if self.rounds > 1 else ""
-        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{rounds}"
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{rounds}{eyes}"
 
     @property
     def who(self) -> str:
@@ -99,6 +101,7 @@ class Arm:
             lapse_kind=self.lapse_kind,
             rounds=self.rounds,
             window=self.window,
+            setting=self.setting,
             seed=episode.seed,
         )
 

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 and figure 3 of the MiTa paper, measured in the symbolic household world.
+"""Tables 1 and 2 and figure 3 of the MiTa paper, measured in our household world.
 
 Every method plays the same seeded episodes, 20 per cell, and with `--data` the C-WAH episode files of a
 folder as well, which have tables of their own. Beside each result stands the oracle's bound; the paper's
@@ -52,6 +52,7 @@ from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.tables import report
 from mneme.evals.options import RUNS, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
+from mneme.nodes.household.context import Setting
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, experience_of
 
 QUICK = 3
@@ -81,6 +82,9 @@ class Options(BaseModel):
     weak_model: str = Field("", description="The weaker model of figure 3b.")
     data: Path | None = Field(None, description="A folder of C-WAH episode files, to play as well.")
     only_data: bool = Field(False, description="Play the files of --data alone, no generated episodes.")
+    setting: Setting = Field(
+        "symbolic", description="Whether agents are told what is in their room, or see it."
+    )
     seed: int = Field(7000, ge=0, description="The first episode's seed.")
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
     out: Out = RUNS
@@ -187,7 +191,10 @@ def _plan(options: Options, responders: Responders) -> Plan:
     arms = table_arms(
         options.agents, options.methods, responders.members[0].responder, responders.manager.responder
     )
+    arms = [replace(arm, setting=options.setting) for arm in arms]
     mita = [arm for arm in arms if arm.name == "MiTa"]
+    if options.setting == "visual":  # the paper has tables 1 and 2 of it
+        return Plan(arms, [], [])
     models = [
         replace(arm, member=each.responder, manager=each.responder)
         for each in responders.members[1:]

@@ -26,11 +26,18 @@ CLEAR_NOTE = (
 )
 
 
+EYES_NOTE = (
+    "The visual setting: frames of simple shapes, 90 degrees wide; the bound is of who knows where all lies, "
+    "and turning to look costs a step."
+)
+
+
 def notes_of(results: Results, plan: Plan, *, has_model: bool, others: Sequence[Results] = ()) -> list[str]:
     """Say what bears on reading the tables."""
     notes = [
-        "A symbolic world after measured rules, with the oracle's bound as its limit: compare differences "
+        "A world of our own after measured rules, with the oracle's bound as its limit: compare differences "
         "between methods; the paper's cells were played in Unity by GPT-4o.",
+        *([EYES_NOTE] if any(arm.setting == "visual" for arm in plan.arms) else []),
         *_seeds_note(results),
         *_categories_note(results),
         _placed_note(results),

@@ -135,19 +135,19 @@ def _paper_cell(arm: Arm, column: str) -> str:
 
 
 def _table_2(results: Results, mita: Arm, ablations: Sequence[Arm]) -> Table:
-    rows = []
+    rows, paper = [], TABLE_2[mita.setting]
     for arm in (mita, *ablations):
         gap = None if arm == mita else results.difference(arm, mita)
         cells = [
             results.steps(arm),
             f"{gap.mean:+.1f}" if gap else "–",
             _verdict(gap) if gap else "–",
-            TABLE_2[arm.name],
-            f"{TABLE_2[arm.name] - TABLE_2['MiTa']:+.1f}" if arm != mita else "–",
+            paper[arm.name],
+            f"{paper[arm.name] - paper['MiTa']:+.1f}" if arm != mita else "–",
         ]
         rows.append([results.named(arm, arm.name), *cells])
     columns = ["", "steps", "more than MiTa", "p", "paper", "more, paper"]
-    title = f"Table 2: ablations, {mita.agents} agents, symbolic observation, window {mita.window}"
+    title = f"Table 2: ablations, {mita.agents} agents, {mita.setting} observation, window {mita.window}"
     return table(title, columns, rows)
 
 

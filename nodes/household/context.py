@@ -11,6 +11,7 @@ MOST_ROUNDS = 4
 """Rounds of negotiation before the manager allocates, at most."""
 
 
+Setting = Literal["symbolic", "visual"]
 LapseKind = Literal["random", "stuck", "silent"]
 
 
@@ -63,7 +64,7 @@ class HouseholdContext(OwnedByTeam):
         description="Share of the manager's decisions that are lapses.",
         examples=[0.1],
     )
-    setting: Literal["symbolic", "visual"] = Field(
+    setting: Setting = Field(
         "symbolic",
         description="Whether agents are told what is in their room, or see what is before their eyes.",
         examples=["visual"],
