@@ -20,9 +20,7 @@ EVALUATIONS = {
     "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
     "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),
     "household": Evaluation("household.evaluation", "Compare teams in a household: MiTa's tables 1 and 2."),
-    "household_sight": Evaluation(
-        "household.sight", "Measure frames of the visual household, and what is perceived in them."
-    ),
+    "household_sight": Evaluation("household.sight", "Measure what agents with eyes see, and how fast."),
     "pddl": Evaluation("pddl.evaluation", "Compare eight memories of a team on planning tasks."),
     "pipeline_design": Evaluation(
         "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."
@@ -33,10 +31,10 @@ EVALUATIONS = {
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
-    "judges": Evaluation("sharing.judges", "Calibrate who scores shared memories: anchors and agreement."),
+    "judges": Evaluation("sharing.judges", "Calibrate who scores memories: anchors and agreement."),
     "retriever_kinds": Evaluation(
         "sharing.retriever_kinds",
-        "Compare trained, untrained and other retrievers by whose memories they find.",
+        "Compare retrievers by whose memories they find.",
     ),
     "retriever_speed": Evaluation(
         "sharing.retriever_speed", "Measure a training step of the retriever in large pools."
@@ -45,7 +43,7 @@ EVALUATIONS = {
         "learning.compound_learning", "Compare query tuning with a team's memory and without."
     ),
     "plain_lessons": Evaluation(
-        "learning.plain_lessons", "Measure how many ordinary lessons the check against poisoned cards flags."
+        "learning.plain_lessons", "Count ordinary lessons that the poison check flags."
     ),
     "consolidation": Evaluation(
         "learning.consolidation", "Measure what a consolidation saves and costs (§8)."

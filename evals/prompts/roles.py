@@ -64,7 +64,7 @@ ROLES: Sequence[Role] = (
     Role("household", "member", _of("household", "draft_message", "choose_action"), "CoELA"),
     Role("household", "member", _of("household", "plan_skill"), "ProAgent"),
     Role("learning", "researcher", _of("learning", "draft_solution", "patch_draft")),
-    Role("learning", "devils_advocate", _of("learning", "challenge_draft", "resolve_dispute")),
+    Role("learning", "devils_advocate", _of("learning", "challenge_draft", "resolve_dispute", "carry_out")),
     Role("learning", "leader", _of("learning", "resolve_task")),
     Role("learning", "monitor", _of("learning", "compile_lessons")),
     Role("pddl", "solver", _of("pddl", "choose_action")),

@@ -31,7 +31,9 @@ RetrieverVersion = Annotated[
     int | None,
     Field(ge=0, le=LARGEST, description="Which version; 0: the untrained embedder; none: the one before."),
 ]
-RubricVersion = Annotated[int | None, Field(ge=1, le=LARGEST, description="Which version; none: the latest.")]
+RubricVersion = Annotated[
+    int | None, Field(ge=0, le=LARGEST, description="Which version; 0: as it is shipped; none: the latest.")
+]
 
 
 class RetrieverState(BaseModel):

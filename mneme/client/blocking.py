@@ -169,6 +169,7 @@ class BlockingPools(Blocking):
     search = Waits(Pools.search)
     pair = Waits(Pools.pair)
     history = Waits(Pools.history)
+    rate = Waits(Pools.rate)
     remove = Waits(Pools.remove)
     forget = Waits(Pools.forget)
     export_lines = Waits(Pools.export_lines)

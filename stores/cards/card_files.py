@@ -60,7 +60,7 @@ class CardFiles:
         accepted = [each if own else _unproven(each) for each, own in zip(documents, signed, strict=True)]
         heads = [await self._ledger.get(self._records.namespace, each.id) for each in accepted]
         pairs = list(zip(accepted, heads, strict=True))
-        writes = {document.id: self._writes(document, change, head) for document, head in pairs}
+        writes = {document.id: await self._writes(document, change, head) for document, head in pairs}
         await self._ledger.write([write for group in writes.values() for write in group])
         return Imported(
             stored=[each.id for each in documents if writes[each.id]],
@@ -70,14 +70,19 @@ class CardFiles:
             ],
         )
 
-    def _writes(self, document: Document, change: Change, head: Version | None) -> list[Write]:
+    async def _writes(self, document: Document, change: Change, head: Version | None) -> list[Write]:
         """Return the writes of a card; a history keeps its times, but for those that are still to come."""
         if head is not None:
             return self._renewed(document, change, head)
         if not document.history:
             return [self._records.write_of(document.card, change, 0)]
         past, now = [former.as_version() for former in document.history], datetime.now(UTC)
-        writes = [self._records.write_of(each.card, _change_of(each), n) for n, each in enumerate(past)]
+        begun = await self._ledger.last_forgotten(self._records.namespace, document.id)
+        after = [begun + number if number else 0 for number in range(len(past))]
+        writes = [
+            self._records.write_of(each.card, _change_of(each), n)
+            for each, n in zip(past, after, strict=True)
+        ]
         times = [min(each.at.astimezone(UTC), now) for each in past]
         return [write.model_copy(update={"at": at}) for write, at in zip(writes, times, strict=True)]
 

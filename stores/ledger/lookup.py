@@ -13,7 +13,7 @@ from mneme.core.errors import BadInput, NotFound, StorageFailure
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.blending import blended
-from mneme.stores.ledger.deciding import missing
+from mneme.stores.ledger.deciding import last_number, missing
 from mneme.stores.ledger.engine import (
     CHANGED,
     DENSE,
@@ -43,6 +43,7 @@ from mneme.stores.ledger.records import (
     check_namespace,
     microseconds,
     record_id,
+    tombstone_id,
     version_id,
 )
 from mneme.stores.ledger.words import words_asked
@@ -240,6 +241,14 @@ class Lookup:
         """Return the number of records."""
         below = check_namespace(prefix, prefix=True)
         return await self._engine.count(where_below(below, conditions(filter), retired=include_retired))
+
+    async def last_forgotten(self, namespace: Namespace, key: str) -> int:
+        """Return the highest number of a version that was forgotten under a name; 0 where there is none.
+
+        A record that is inserted under the name begins with the next.
+        """
+        point = tombstone_id(record_id(namespace, key))
+        return last_number((await self._engine.read([point])).get(point))
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""

@@ -236,7 +236,7 @@ def test_a_world_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints(points).select(group=group))
     world = find_world("riddles").open(Task())
     assert world.attempt(Solution(answer="a piano")).solved and "riddles" in world_names()
-    with pytest.raises(BadInput, match="no WorldKind"):
+    with pytest.raises(BadInput, match="not a WorldKind"):
         find_world("wrong")
     with pytest.raises(BadInput, match="no world 'chess'") as unknown:
         find_world("chess")

@@ -57,14 +57,14 @@ def test_encrypted_damaged_and_lying_archives_are_refused(tmp_path: Path) -> Non
     lying = bytearray(whole)
     lying[directory + 24 : directory + 28] = struct.pack("<I", 50)  # says that it is shorter than it is
     (tmp_path / "lying.zip").write_bytes(lying)
-    refused(tmp_path / "lying.zip", "damaged|no JSON")
+    refused(tmp_path / "lying.zip", "damaged|not JSON")
     unknown = bytearray(whole)
     for place in (8, directory + 10):
         unknown[place : place + 2] = struct.pack("<H", 97)
     (tmp_path / "unknown.zip").write_bytes(unknown)
     refused(tmp_path / "unknown.zip", "cannot be read")
     (tmp_path / "cut.zip").write_bytes(whole[:-30])
-    refused(tmp_path / "cut.zip", "no JSON|UTF-8")
+    refused(tmp_path / "cut.zip", "not JSON|UTF-8")
 
 
 def test_files_that_are_no_export_are_refused(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_files_that_are_no_export_are_refused(tmp_path: Path) -> None:
     for content, words in {
         b"\xff\xfe\x00": "UTF-8",
         b"": "after 0 elements",
-        b"hello": "no JSON",
+        b"hello": "not JSON",
         TALK.encode()[:-1]: "after 1 elements",
-        TALK.encode()[:-40]: "no JSON",
-        b"[" * 100_000: "nested too deeply|no JSON",
+        TALK.encode()[:-40]: "not JSON",
+        b"[" * 100_000: "nested too deeply|not JSON",
     }.items():
         (tmp_path / "c.json").write_bytes(content)
         refused(tmp_path / "c.json", words)

@@ -418,7 +418,7 @@ async def test_old_versions_leave_no_files(
     monkeypatch.setattr("mneme.stores.pools.retrievers.FILES", 1)
     retrievers, first = await kept_version(taught)
     second = await successor(retrievers, first)
-    assert stems(home) == [second.weights]
+    assert second.weights in stems(home) and first.weights not in stems(home)
     with pytest.raises(BadInput, match="no file any more"):
         await retrievers.roll_back(first.number, change=STORED)
 

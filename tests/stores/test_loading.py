@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 GRAPHS = Path(__file__).parents[2] / "graphs"
-LEARNING = {"compound_learning", "dispute_resolution"}
+LEARNING = {"compound_learning", "consolidation", "dispute_resolution"}
 
 
 def test_only_learning_loads_knowledge_cards() -> None:

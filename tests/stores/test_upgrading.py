@@ -146,7 +146,10 @@ async def everything_is_found(home: Path, ledger: Ledger) -> None:
     assert found == said(home, "mem")
     assert await Messages(ledger, OWNER).waiting() == 0
     cards = Cards(ledger, OWNER)
-    assert as_json(await cards.list()) == said(home, "cards")
+    learned = as_json(await cards.list())
+    for new in ("owner", "expires_at", "valid_for", "ratings"):  # fields that are new since
+        assert not any(each.pop(new) for each in learned)
+    assert learned == said(home, "cards")
     assert [task.id for task in await cards.list_tasks()] == ["t1"]
     await pools_are_found(ledger)
     await a_discussion_is_found(said(home, "disc")[0], ledger)
