@@ -191,10 +191,9 @@ def _plan(options: Options, responders: Responders) -> Plan:
     arms = table_arms(
         options.agents, options.methods, responders.members[0].responder, responders.manager.responder
     )
-    arms = [replace(arm, setting=options.setting) for arm in arms]
-    mita = [arm for arm in arms if arm.name == "MiTa"]
     if options.setting == "visual":  # the paper has tables 1 and 2 of it
-        return Plan(arms, [], [])
+        return Plan([replace(arm, setting="visual") for arm in arms if not arm.taught], [], [])
+    mita = [arm for arm in arms if arm.name == "MiTa"]
     models = [
         replace(arm, member=each.responder, manager=each.responder)
         for each in responders.members[1:]
