@@ -93,9 +93,10 @@ async def test_the_score_of_a_search_is_the_cosine(ledger: Ledger) -> None:
 
 SAID = {"messages": [{"role": "user", "content": "I live in Oslo.", "id": "m1"}]}
 HOME = {"category": "Prepare Tea", "agents": 1}
+STANDARD = {"agent": "limerick", "answer": "There once was a man from Peru."}
 GIVEN: dict[str, Any] = {
     **dict.fromkeys(("mita", "coela", "proagent", "mhp"), HOME),
-    "interactive_learning": {"domain": "literary_creation"},
+    "interactive_learning": {"domain": "literary_creation", "standards": [STANDARD]},
     "memory_updater": {},
     "pddl_team": {"domain": "gripper", "size": 1},
     "retriever_training": {"pool": "literary_creation"},
