@@ -288,18 +288,22 @@ class World:
         here = [number for number, each in enumerate(self.agents) if each.room == body.room]
         held = [self._see(thing, body.room) for each in here for thing in self.agents[each].hands]
         view = self._view(body.room)
-        return Observation(
-            step=self.steps,
-            agent=agent,
-            room=body.room,
-            position=body.position,
-            hands=list(body.hands),
-            seen=view + held,
-            others=[(each, body.room, list(self.agents[each].hands)) for each in here if each != agent],
-            messages=[message for message in self._messages if message[0] != agent],
-            rooms=self._rooms,
-            may_send=not body.sent,
-        )
+        others = [(each, body.room, list(self.agents[each].hands)) for each in here if each != agent]
+        return Observation(**self._situation(agent), seen=view + held, others=others)
+
+    def _situation(self, agent: int) -> dict[str, Any]:
+        """Return what an agent knows without looking: where it is, what it holds, and what it was told."""
+        body = self.agents[agent]
+        return {
+            "step": self.steps,
+            "agent": agent,
+            "room": body.room,
+            "position": body.position,
+            "hands": list(body.hands),
+            "messages": [message for message in self._messages if message[0] != agent],
+            "rooms": self._rooms,
+            "may_send": not body.sent,
+        }
 
     def _view(self, room: int) -> list[Seen]:
         """Give what lies in a room in sight, drawn up anew when a hand has changed it."""

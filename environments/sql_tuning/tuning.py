@@ -78,6 +78,10 @@ class Baseline(NamedTuple):
     rows: list[Row] | None
     seconds: float
 
+    @property
+    def is_slow(self) -> bool:
+        return self.rows is None or self.seconds > SLOW
+
 
 class Pair(NamedTuple):
     """The seconds of the original and of a solution, one right after the other."""
@@ -206,33 +210,39 @@ class SqlTuning:
         statements = self._checked_statements(solution.statements)
         measured.table_bytes = copy.size()
         measured.plan_before = copy.plan(original)
-        with closing(self._world.again()) as untouched, untouched.copy(self.limits) as beside:
-            baseline = self._baseline(beside, original)
+        with self._original(original) as (baseline, again):
             measured.baseline_seconds, measured.stopped = baseline.seconds, baseline.rows is None
             for statement in statements:
                 measured.index_bytes += self._prepared(copy, statement)
             measured.plan_after = copy.plan(rewritten)
-            found, pair = self._raced((beside, original), (copy, rewritten), baseline)
+            found, pair = self._raced(again, (copy, rewritten), baseline)
         measured.baseline_seconds, measured.solution_seconds = pair
         measured.error = self._compared(baseline, found, (original, rewritten), statements, measured)
         measured.correct = not measured.error
         if measured.correct:
             measured.speed_up = pair.speed_up
 
-    def _baseline(self, copy: DatabaseCopy, original: str) -> Baseline:
-        """Run the original, a slow one once in this process; it may end in "slower than N s"."""
-        key = (self._world.key, original)
+    @contextmanager
+    def _original(self, query: str) -> Iterator[tuple[Baseline, Asked | None]]:
+        """Yield the original's first run, and where it can be run again; a slow one runs once."""
+        key = (self._world.key, query)
         if key in _baselines:
-            return _baselines[key]
-        try:
-            found = Baseline(*copy.ask(original, self.limits.baseline_seconds))
-        except Late:
-            found = Baseline(None, self.limits.baseline_seconds)
-        if found.seconds > SLOW:
-            _baselines[key] = found
-        return found
+            yield _baselines[key], None
+            return
+        with closing(self._world.again()) as untouched, untouched.copy(self.limits) as copy:
+            found = self._baseline(copy, query)
+            if found.seconds > SLOW:
+                _baselines[key] = found
+            yield found, None if found.is_slow else (copy, query)
 
-    def _raced(self, one: Asked, other: Asked, baseline: Baseline) -> tuple[list[Row], Pair]:
+    def _baseline(self, copy: DatabaseCopy, original: str) -> Baseline:
+        """Run the original; it may end in "slower than N s"."""
+        try:
+            return Baseline(*copy.ask(original, self.limits.baseline_seconds))
+        except Late:
+            return Baseline(None, self.limits.baseline_seconds)
+
+    def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Pair]:
         """Run the original and a solution in turn; give the solution's rows and the pair of median speed-up.
 
         A processor's pace changes within a hundredth of a second, by a factor of two and more: what runs side
@@ -241,12 +251,11 @@ class SqlTuning:
         most = max(self.limits.seconds, baseline.seconds)
         rows, first = _ask(other, most)
         pairs = [Pair(baseline.seconds, first)]
-        is_slow = baseline.rows is None or baseline.seconds > SLOW
         spent = sum(pairs[0])
         while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < FEW)):
-            original = baseline.seconds if is_slow else _ask(one, self.limits.baseline_seconds)[1]
+            original = baseline.seconds if one is None else _ask(one, self.limits.baseline_seconds)[1]
             pairs.append(Pair(original, _ask(other, most)[1]))
-            spent += pairs[-1].solution + (0 if is_slow else original)
+            spent += pairs[-1].solution + (0 if one is None else original)
         return rows, sorted(pairs, key=lambda pair: pair.speed_up)[len(pairs) // 2]
 
     def _compared(

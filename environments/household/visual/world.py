@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
-from mneme.environments.household.episode import Episode, Thing
+from mneme.environments.household.episode import Episode
 from mneme.environments.household.layout import Boxed, Point, flat
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
@@ -45,6 +45,8 @@ class SeeingWorld(World):
             Memory(heading=self._first_heading(body)) for body in self.agents
         ]
         self._still = still_life(episode)
+        self._furnished = {t.id: t for t in episode.things if t.category not in ("room", "door")}
+        self._told_of = {*self.shown(), *self.wanted()}
         self._movable: list[Solid] | None = None
         self._percepts: dict[int, tuple[int, Percept]] = {}
 
@@ -111,18 +113,10 @@ class SeeingWorld(World):
     def observe(self, agent: int) -> Observation:
         """Return what an agent perceives in its frame, what it holds, and the messages that it got."""
         body, eyes, percept = self.agents[agent], self.eyes[agent], self._perceived(agent)
-        shown = {*self.shown(), *self.wanted()}
         return Observation(
-            step=self.steps,
-            agent=agent,
-            room=body.room,
-            position=body.position,
-            hands=list(body.hands),
-            seen=[each for each in percept.seen if each.id in shown] + self._in_hands(agent),
+            **self._situation(agent),
+            seen=[each for each in percept.seen if each.id in self._told_of] + self._in_hands(agent),
             others=[(other, self.agents[other].room, hands) for other, hands in percept.people.items()],
-            messages=[message for message in self._messages if message[0] != agent],
-            rooms=self._rooms,
-            may_send=not body.sent,
             looked=eyes.looked(body.room),
             within_reach=[thing for thing in eyes.boxes if self.is_close(body, thing)],
             missing=percept.missing,
@@ -146,13 +140,10 @@ class SeeingWorld(World):
         if percept is None or step != self.steps:
             body, eyes = self.agents[agent], self.eyes[agent]
             eyes.look(body.room, FIELD)
-            things, rooms = self._furnished(), self.episode.rooms()
-            percept = Perception(self.look(agent), eyes, things, rooms).of(len(self.agents))
+            perception = Perception(self.look(agent), eyes, self._furnished, self.episode.rooms())
+            percept = perception.of(len(self.agents))
             self._percepts[agent] = (self.steps, percept)
         return percept
-
-    def _furnished(self) -> dict[int, Thing]:
-        return {id: thing for id, thing in self.things.items() if thing.category not in ("room", "door")}
 
     def _in_hands(self, agent: int) -> list[Seen]:
         """Feel what is in one's own hands."""
