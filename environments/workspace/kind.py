@@ -16,8 +16,9 @@ from mneme.environments.workspace.description import (
 )
 from mneme.environments.workspace.python_tactics import PythonTactics
 from mneme.environments.workspace.shell_tactics import ShellTactics
+from mneme.environments.workspace.tactics import Tactics
 from mneme.environments.workspace.template import template_of
-from mneme.environments.workspace.world import About, FilesWorld, Tactics
+from mneme.environments.workspace.world import About, FilesWorld
 from mneme.environments.worlds import Task, WorldKind
 
 TACTICS: dict[Language, type[Tactics]] = {"python": PythonTactics, "shell": ShellTactics}

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mneme.environments.worlds import InWords
+from mneme.environments.workspace.tactics import Tactics
 
 SET, CACHE, COUNT, DEQUE = "SET membership", "CACHE calls", "COUNT once", "DEQUE queue"
 DEFINITION = f"""A pattern is one of these, which a program carries out, or an approach in plain words:
@@ -30,17 +30,13 @@ class Edit(NamedTuple):
     text: str
 
 
-class PythonTactics:
+class PythonTactics(Tactics):
     """Patterns for Python functions."""
 
     definition = DEFINITION
     first = (CACHE, SET, COUNT, DEQUE)
     names = (SET, COUNT, DEQUE, CACHE)
-
-    def check(self, pattern: str) -> str:
-        """Return the pattern, a tactic in its usual spelling; words stay as they are."""
-        known = {name.lower(): name for name in self.names}
-        return "; ".join(known.get(part.strip().lower(), part.strip()) for part in pattern.split(";"))
+    ending = ".py"
 
     def known_features(self) -> Sequence[str]:
         """Return the features that a condition can name."""
@@ -51,17 +47,10 @@ class PythonTactics:
         trees = [tree for text in files.values() if (tree := _parsed(text))]
         return [name for name, sees in FEATURES.items() if any(sees(tree) for tree in trees)]
 
-    def apply(self, pattern: str, files: dict[str, str]) -> dict[str, str]:
-        """Return the files that the tactics change. Raises InWords for a pattern that is none of them."""
-        steps = self.check(pattern).split("; ")
-        if any(step not in TACTICS for step in steps):
-            raise InWords(f"{pattern!r} is in words: it is for the reader to carry out.")
-        changed = dict(files)
-        for step in steps:
-            for path, text in list(changed.items()):
-                if path.endswith(".py") and (tree := _parsed(text)):
-                    changed[path] = _edited(text, list(TACTICS[step](tree)), IMPORTS.get(step, ""))
-        return {path: text for path, text in changed.items() if text != files[path]}
+    def applied(self, step: str, text: str) -> str:
+        """Return a file's text with one of the changes made; unchanged where it cannot be parsed."""
+        tree = _parsed(text)
+        return _edited(text, list(TACTICS[step](tree)), IMPORTS.get(step, "")) if tree else text
 
 
 def _parsed(text: str) -> ast.Module | None:

@@ -7,7 +7,7 @@ one program in general, or know which order of lines the next program needs (so 
 import re
 from collections.abc import Mapping, Sequence
 
-from mneme.environments.worlds import InWords
+from mneme.environments.workspace.tactics import Tactics
 
 COUNT, DISTINCT, GREP, BYTES = "COUNT in awk", "DISTINCT in awk", "GREP from file", "BYTES order"
 DEFINITION = f"""A pattern is one of these, which a program carries out, or an approach in plain words:
@@ -27,17 +27,13 @@ _PASSING = "awk '!seen[$0]++'"
 LOCALE = "export LC_ALL=C"
 
 
-class ShellTactics:
+class ShellTactics(Tactics):
     """Patterns for shell pipelines."""
 
     definition = DEFINITION
     first = (BYTES, COUNT, DISTINCT, GREP)
     names = (COUNT, DISTINCT, GREP, BYTES)
-
-    def check(self, pattern: str) -> str:
-        """Return the pattern, a tactic in its usual spelling; words stay as they are."""
-        known = {name.lower(): name for name in self.names}
-        return "; ".join(known.get(part.strip().lower(), part.strip()) for part in pattern.split(";"))
+    ending = ".sh"
 
     def known_features(self) -> Sequence[str]:
         """Return the features that a condition can name."""
@@ -48,27 +44,15 @@ class ShellTactics:
         text = "\n".join(text for path, text in files.items() if path.endswith(".sh"))
         return [name for name, sought in FEATURES.items() if sought.search(text)]
 
-    def apply(self, pattern: str, files: dict[str, str]) -> dict[str, str]:
-        """Return the files that the tactics change. Raises InWords for a pattern that is none of them."""
-        steps = self.check(pattern).split("; ")
-        if any(step not in self.names for step in steps):
-            raise InWords(f"{pattern!r} is in words: it is for the reader to carry out.")
-        changed = dict(files)
-        for step in steps:
-            for path, text in list(changed.items()):
-                if path.endswith(".sh"):
-                    changed[path] = _applied(step, text)
-        return {path: text for path, text in changed.items() if text != files[path]}
-
-
-def _applied(step: str, text: str) -> str:
-    if step == COUNT:
-        return _COUNT.sub(lambda found: _then(found, _COUNTING, "sort -k 2"), text)
-    if step == DISTINCT:
-        return _DISTINCT.sub(lambda found: _then(found, _PASSING, "sort"), text)
-    if step == GREP:
-        return _LOOP.sub(lambda found: f"grep -F -f {found['keys']} {found['file']}", text)
-    return text if LOCALE in text else _with_locale(text)
+    def applied(self, step: str, text: str) -> str:
+        """Return a file's text with one of the changes made; unchanged where there is nothing to change."""
+        if step == COUNT:
+            return _COUNT.sub(lambda found: _then(found, _COUNTING, "sort -k 2"), text)
+        if step == DISTINCT:
+            return _DISTINCT.sub(lambda found: _then(found, _PASSING, "sort"), text)
+        if step == GREP:
+            return _LOOP.sub(lambda found: f"grep -F -f {found['keys']} {found['file']}", text)
+        return text if LOCALE in text else _with_locale(text)
 
 
 def _then(found: "re.Match[str]", program: str, sorting: str) -> str:

@@ -2,32 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
 from mneme.environments.workspace.confining import confined_by
 from mneme.environments.workspace.description import Held
 from mneme.environments.workspace.measuring import Figures, compared, measured
+from mneme.environments.workspace.tactics import Tactics
 from mneme.environments.workspace.template import Template
-from mneme.environments.worlds import Language, Metric, Solution, Trial, World, failed, parts_of
+from mneme.environments.worlds import Metric, Solution, Trial, World, failed, parts_of
 
 LONGEST_MATERIAL = 12_000
 FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
 diff of them. Statements, query and answer stay empty."""
 _baselines: dict[str, Figures] = {}
-
-
-class Tactics(Language, Protocol):
-    """A language of patterns that change files without a model."""
-
-    @property
-    def first(self) -> Sequence[str]: ...
-    @property
-    def names(self) -> Sequence[str]: ...
-    def features(self, files: dict[str, str]) -> list[str]: ...
-    def known_features(self) -> Sequence[str]: ...
-    def apply(self, pattern: str, files: dict[str, str]) -> dict[str, str]: ...
 
 
 class About(NamedTuple):

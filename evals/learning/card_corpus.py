@@ -17,7 +17,7 @@ from mneme.environments.sql_tuning.patterns import REMEDIES
 from mneme.environments.sql_tuning.tasks import TuningTask, tasks
 from mneme.environments.workspace.python_tactics import PythonTactics
 from mneme.environments.workspace.shell_tactics import ShellTactics
-from mneme.environments.workspace.world import Tactics
+from mneme.environments.workspace.tactics import Tactics
 from mneme.environments.worlds import find_world
 from mneme.evals.engine.corpus import QUERIES, Corpus, load, stretched
 from mneme.models.embedding.embedders import Embedder
