@@ -32,9 +32,11 @@ _forking.set_forkserver_preload(
         "mneme.graphs.memory_sharing",
         "mneme.graphs.mita",
         "networkx",
+        "onnxruntime",
         "scipy.stats",
         "tests.doubles.command_line",
         "tests.doubles.preloaded",
+        "tokenizers",
         "unified_planning.shortcuts",
     ]
 )

@@ -430,5 +430,8 @@ class TestDisks:
             key = json.loads(run_mneme(["memories", "list", "--json"], home).stdout)["key"]
             for command in ("show", "history"):
                 assert "Austin" in run_mneme(["memories", command, key[:6]], home).stdout
+            for team_s in ("cards list", "cards search x", "cards export", "share pool list", "discuss list"):
+                done = run_mneme(team_s.split(), home)
+                assert done.returncode == 0, done.stderr
             failed(run_mneme(["memories", "undo"], home), "Read-only")
             remount(disk, "rw")

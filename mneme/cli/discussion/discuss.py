@@ -347,7 +347,7 @@ def one_of(discussion: str, named: str) -> str:
 
 async def list_(owner: str, limit: int, as_json: bool) -> None:
     """List discussions."""
-    async with open_operations(TeamDiscussions, owner) as done:
+    async with open_operations(TeamDiscussions, owner, reading=True) as done:
         found = await done.list(limit)
     if as_json:
         for each in found:
@@ -368,7 +368,7 @@ def _title(about: Discussion) -> str:
 
 async def show(owner: str, discussion: str, as_json: bool) -> None:
     """Print a discussion with its turns."""
-    async with open_operations(TeamDiscussions, owner) as done:
+    async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(discussion)
         turns = await done.turns(about.id)
     if as_json:
@@ -382,7 +382,7 @@ async def show(owner: str, discussion: str, as_json: bool) -> None:
 
 async def report(owner: str, discussion: str, out: Path | None, as_json: bool) -> None:
     """Write a discussion's report again."""
-    async with open_operations(TeamDiscussions, owner) as done:
+    async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(discussion)
         files = await _write(done, about, out)
     _print_end(about, None, files, as_json)
@@ -398,7 +398,7 @@ async def memory(
 ) -> None:
     """Print an agent's memory after a turn, its versions, or what changed in it between two turns."""
     since, turn = turns
-    async with open_operations(TeamDiscussions, owner) as done:
+    async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(discussion)
         if history:
             for each in await done.memory_history(about.id, agent):

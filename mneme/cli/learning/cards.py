@@ -23,7 +23,7 @@ ACTOR = "user"
 async def list_(team: str, status: str, limit: int, as_json: bool) -> None:
     """List cards."""
     wanted = _status(status)
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         _print_cards(await cards.list(wanted, limit=limit), as_json)
 
 
@@ -35,7 +35,7 @@ def _status(status: str) -> Status | None:
 
 async def search(team: str, task: str, limit: int, as_json: bool) -> None:
     """Print the cards that a task would be shown, with the parts of each score (§4)."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True, searching=True) as cards:
         found = await cards.search(task, limit)
     if as_json:
         for each in found:
@@ -96,7 +96,7 @@ def _print_found(found: Sequence[Retrieved]) -> None:
 
 async def show(team: str, card: str, as_json: bool) -> None:
     """Print one card, in its YAML form."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.get(card)
     print_card(found, as_json)
 
@@ -111,7 +111,7 @@ def print_card(card: Card, as_json: bool) -> None:
 
 async def history(team: str, card: str, as_json: bool) -> None:
     """Print every version of a card with its reason, oldest first."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         versions = await cards.history(card)
     if as_json:
         for version in versions:
@@ -168,7 +168,7 @@ async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
 
 async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
     """Write all cards as YAML; with `versions`, every version of each."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         text = await cards.export(all_versions=versions)
         count = await cards.count()
     if is_written(text, file):
@@ -186,7 +186,7 @@ async def import_(team: str, file: Path, as_json: bool) -> None:
 
 async def metrics(team: str, as_json: bool) -> int:
     """Print every metric of §10 and the alerts; return 1 if an alert is critical."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.metrics()
     if as_json:
         print_json(found)

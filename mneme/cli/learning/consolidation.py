@@ -93,7 +93,7 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
 
 async def status(team: str, as_json: bool) -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         due, serving, attempts = (
             await cards.consolidation_due(),
             await cards.serving(),

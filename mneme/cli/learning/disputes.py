@@ -26,7 +26,7 @@ async def list_(team: str, status: str, as_json: bool) -> None:
     """List disputes."""
     if status and status not in get_args(DisputeStatus):
         raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(DisputeStatus))}.")
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.list_disputes(status or None)  # type: ignore[arg-type]
     if as_json:
         for each in found:
@@ -44,7 +44,7 @@ def _ended(dispute: Dispute) -> str:
 
 async def show(team: str, dispute: str, as_json: bool) -> None:
     """Print one dispute with its trials."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.evidence(dispute)
     assert found.dispute is not None
     print_dispute(found.dispute, as_json, found)

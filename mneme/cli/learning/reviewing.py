@@ -67,7 +67,7 @@ async def upkeep(team: str, as_json: bool) -> None:
 
 async def review(team: str, limit: int, as_json: bool) -> None:
     """Walk through what a person should look at; without a terminal, list it."""
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         waiting = await cards.review(limit)
         if as_json:
             for each in waiting:

@@ -34,7 +34,7 @@ async def new(
         print_json(agent)
     else:
         console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         known = {each.rubric.name for each in await shared.rubrics()}
     if agent.domain not in known:
         context = {"team": team, "designer": designer}

@@ -28,7 +28,7 @@ CHOSEN_BY_HAND = 100
 
 async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> None:
     """List the pools, or the pairs of one."""
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         if pool:
             _print_pairs(await shared.pairs(pool, agent, limit), as_json)
         else:
@@ -37,7 +37,7 @@ async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> 
 
 async def search(team: str, pool: str, question: str, limit: int, as_json: bool) -> None:
     """Print the pairs that help most with a question."""
-    async with open_operations(Pools, team, searching=True) as shared:
+    async with open_operations(Pools, team, searching=True, reading=True) as shared:
         _print_pairs(await shared.search(pool, question, limit), as_json)
 
 
@@ -83,7 +83,7 @@ def _short(text: str) -> str:
 
 async def show(team: str, pool: str, key: str, as_json: bool) -> None:
     """Print a pair with its earlier turns and its history."""
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         found = await shared.pair(pool, key)
         history = await shared.history(pool, found.key)
     if as_json:
@@ -129,7 +129,7 @@ async def remove(team: str, pool: str, key: str, reason: str, for_good: bool, as
 
 async def export(team: str, pool: str, file: Path, as_json: bool) -> None:
     """Write a pool as JSON Lines."""
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         lines = [line async for line in _exported(shared, pool)]
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):

@@ -18,7 +18,7 @@ NOTE = "Only the query encoder is trained: a new version goes live with one writ
 
 async def status(team: str, pool: str, as_json: bool) -> None:
     """Print every version of a pool's retriever with its training data and why it was accepted or not."""
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         found = [await shared.retriever(pool)] if pool else await shared.list()
     for each in found:
         _print_state(each, as_json)

@@ -21,7 +21,7 @@ Context = dict[str, Any]
 
 async def list_(team: str, as_json: bool) -> None:
     """List each domain's current rubric."""
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         found = await shared.rubrics()
     if as_json:
         for each in found:
@@ -36,7 +36,7 @@ async def list_(team: str, as_json: bool) -> None:
 
 async def show(team: str, domain: str, version: int | None, as_json: bool) -> None:
     """Print a domain's rubric."""
-    async with open_operations(Pools, team) as shared:
+    async with open_operations(Pools, team, reading=True) as shared:
         found = await shared.rubric(domain, version)
     _print_frozen(found, as_json)
 
