@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from mneme.core.errors import BadInput
 from mneme.models.retriever.opening import query_encoder
@@ -109,6 +108,8 @@ def test_what_was_learned_is_taken_up_and_learned_further() -> None:
 
 
 def test_the_loss_is_that_of_grades_and_that_of_kinds() -> None:
+    import torch  # noqa: PLC0415  (it takes seconds, in each process that collects this file)
+
     vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     candidates = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
     useful = torch.tensor([[0.75, 0.25], [0.0, 0.0]])
