@@ -161,9 +161,11 @@ OPTIONS = {
     "seed": "--seed",
     "rounds": "--rounds",
     "window": "--window",
+    "setting": "--setting",
+    "perception": "--perception",
 }
 """The option that sets each field of a context."""
-AS_BEFORE = {"rounds": 1, "window": 10}
+AS_BEFORE = {"rounds": 1, "window": 10, "setting": "symbolic", "perception": "segments"}
 """What held in runs that were begun before one could choose."""
 
 

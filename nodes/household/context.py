@@ -69,6 +69,12 @@ class HouseholdContext(OwnedByTeam):
         description="Whether agents are told what is in their room, or see what is before their eyes.",
         examples=["visual"],
     )
+    perception: str = Field(
+        "segments",
+        description="What sees for members in the visual setting: `segments` (and depth, no model), or a "
+        "model with vision, `ollama:<model>` or any LangChain `<provider>:<model>`.",
+        examples=["segments", "ollama:qwen2.5vl:3b"],
+    )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])
 
 

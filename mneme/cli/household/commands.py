@@ -101,6 +101,13 @@ def run(
         Setting,
         typer.Option("--setting", help="Whether members are told what is in their room, or see it."),
     ] = Setting.SYMBOLIC,
+    perception: Annotated[
+        str,
+        typer.Option(
+            "--perception",
+            help="What sees with --setting visual: segments, or a vision model, ollama:MODEL.",
+        ),
+    ] = "segments",
     team: Annotated[
         str, typer.Option("--team", help="The team whose memories of apartments are used.")
     ] = "local",
@@ -122,6 +129,7 @@ def run(
         "summary": summary and method != Method.ALONE,
         "remember": remember,
         "setting": setting.value,
+        "perception": perception,
         "team": team,
         "seed": seed,
     }

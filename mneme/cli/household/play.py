@@ -281,6 +281,9 @@ def _print_result(found: Run, ended: Line, as_json: bool) -> None:
     if said := unallocated(counters):
         said = f"{said}: proposals were followed, so this is not MiTa's play."
         console.print(f"[yellow]{said}[/]", soft_wrap=True)
+    if blind := counters.get("blind", 0):
+        seen = f"{blind} of {counters['frames']} frames got no usable answer: nothing was recognised in them."
+        console.print(f"[yellow]{seen}[/]", soft_wrap=True)
     console.print(f"{how} in {ended['steps']} steps (lower bound: {ended['bound']}); {cost}.")
     console.print(f"[dim]{escape('; '.join(ended['answered_by']))}[/]", soft_wrap=True)
     console.print(
