@@ -161,4 +161,5 @@ class Recognition(Perception):
         holder = self._owners[said.holder]
         if said.relation == "held by":
             return (said.relation, -1 - holder) if holder < 0 else None
-        return (said.relation, holder) if holder in self._things else None
+        is_furniture = holder in self._things and self._things[holder].category != "object"
+        return (said.relation, holder) if is_furniture else None

@@ -16,6 +16,7 @@ from typing import Any
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.layout import Boxed, Point, flat
+from mneme.environments.household.play import Frame
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
 from mneme.environments.household.visual.perception import Memory, Percept, Perception
@@ -82,6 +83,18 @@ class SeeingWorld(World):
             self._face(agent, action, before[agent])
         return results
 
+    def follow(self, frame: Frame) -> None:
+        """Take over a step that was played: where everybody was, what hands did, and where eyes went."""
+        before = [body.position for body in self.agents]
+        self.steps = frame.step
+        for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
+            body = self.agents[agent]
+            body.room, body.position = frame.rooms[agent], frame.positions[agent]
+            if outcome.ok and action.kind in ("open", "grab", "put_on", "put_in"):
+                self._handle(body, action)
+        for agent, action in enumerate(frame.actions):
+            self._face(agent, action, before[agent])
+
     def _act(self, agent: int, action: Action) -> ActionResult:
         if action.kind == "turn":
             self.agents[agent].sent = False
@@ -98,7 +111,7 @@ class SeeingWorld(World):
             return ""
         name = self.things[thing].name
         taken = self.eyes[agent].touch(thing, name)
-        return f"it is no {taken} but a {name}" if taken else ""
+        return f"it is a {name}, not a {taken}" if taken else ""
 
     def _handle(self, body: Body, action: Action) -> None:
         super()._handle(body, action)
