@@ -2,7 +2,8 @@
 
 It reads nothing but the request, the picture in it included. Each class is drawn in its own hue, whatever the
 light; two classes of one hue it mixes up, and whether a container is open it guesses from how much of its box
-has the colour. It stands in for no vision model: it tells that pictures arrive, and what errors cost.
+has the colour, and whether something is seen in it. It stands in for no vision model: it tells that pictures
+arrive, and what errors of sight cost.
 """
 
 import math
@@ -21,10 +22,10 @@ from mneme.evals.doubles.scripts import Answer, Json
 from mneme.prompts.household.sight import OTHER, recognise_frame
 
 BOX = re.compile(r"^\[\d+\] left (\d+), top (\d+), right (\d+), bottom (\d+)$", re.MULTILINE)
-CLASS = re.compile(r"^\[\d+\] (\S+) \((\w+)\)$", re.MULTILINE)
+CLASS = re.compile(r"^\[\d+\] (\S+) \((\w+), .*\)$", re.MULTILINE)
 SHADES = {"object": (0.75, 0.9), "container": (0.3, 0.8), "surface": (0.35, 0.7)}
 """How strong and light each kind is drawn."""
-NEAR = 0.06
+NEAR = 0.025
 """How far the colour of a pixel may be from that of its class; colours have the length 1."""
 LEAST = 0.08
 """The part of a box that a class must fill to be in it."""
@@ -76,10 +77,19 @@ def _marked(number: int, things: list[Thing], boxes: list[tuple[int, ...]], kind
     what, share = things[number]
     state, relation, holder = "-", "-", -1
     if kinds.get(what) == "container":
-        state = "closed" if share >= FILLED else "open"
+        is_open = share < FILLED or any(
+            kinds.get(each.what) == "object" and _is_within(boxes[n], boxes[number])
+            for n, each in enumerate(things)
+        )
+        state = "open" if is_open else "closed"
     if kinds.get(what) == "object":
         relation, holder = _held(number, things, boxes, kinds)
     return {"box": number, "what": what, "state": state, "relation": relation, "holder": holder}
+
+
+def _is_within(inner: tuple[int, ...], outer: tuple[int, ...]) -> bool:
+    starts, ends = zip(inner[:2], outer[:2], strict=True), zip(inner[2:], outer[2:], strict=True)
+    return all(here > there for here, there in starts) and all(here < there for here, there in ends)
 
 
 def _held(

@@ -77,13 +77,15 @@ class Eyes:
 
 def frame_of(picture: "Picture") -> Frame:
     """Return the question's words for a picture."""
-    from mneme.environments.household.visual.recognition import PICTURE  # noqa: PLC0415  (an extra)
+    from mneme.environments.household.visual.recognition import PICTURE, look_of  # noqa: PLC0415  (an extra)
 
     return Frame(
         picture=picture.base64,
         size=PICTURE,
         boxes=[Box(**dict(zip(Box.model_fields, box, strict=True))) for box in picture.boxes],
-        classes=[Class(name=name, kind=kind) for name, kind in picture.classes.items()],
+        classes=[
+            Class(name=name, kind=kind, look=look_of(name, kind)) for name, kind in picture.classes.items()
+        ],
     )
 
 

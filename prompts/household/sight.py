@@ -28,12 +28,13 @@ class Box(BaseModel):
 
 
 class Class(Line):
-    """A class that is looked for, and what it is."""
+    """A class that is looked for, what it is, and how it is drawn: the key to the picture."""
 
-    line: ClassVar[str] = "{name} ({kind})"
+    line: ClassVar[str] = "{name} ({kind}, drawn as a {look})"
 
     name: str
-    kind: str = ""
+    kind: str
+    look: str
 
 
 class Frame(BaseModel):

@@ -7,6 +7,7 @@ is in the apartment, comes from segments and depth, as it does without a model: 
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from colorsys import rgb_to_hsv
 from io import BytesIO
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from mneme.environments.household.visual.perception import (
     Perception,
     Recognised,
 )
-from mneme.environments.household.visual.solids import person
+from mneme.environments.household.visual.solids import colour_of, is_round, person
 
 __all__ = ["Picture", "Recognise", "Recognised", "Recognition", "classes_of", "picture_of"]
 
@@ -38,6 +39,12 @@ LEAST = 40
 MOST = 24
 """Boxes in a picture at most, the largest ones."""
 PERSON, OTHER = "person", "other"
+
+HUES = (
+    *("red", "orange", "yellow", "yellow-green", "green", "sea green"),
+    *("turquoise", "sky blue", "blue", "violet", "magenta", "pink"),
+)
+"""Names of the twelve parts of the circle of hues."""
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; the last two are outside."""
@@ -59,6 +66,17 @@ class Picture(NamedTuple):
 
 Recognise = Callable[[Sequence[Picture]], Sequence[Sequence[Recognised] | None]]
 """Return what the boxes of each picture show, in their order; none for a picture without an answer."""
+
+
+def look_of(name: str, kind: str) -> str:
+    """Say in what shape and colour a class is drawn: nobody can know of a box alone that it is a fridge."""
+    if kind == PERSON:
+        return "tall dark pillar"
+    shades = {"object": (0.75, 0.9, "bright"), "container": (0.3, 0.8, "pale")}
+    strength, light, word = shades.get(kind, (0.35, 0.7, "dull"))
+    hue, _, _ = rgb_to_hsv(*colour_of(name, strength, light))
+    shape = "round piece" if kind == "object" and is_round(name) else "box"
+    return f"{word} {HUES[round(hue * len(HUES)) % len(HUES)]} {shape}"
 
 
 def classes_of(episode: Episode) -> dict[str, str]:

@@ -22,6 +22,7 @@ from mneme.environments.household.visual.camera import FIELD, Pose, View, render
 from mneme.environments.household.visual.perception import Memory, Percept, Perception
 from mneme.environments.household.visual.recognition import (
     PICTURE,
+    Picture,
     Recognise,
     Recognition,
     classes_of,
@@ -143,6 +144,10 @@ class SeeingWorld(World):
             self._movable = movable(self)
         return render([*self._still, *self._movable, *people(self, agent)], self.pose(agent), self.size)
 
+    def picture(self, view: View) -> Picture:
+        """Return a view as whoever recognises what is in it gets it."""
+        return picture_of(view, self._furnished, len(self.agents), self._classes)
+
     def pose(self, agent: int) -> Pose:
         """Return where an agent's eyes are, and where they look."""
         body = self.agents[agent]
@@ -194,7 +199,7 @@ class SeeingWorld(World):
         """Let the new frames of all agents be recognised together; the same picture shows the same."""
         agents = range(len(self.agents))
         views = [self._view_of(agent) for agent in agents]
-        pictures = [picture_of(view, self._furnished, len(self.agents), self._classes) for view in views]
+        pictures = [self.picture(view) for view in views]
         marks = [sha256(picture.png).hexdigest()[:16] for picture in pictures]
         new = [n for n in agents if pictures[n].boxes and self.eyes[n].frame != marks[n]]
         said = {n: [] if not pictures[n].boxes else self.eyes[n].said for n in agents if n not in new}
