@@ -20,6 +20,7 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.episode import (
     CATEGORIES,
@@ -31,10 +32,11 @@ from mneme.environments.household.episode import (
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
+from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import Answered
 from mneme.models.asking.attempts import REPAIRS
-from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.eyes import Eyes, check_perception
 from mneme.prompts.household.sight import recognise_frame
 
@@ -176,6 +178,8 @@ def episode_of(state: HouseholdState) -> Episode:
 
 def world_of(state: HouseholdState, eyes: Eyes | None = None) -> World:
     """Return the world as the state has it; `eyes` recognise what comes into view."""
+    if where := state["world"].get("simulator"):
+        return VirtualHomeWorld(episode_of(state), where, state["world"])
     if "eyes" not in state["world"]:
         return World(episode_of(state), state["world"])
     return seeing_world()(episode_of(state), state["world"], recognise=eyes)
@@ -211,11 +215,11 @@ def as_json(model: BaseModel) -> dict[str, Any]:
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
     await check_perception(runtime.context)
-    seed = runtime.context.seed
     episode = await asyncio.to_thread(_episode, state)
     given = as_json(episode)
-    kind = seeing_world() if runtime.context.setting == "visual" else World
-    world = kind(episode, seed=seed)
+    if runtime.server_info is not None and runtime.context.simulator not in ("", EVOLVING_GRAPH):
+        raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
+    world = await asyncio.to_thread(_new_world, episode, runtime.context)
     beliefs = [Beliefs(agent=number) for number in range(len(episode.starts))]
     runtime.stream_writer({"step": "begin", "episode": given})
     return {
@@ -234,6 +238,17 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "counters": Overwrite({}),
         "answered_by": Overwrite([]),
     }
+
+
+def _new_world(episode: Episode, context: HouseholdContext) -> World:
+    if context.simulator and context.setting == "visual":
+        raise BadInput(
+            "setting: what VirtualHome's own cameras show is not read.", "Play it in the symbolic setting."
+        )
+    if context.simulator:
+        return VirtualHomeWorld(episode, context.simulator, seed=context.seed)
+    kind = seeing_world() if context.setting == "visual" else World
+    return kind(episode, seed=context.seed)
 
 
 class _Asked(BaseModel):

@@ -108,6 +108,12 @@ def run(
             help="What sees with --setting visual: segments, or a vision model, ollama:MODEL.",
         ),
     ] = "segments",
+    virtualhome: Annotated[
+        str,
+        typer.Option(
+            "--virtualhome", help="Play in the real VirtualHome: its simulator's URL, or evolving_graph."
+        ),
+    ] = "",
     team: Annotated[
         str, typer.Option("--team", help="The team whose memories of apartments are used.")
     ] = "local",
@@ -130,6 +136,7 @@ def run(
         "remember": remember,
         "setting": setting.value,
         "perception": perception,
+        "simulator": virtualhome,
         "team": team,
         "seed": seed,
     }
