@@ -131,7 +131,8 @@ def report(rows: Sequence[Row], journal: Journal, perception: str = SEGMENTS) ->
         tables=[table("What agents see, of what there is to see", list(summaries[0]), lines)],
         notes=[
             "A frame has colour, depth and segments, in one pass; `frames/s` is by processor time.",
-            "Every container was open. `not there`: taken for something that is looked for, and is not. `in place`: on or inside the right thing, of what can be carried.",
+            "Every container was open. `in place`: on or inside the right thing, of what can be carried.",
+            "`not there`: taken for something that is looked for, and is something else.",
         ],
     )
 

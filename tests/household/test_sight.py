@@ -5,6 +5,7 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,22 @@ pytest.importorskip("embreex", reason="what renders is not installed")
 
 from PIL import Image
 
+from mneme.api.household import Household
+from mneme.api.household_runs import folder
+from mneme.cli.household.replay import replay
 from mneme.core.errors import BadInput, ModelUnavailable
-from mneme.environments.household import Action, Beliefs, Macro, Plan, advance, parse_episode
+from mneme.environments.household import (
+    Action,
+    Beliefs,
+    Episode,
+    Frame,
+    Macro,
+    Plan,
+    Trace,
+    advance,
+    parse_episode,
+)
+from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.film import Sights
 from mneme.environments.household.visual.recognition import PICTURE, Picture, Recognised
 from mneme.environments.household.visual.world import SeeingWorld
@@ -150,23 +165,50 @@ def test_hands_feel_what_eyes_took_for_something_else() -> None:
     assert world.step([Action(kind="grab", object=PEAR)])[0].ok and world.agents[0].hands == [PEAR]
 
 
-def test_a_played_run_shows_again_what_was_before_the_eyes() -> None:
+@pytest.fixture
+def played() -> tuple[Episode, list[Frame], list[list[View]]]:
+    """Play six steps: the episode, the steps, and what each saw before and after each."""
     episode = parse_episode(values())
     world, beliefs = SeeingWorld(episode), [Beliefs(agent=0), Beliefs(agent=1)]
     plans = [Plan.of(Macro(kind="goexplore", target=room), episode.goals) for room in (KITCHEN, HALL)]
-    for each in beliefs:
-        each.update(world.observe(each.agent))
-    views, frames = [[world.look(n) for n in range(2)]], []
+    frames: list[Frame] = []
+    views = [[world.look(n) for n in range(2)]]
     for _ in range(6):
-        _, played = advance(world, plans, beliefs, most=1)
-        frames += played
+        frames += advance(world, plans, beliefs, most=1)[1]
         views.append([world.look(n) for n in range(2)])
+    return episode, frames, views
+
+
+def test_a_played_run_shows_again_what_was_before_the_eyes(played: Any) -> None:
+    episode, frames, views = played
     sights = Sights(episode, frames)
     for step in (len(frames), 0, 3):
         for now, then in zip(sights.at(step), views[step], strict=True):
             assert np.array_equal(now.colour, then.colour) and np.array_equal(now.depth, then.depth)
     with pytest.raises(BadInput, match="Step 1 is not in the trace"):
         Sights(episode, frames[1:]).at(3)
+
+
+async def test_a_replay_shows_the_frames_and_gives_them_to_the_console(played: Any, tmp_path: Path) -> None:
+    episode, frames, views = played
+    sizes = {}
+    for setting in ("symbolic", "visual"):
+        trace = Trace(folder() / f"{setting}.jsonl")
+        trace.append("episode", episode=episode.model_dump(mode="json"), context={"setting": setting})
+        for frame in frames:
+            trace.frame(frame)
+        replay([setting], 4, tmp_path / f"{setting}.png", None, as_json=True)
+        with Image.open(tmp_path / f"{setting}.png") as drawn:
+            sizes[setting] = drawn.size
+    assert sizes["visual"][0] > 1.3 * sizes["symbolic"][0] and sizes["visual"][1] == sizes["symbolic"][1]
+    ledger: Any = None
+    runs = Household(ledger, "ann")
+    assert (await runs.get("visual")).has_eyes and await runs.sights("symbolic", 4) == []
+    alice, _ = await runs.sights("visual", 4)
+    kind, _, data = alice.picture.partition(",")
+    shown = np.asarray(Image.open(BytesIO(b64decode(data))).convert("RGB"), np.float32)
+    assert (alice.name, kind, shown.shape) == ("Alice", "data:image/webp;base64", (128, 384, 3))
+    assert np.abs(shown[:, :128] - views[4][0].colour).mean() < 4 and len(alice.picture) < 20_000
 
 
 async def test_the_hand_made_model_answers_the_golden_cases_but_one(double: OllamaDouble) -> None:
