@@ -13,6 +13,7 @@ import pytest
 from mneme.core.errors import MnemeError, ModelUnavailable
 from mneme.environments.household import Action, World, generate, parse_episode
 from mneme.environments.household.acting import WAIT, walk
+from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.virtualhome.graph import Graph, characters_of, graph_of
 from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
 from mneme.graphs.mita import builder as mita
@@ -59,11 +60,12 @@ def test_the_simulator_in_python_decides_what_an_action_does() -> None:
 @installed
 async def test_a_team_plays_a_whole_episode_in_the_simulator_in_python() -> None:
     settings: Any = {"member": "rules", "manager": "rules", "simulator": EVOLVING_GRAPH}
-    asked: Any = {"episode": generate(1, agents=2).model_dump(mode="json")}
-    ended = await mita.compile().ainvoke(
-        asked, {"recursion_limit": 2000}, context=HouseholdContext(**settings)
-    )
-    assert ended["success"] and ended["world"]["simulator"] == EVOLVING_GRAPH
+    episode = generate(4, "Set up Table", agents=2)
+    asked: Any = {"episode": episode.model_dump(mode="json")}
+    context = HouseholdContext(**settings)
+    ended = await mita.compile().ainvoke(asked, {"recursion_limit": 2000}, context=context)
+    assert ended["success"]
+    assert ended["steps"] < lower_bound(episode).steps, "by its rules a walk is one step"
 
 
 class UnityDouble(BaseHTTPRequestHandler):
