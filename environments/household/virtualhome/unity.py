@@ -6,6 +6,7 @@ today's libraries; it was tried against a double of the protocol, not against th
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import httpx
 
@@ -71,7 +72,7 @@ class Unity:
     def _post(self, action: str, *, numbers: Sequence[int] = (), strings: Sequence[str] = ()) -> Graph:
         body = {"id": action, "action": action, "intParams": list(numbers), "stringParams": list(strings)}
         try:
-            answer = httpx.post(self._url, json=body, timeout=PATIENCE)
+            answer = _client(self._url).post(self._url, json=body)
             answer.raise_for_status()
             found: Graph = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -80,6 +81,12 @@ class Unity:
                 "Start its simulator (virtual-home.org) with -http-port, and give its address.",
             ) from error
         return found
+
+
+@lru_cache(4)
+def _client(url: str) -> httpx.Client:
+    """Return a client that keeps its connection: a step asks several times."""
+    return httpx.Client(timeout=PATIENCE, verify=url.startswith("https:"))
 
 
 def _towards(line: str) -> str:
