@@ -24,6 +24,7 @@ from mneme.environments.household.visual.recognition import (
     PICTURE,
     Picture,
     Recognise,
+    Recognised,
     Recognition,
     classes_of,
     picture_of,
@@ -202,6 +203,7 @@ class SeeingWorld(World):
         pictures = [self.picture(view) for view in views]
         marks = [sha256(picture.png).hexdigest()[:16] for picture in pictures]
         new = [n for n in agents if pictures[n].boxes and self.eyes[n].frame != marks[n]]
+        said: dict[int, Sequence[Recognised] | None]
         said = {n: [] if not pictures[n].boxes else self.eyes[n].said for n in agents if n not in new}
         said |= zip(new, recognise([pictures[n] for n in new]) if new else (), strict=True)
         for n in agents:
