@@ -61,7 +61,9 @@ class Prompt(Generic[Given, Answer]):
     are apart from the system text, since a small model may copy one: then the question is asked without them.
     `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
     sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
-    say, by the path of a field, which values can be valid.
+    say, by the path of a field, which values can be valid. `picture` names the field of what is given that is
+    a PNG in base64: a model sees it before it reads the text. `repairs` says how often a model is asked again
+    after a reply that cannot be used; None: as often as usual.
     """
 
     name: str
@@ -73,6 +75,8 @@ class Prompt(Generic[Given, Answer]):
     checks: list[Check] = field(default_factory=list)
     doubts: list[Check] = field(default_factory=list)
     bounds: list[Bounds] = field(default_factory=list)
+    picture: str = ""
+    repairs: int | None = None
 
     def __post_init__(self) -> None:
         """Let wordings be written between triple quotes on lines of their own."""

@@ -84,5 +84,7 @@ class Observation(BaseModel):
     """Whether all of the room has come into view; without eyes, whoever is in a room sees all of it."""
     within_reach: list[int] = []
     """With eyes, what hands reach: estimated boxes do not tell it to the decimetre."""
+    reach_told: bool = False
+    """Whether hands reach that and nothing else, however near it seems."""
     missing: list[int] | None = None
     """With eyes, what is not where it was seen; without, whatever is known here and not seen is gone."""

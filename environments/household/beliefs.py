@@ -196,7 +196,8 @@ def _later(mine: dict[int, int], theirs: Mapping[int, int]) -> None:
 
 def _same(known: Known, seen: Seen) -> bool:
     return (
-        known.holder == seen.holder
+        known.name == seen.name
+        and known.holder == seen.holder
         and known.relation == seen.relation
         and known.is_open == seen.is_open
         and known.room == seen.room

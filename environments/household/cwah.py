@@ -102,6 +102,15 @@ def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
     }
 
 
+def read_places(graph: dict[str, Any], targets: set[int]) -> dict[int, tuple[Relation, int]]:
+    """Return what holds each thing of a graph as VirtualHome gives it, boxes and all."""
+    nodes = []
+    for node in graph["nodes"]:
+        box = node.get("bounding_box") or {"center": (0.0, 0.0, 0.0), "size": (0.0, 0.0, 0.0)}
+        nodes.append({**node, "center": box["center"], "size": box["size"]})
+    return _Kept(read_fields(Graph, {"nodes": nodes, "edges": graph["edges"]}, "graph"), targets).places
+
+
 def _rounded(metres: Triple) -> Triple:
     x, y, z = metres
     return round(x, 3), round(y, 3), round(z, 3)

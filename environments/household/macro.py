@@ -239,6 +239,8 @@ def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | No
         return walk(known.room)
     if known.id in observation.within_reach:
         return None
+    if observation.reach_told:
+        return walk(known.id)
     return None if _close(observation.position, known, beliefs) else walk(known.id)
 
 

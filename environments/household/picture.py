@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill, shorten
@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import Episode, Thing
@@ -42,6 +42,8 @@ LEGEND = (
 UNKNOWN = {"color": "white", "markeredgecolor": DIM}
 """How a thing is drawn that the team does not know of."""
 HATCH = "#c9c2b8"
+SIGHT = 0.3
+"""The part of a picture's height that what an agent saw takes at most."""
 TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
 BLINK, LAST = 220, 2500
@@ -52,12 +54,13 @@ SHADES = 80
 
 @dataclass(frozen=True)
 class Film:
-    """What is drawn of a run: its steps, the manager's synopses by step, and its name."""
+    """What is drawn of a run: its steps, the synopses by step, its name, and what agents saw by step."""
 
     episode: Episode
     frames: Sequence[Frame]
     synopses: Mapping[int, str] = field(default_factory=dict)
     name: str = ""
+    strips: Callable[[int], Sequence[Image.Image]] | None = None
 
 
 def draw_step(films: Sequence[Film], step: int, file: Path) -> None:
@@ -71,7 +74,11 @@ def draw_step(films: Sequence[Film], step: int, file: Path) -> None:
         raise BadInput(f"There is no step {step}.", f"Steps 0 to {last} were played.")
     shown = [next(scene for scene in reversed(each) if scene.step <= step) for each in played]
     stages = [_Stage(film, SHARP, scene.open) for film, scene in zip(films, shown, strict=True)]
-    _beside([stage.shot(scene) for stage, scene in zip(stages, shown, strict=True)]).save(file)
+    shots = [
+        _with_sights(film, scene, stage.shot(scene))
+        for film, stage, scene in zip(films, stages, shown, strict=True)
+    ]
+    _beside(shots).save(file)
 
 
 def animate(films: Sequence[Film], file: Path) -> None:
@@ -80,16 +87,31 @@ def animate(films: Sequence[Film], file: Path) -> None:
     stages = [_Stage(film, DOTS, each[-1].open) for film, each in zip(films, played, strict=True)]
     longest = max(len(each) for each in played)
     stride = math.ceil(longest / MOST_SHOTS)
-    shots = [
-        _beside(
-            [stage.shot(each[min(at, len(each) - 1)]) for stage, each in zip(stages, played, strict=True)]
-        )
-        for at in [*range(0, longest - 1, stride), longest - 1]
-    ]
+    shots = []
+    for at in [*range(0, longest - 1, stride), longest - 1]:
+        shown = zip(films, stages, (each[min(at, len(each) - 1)] for each in played), strict=True)
+        shots.append(_beside([_with_sights(film, scene, stage.shot(scene)) for film, stage, scene in shown]))
     palette = _palette(shots[-1])
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [BLINK] * len(others) + [LAST]
     first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
+
+
+def _with_sights(film: Film, scene: Scene, shot: Image.Image) -> Image.Image:
+    """Put what each agent saw beside the plan, in a row of its own: colour, depth and segments."""
+    if film.strips is None:
+        return shot
+    strips = film.strips(scene.step)
+    height = min(shot.height // len(strips), round(SIGHT * shot.height))
+    width = 3 * height
+    column = Image.new("RGB", (width, shot.height), "white")
+    for number, strip in enumerate(strips):
+        at = number * shot.height // len(strips)
+        column.paste(strip.resize((width, height), Image.Resampling.NEAREST), (0, at))
+        draw = ImageDraw.Draw(column)
+        draw.rectangle((0, at, width - 1, at + height - 1), outline=COLOURS[number], width=3)
+        draw.text((8, at + 6), NAMES[number], fill="black", stroke_width=2, stroke_fill="white")
+    return _beside([shot, column])
 
 
 def _beside(shots: Sequence[Image.Image]) -> Image.Image:

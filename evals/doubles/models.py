@@ -1,10 +1,23 @@
 """What Ollama tells of its models, counts by them and refuses for them."""
 
 import hashlib
+import json
 import math
 import struct
 
 from mneme.evals.doubles.scripts import Json, Model
+
+NO_PICTURES = json.dumps(
+    {
+        "error": {
+            "code": 400,
+            "message": "Multimodal data provided, but model does not support multimodal requests.",
+            "type": "invalid_request_error",
+        }
+    },
+    separators=(",", ":"),
+)
+"""What Ollama 0.33 answers where a model without vision is sent a picture: JSON within its error."""
 
 
 def refusal_of_embedding(body: Json, texts: list[str], model: Model) -> str:
@@ -22,6 +35,8 @@ def refusal_of_chat(body: Json, model: Model) -> str:
         return f"registry.ollama.ai/library/{model.name} does not support tools"
     if body.get("think") and "thinking" not in model.capabilities:
         return f'"{model.name}" does not support thinking'
+    if "vision" not in model.capabilities and any(each.get("images") for each in body["messages"]):
+        return NO_PICTURES
     if "completion" not in model.capabilities:
         return f'"{model.name}" does not support chat'
     return ""

@@ -21,12 +21,13 @@ from typing import Any, Literal, TypeVar, cast
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, needs
 from mneme.evals.prompts.filling import filled
 from mneme.evals.prompts.properties import Property, wrong_with
 from mneme.evals.prompts.questions import asked_as
 from mneme.models.asking.schema import bounded, flat
 from mneme.prompts.every import Key, Question, questions
+from mneme.prompts.household.sight import Frame
 
 CASES = Path(__file__).parent / "cases"
 KINDS = ("plain", "tricky", "injected", "limit")
@@ -112,6 +113,10 @@ def _golden(key: Key, path: Path, number: int, written: dict[str, Any]) -> Golde
 
 
 def _given(kind: type[BaseModel], case: Case, where: str) -> BaseModel:
+    if kind is Frame and "scene" in case.given:
+        with needs("A case of a question about a picture", "visual"):
+            from mneme.evals.prompts.rendering import rendered  # noqa: PLC0415
+        case = case.model_copy(update={"given": rendered(case.given)})
     if strange := [name for name in (*case.given, *case.fill) if name not in kind.model_fields]:
         raise BadInput(f"{where}, given: {kind.__name__} has no field {strange[0]}.")
     try:

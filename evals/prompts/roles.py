@@ -63,6 +63,7 @@ ROLES: Sequence[Role] = (
     Role("household", "manager", _of("household", "allocate_actions", "summarise_passage")),
     Role("household", "member", _of("household", "draft_message", "choose_action"), "CoELA"),
     Role("household", "member", _of("household", "plan_skill"), "ProAgent"),
+    Role("household", "perception", _of("household", "recognise_frame")),
     Role("learning", "researcher", _of("learning", "draft_solution", "patch_draft")),
     Role("learning", "devils_advocate", _of("learning", "challenge_draft", "resolve_dispute", "carry_out")),
     Role("learning", "leader", _of("learning", "resolve_task")),

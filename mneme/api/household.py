@@ -74,6 +74,14 @@ class Replay(BaseModel):
     steps: Sequence[Step]
     decisions: Sequence[Decision]
     missing: Sequence[int] = Field(description="Steps that were played and are not in the run's file.")
+    has_eyes: bool = Field(False, description="Whether the members saw frames.")
+
+
+class Sight(BaseModel):
+    """What a member had before its eyes after a step, as a picture."""
+
+    name: str
+    picture: str = Field(description="Colour, depth and segments side by side: a WebP, as a data URL.")
 
 
 class Household(Operations):
@@ -95,11 +103,24 @@ class Household(Operations):
         """Return a run step by step. Raises NotFound, BadInput."""
         return await asyncio.to_thread(self._replayed, name)
 
+    @reads("household/runs/{name}/sights/{step}")
+    async def sights(
+        self, name: RunName, step: Annotated[int, Field(ge=0, description="The step; 0: the start.")]
+    ) -> Sequence[Sight]:
+        """Return what each member saw after a step of a run in the visual setting; else nothing.
+
+        Raises NotFound, BadInput, and MnemeError where what renders is not installed on the server.
+        """
+        return await asyncio.to_thread(lambda: _sights(self._seen(name), step))
+
     def _replayed(self, name: str) -> Replay:
+        return _replay(self._seen(name))
+
+    def _seen(self, name: str) -> Run:
         run = run_named(name)
         if not self._may_see(run):
             raise no_run(name)
-        return _replay(run)
+        return run
 
     def _may_see(self, run: Run) -> bool:
         return settings().auth is None or run.owner() == self._owner
@@ -142,7 +163,17 @@ def _replay(run: Run) -> Replay:
         steps=[_step(episode, scene, rooms) for scene, rooms in seen],
         decisions=[_decision(line) for line in run.lines() if line["kind"] == "decision"],
         missing=run.missing(),
+        has_eyes=run.has_eyes(),
     )
+
+
+def _sights(run: Run, step: int) -> list[Sight]:
+    if not run.has_eyes():
+        return []
+    from mneme.environments.household.visual.film import Sights, data_url  # noqa: PLC0415  (an extra)
+
+    views = Sights(run.episode(), run.frames()).at(step)
+    return [Sight(name=name, picture=data_url(view)) for name, view in zip(NAMES, views, strict=False)]
 
 
 def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Step:

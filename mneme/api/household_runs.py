@@ -61,6 +61,11 @@ class Run:
         begun = self.began()
         return begun.get("owner") if begun else None
 
+    def has_eyes(self) -> bool:
+        """Return whether it was played in the visual setting."""
+        begun = self.began()
+        return begun is not None and begun.get("context", {}).get("setting") == "visual"
+
     def missing(self) -> list[int]:
         """Return the steps that were played and are not in the trace."""
         end, written = self.first("end"), {_at(line) for line in self.lines() if line["kind"] == "step"}
@@ -161,9 +166,12 @@ OPTIONS = {
     "seed": "--seed",
     "rounds": "--rounds",
     "window": "--window",
+    "setting": "--setting",
+    "perception": "--perception",
+    "simulator": "--virtualhome",
 }
 """The option that sets each field of a context."""
-AS_BEFORE = {"rounds": 1, "window": 10}
+AS_BEFORE = {"rounds": 1, "window": 10, "setting": "symbolic", "perception": "segments", "simulator": ""}
 """What held in runs that were begun before one could choose."""
 
 

@@ -36,12 +36,13 @@ def _policy(index: bytes) -> str:
     """Return what the page may load: our own files, and the map of its modules, by its checksum."""
     found = re.search(rb'<script type="importmap">(.*?)</script>', index, re.DOTALL)
     inline = base64.b64encode(hashlib.sha256(found[1] if found else b"").digest()).decode()
-    own = ("style-src", "img-src", "connect-src")
+    own = ("style-src", "connect-src")
     return "; ".join(
         [
             "default-src 'none'",
             f"script-src 'self' 'sha256-{inline}'",
             *(f"{each} 'self'" for each in own),
+            "img-src 'self' data:",
             "base-uri 'none'",
             "form-action 'none'",
             "frame-ancestors 'none'",

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.attempts import (
+    REPAIRS,
     SEED,
     AskRecord,
     Question,
@@ -141,7 +142,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     system, user = prompt.wording(given)
     free = prompt.answer is str
     return Question(
-        ModelRequest(system, history, [HumanMessage(user)]),
+        ModelRequest(system, history, [_message(prompt, given, user)]),
         CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given),
         lambda message: _accepted(prompt, given, prompt.example_texts, user, message),
         lane,
@@ -149,7 +150,17 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
         "Answer again." if free else "Reply again, with the corrected JSON object only.",
         prompt.system_text(with_examples=False),
         lambda message: _accepted(prompt, given, (), user, message),  # what it was not shown it did not copy
+        REPAIRS if prompt.repairs is None else prompt.repairs,
     )
+
+
+def _message(prompt: Prompt[G, A], given: G, text: str) -> HumanMessage:
+    """Return the question, after its picture where it has one."""
+    if not prompt.picture:
+        return HumanMessage(text)
+    url = f"data:image/png;base64,{getattr(given, prompt.picture)}"
+    picture = {"type": "image_url", "image_url": {"url": url}}
+    return HumanMessage([picture, {"type": "text", "text": text}])
 
 
 def _constrained(prompt: Prompt[G, A], given: G) -> CallOptions:

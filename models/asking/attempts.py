@@ -79,6 +79,7 @@ class Question(Generic[T]):
     again: str
     bare: str = ""
     accept_bare: Callable[[AIMessage], T] | None = None
+    repairs: int = REPAIRS
 
 
 async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
@@ -100,7 +101,7 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
     failure = Unusable("It was never asked.")
     doubted: Doubtful | None = None
     model, request, options = model_of(record.responder), question.request, question.options
-    for attempt in range(1, REPAIRS + 2):
+    for attempt in range(1, question.repairs + 2):
         record.attempts = attempt
         try:
             message = await model.say(

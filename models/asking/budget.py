@@ -9,6 +9,8 @@ from mneme.core.errors import PromptTooLong
 
 CHARS_PER_TOKEN = 3.3
 TOKENS_PER_MESSAGE = 8
+TOKENS_PER_PICTURE = 1600
+"""What a picture takes of the context at most; models differ from 256 to this."""
 CUT_BELOW = 0.8
 CUT_FROM = 256
 LAST_OF_ALPHABETS = "\u2e80"
@@ -22,7 +24,14 @@ def tokens(text: str) -> int:
 
 def tokens_of(messages: Sequence[BaseMessage]) -> int:
     """Estimate what messages take of the context."""
-    return sum(TOKENS_PER_MESSAGE + tokens(_all_of(message)) for message in messages)
+    seen = TOKENS_PER_PICTURE * pictures_in(messages)
+    return seen + sum(TOKENS_PER_MESSAGE + tokens(_all_of(message)) for message in messages)
+
+
+def pictures_in(messages: Sequence[BaseMessage]) -> int:
+    """Count the pictures in messages."""
+    blocks = (block for message in messages if isinstance(message.content, list) for block in message.content)
+    return sum(isinstance(block, dict) and block.get("type") == "image_url" for block in blocks)
 
 
 def fit(

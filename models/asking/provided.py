@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from mneme.core.errors import MnemeError, ModelUnavailable, install_hint
 from mneme.core.settings import settings
+from mneme.models.asking.budget import pictures_in
 from mneme.models.asking.repetition import RepetitionDetector, countable
 from mneme.models.asking.responders import CallOptions, ModelRequest, in_ollama, unknown
 from mneme.models.asking.timely import timely
@@ -41,7 +42,7 @@ async def say(
     except Unusable:
         raise
     except Exception as error:  # each provider has its own kinds
-        raise _failed(provider, name, error) from error
+        raise _failed(provider, name, error, shown=pictures_in(request.task) > 0) from error
 
 
 async def check(provider: str, name: str) -> None:
@@ -65,9 +66,10 @@ def _open(provider: str, name: str, options: CallOptions) -> BaseChatModel:
     return cast(BaseChatModel, chat)
 
 
-def _failed(provider: str, name: str, error: Exception) -> ModelUnavailable:
+def _failed(provider: str, name: str, error: Exception, *, shown: bool = False) -> ModelUnavailable:
     reason = (str(error).splitlines() or [type(error).__name__])[0]
-    hint = "Check the model's name, its provider's key in the environment, and the network."
+    sees = "whether it sees pictures, " if shown else ""
+    hint = f"Check the model's name, {sees}its provider's key in the environment, and the network."
     return ModelUnavailable(f"{provider}:{name} does not answer: {reason}", hint)
 
 

@@ -144,6 +144,22 @@ async def check(who: str) -> None:
         await provided.check(provider, name)
 
 
+async def check_sight(who: str) -> None:
+    """See, before any work, whether a responder can be shown pictures, as far as it says so.
+
+    Raises BadInput for rules, ModelUnavailable for a model of Ollama without vision, and what `check` raises.
+    """
+    responder = await resolve(who)
+    provider, _, name = responder.partition(":")
+    if responder == "rules":
+        raise BadInput(
+            "No rule sees pictures.", "Name a model with vision: ollama:<model> or <provider>:<model>."
+        )
+    await check(responder)
+    if provider == "ollama" and (await catalogue.facts(settings().ollama_url, name)).lacks("vision"):
+        raise catalogue.blind(name)
+
+
 LOOK_AGAIN_SECONDS = 30.0
 """How long `auto` stays with the rules before it looks again: a model may be pulled meanwhile."""
 

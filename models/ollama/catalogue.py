@@ -130,6 +130,14 @@ def absent(model: str, known: Sequence[str] = ()) -> ModelUnavailable:
     return ModelUnavailable(f"Ollama has no model {model!r}{others}.", f"Get it: ollama pull {model}")
 
 
+def blind(model: str) -> ModelUnavailable:
+    """Say that a model sees no pictures; Ollama lists "vision" among what a model can."""
+    return ModelUnavailable(
+        f"{model} sees no pictures.",
+        "Choose a model with vision, such as `ollama pull qwen2.5vl:3b`: `mneme doctor` names what each can.",
+    )
+
+
 def locked(url: str) -> ModelUnavailable:
     return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
 

@@ -26,14 +26,14 @@ from langchain_ollama import ChatOllama
 
 from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
-from mneme.models.asking.budget import fit, refuse_if_cut, tokens, tokens_of
+from mneme.models.asking.budget import fit, pictures_in, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
 from mneme.models.asking.repetition import RepetitionDetector, countable
 from mneme.models.asking.responders import CallOptions, ModelRequest
 from mneme.models.asking.thinking import ThinkingFilter
 from mneme.models.asking.timely import timely
 from mneme.models.asking.unusable import Endless, Leaked
-from mneme.models.ollama.catalogue import Facts, bearer, facts, tls
+from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
 
 CONNECT_SECONDS = 5.0
@@ -100,7 +100,7 @@ async def say(
     """Return one reply of a model, complete and within its context, or a typed error."""
     url = settings().ollama_url
     known = await facts(url, model)
-    _refuse_unable(known, options)
+    _refuse_unable(known, options, request)
     context = context_of(known)
     asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
     room = context - min(options.kept_free or options.num_predict, context // 2) - asked
@@ -136,11 +136,13 @@ def context_of(known: Facts) -> int:
     return min(wanted, known.context_length) if known.context_length else wanted
 
 
-def _refuse_unable(known: Facts, options: CallOptions) -> None:
+def _refuse_unable(known: Facts, options: CallOptions, request: ModelRequest) -> None:
     if known.lacks("completion"):
         raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
     if options.tools and known.lacks("tools"):
         raise toolless(known.name)
+    if pictures_in(request.task) and known.lacks("vision"):
+        raise blind(known.name)
 
 
 def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Speaker:

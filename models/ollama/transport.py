@@ -6,7 +6,7 @@ Never repeated: 400, 401, 403, 404.
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import httpx
@@ -16,7 +16,7 @@ from tenacity.wait import wait_exponential_jitter
 
 from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 from mneme.core.settings import settings
-from mneme.models.ollama.catalogue import absent, locked, unreachable
+from mneme.models.ollama.catalogue import absent, blind, locked, unreachable
 
 T = TypeVar("T")
 
@@ -92,8 +92,8 @@ def _meaning_of_status(error: ResponseError, url: str, model: str) -> MnemeError
     said = error.error
     if "exceed_context_size" in said or "exceeds the context length" in said:
         return PromptTooLong(f"The prompt does not fit the context of {model}.", "Raise MNEME_NUM_CTX.")
-    if "does not support tools" in said:
-        return toolless(model)
+    if unable := next((meaning for sign, meaning in UNABLE if sign in said), None):
+        return unable(model)
     if error.status_code == 404:
         return absent(model)
     if error.status_code in {401, 403}:
@@ -105,3 +105,10 @@ def _meaning_of_status(error: ResponseError, url: str, model: str) -> MnemeError
 
 def toolless(model: str) -> NoTools:
     return NoTools(f"{model} does not support tools.", "Choose a model with tools, such as llama3.1:8b.")
+
+
+UNABLE: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
+    ("does not support tools", toolless),
+    ("does not support multimodal", blind),
+)
+"""What Ollama says that a model cannot do, and what that means."""

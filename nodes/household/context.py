@@ -69,6 +69,18 @@ class HouseholdContext(OwnedByTeam):
         description="Whether agents are told what is in their room, or see what is before their eyes.",
         examples=["visual"],
     )
+    perception: str = Field(
+        "segments",
+        description="What sees for members in the visual setting: `segments` (and depth, no model), or a "
+        "model with vision, `ollama:<model>` or any LangChain `<provider>:<model>`.",
+        examples=["segments", "ollama:qwen2.5vl:3b"],
+    )
+    simulator: str = Field(
+        "",
+        description="Who plays the world instead of Mneme's own rules: the real VirtualHome, by its "
+        "simulator's address (not on a server), or `evolving_graph`, the one in Python.",
+        examples=["", "http://127.0.0.1:8080", "evolving_graph"],
+    )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])
 
 

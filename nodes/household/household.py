@@ -9,17 +9,18 @@ and each member's beliefs).
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from random import Random
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.episode import (
     CATEGORIES,
@@ -31,10 +32,16 @@ from mneme.environments.household.episode import (
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
+from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import Answered
 from mneme.models.asking.attempts import REPAIRS
-from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.eyes import Eyes, check_perception
+from mneme.prompts.household.sight import recognise_frame
+
+if TYPE_CHECKING:  # what renders is an extra
+    from mneme.environments.household.visual.world import SeeingWorld
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
@@ -48,7 +55,8 @@ class Counters(TypedDict, total=False):
     """What a run cost and how it went, counted alike for every method.
 
     `unallocated` counts the rounds in which MiTa's members followed their proposals, since no allocation was
-    usable: then it was not MiTa that played.
+    usable: then it was not MiTa that played. `frames` counts those that a vision model was shown, `blind`
+    those of them without a usable answer, in which nothing was recognised.
     """
 
     rounds: int
@@ -63,6 +71,8 @@ class Counters(TypedDict, total=False):
     repaired: int
     fallbacks: int
     unallocated: int
+    frames: int
+    blind: int
 
 
 def added(before: Counters, more: Counters) -> Counters:
@@ -166,13 +176,16 @@ def episode_of(state: HouseholdState) -> Episode:
     return _parsed(_Given(state["digest"], state["episode"]))
 
 
-def world_of(state: HouseholdState) -> World:
-    """Return the world as the state has it."""
-    kind = seeing_world() if "eyes" in state["world"] else World
-    return kind(episode_of(state), state["world"])
+def world_of(state: HouseholdState, eyes: Eyes | None = None) -> World:
+    """Return the world as the state has it; `eyes` recognise what comes into view."""
+    if where := state["world"].get("simulator"):
+        return VirtualHomeWorld(episode_of(state), where, state["world"])
+    if "eyes" not in state["world"]:
+        return World(episode_of(state), state["world"])
+    return seeing_world()(episode_of(state), state["world"], recognise=eyes)
 
 
-def seeing_world() -> type[World]:
+def seeing_world() -> "type[SeeingWorld]":
     """Return the world for agents with eyes. Raises MnemeError where what renders is not installed."""
     from mneme.environments.household.visual.world import SeeingWorld  # noqa: PLC0415  (an extra)
 
@@ -201,11 +214,12 @@ def as_json(model: BaseModel) -> dict[str, Any]:
 
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
-    seed = runtime.context.seed
+    await check_perception(runtime.context)
     episode = await asyncio.to_thread(_episode, state)
     given = as_json(episode)
-    kind = seeing_world() if runtime.context.setting == "visual" else World
-    world = kind(episode, seed=seed)
+    if runtime.server_info is not None and runtime.context.simulator not in ("", EVOLVING_GRAPH):
+        raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
+    world = await asyncio.to_thread(_new_world, episode, runtime.context)
     beliefs = [Beliefs(agent=number) for number in range(len(episode.starts))]
     runtime.stream_writer({"step": "begin", "episode": given})
     return {
@@ -224,6 +238,17 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "counters": Overwrite({}),
         "answered_by": Overwrite([]),
     }
+
+
+def _new_world(episode: Episode, context: HouseholdContext) -> World:
+    if context.simulator and context.setting == "visual":
+        raise BadInput(
+            "setting: what VirtualHome's own cameras show is not read.", "Play it in the symbolic setting."
+        )
+    if context.simulator:
+        return VirtualHomeWorld(episode, context.simulator, seed=context.seed)
+    kind = seeing_world() if context.setting == "visual" else World
+    return kind(episode, seed=context.seed)
 
 
 class _Asked(BaseModel):
@@ -246,14 +271,17 @@ def _episode(state: HouseholdState) -> Episode:
 
 async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Let each member take in what it sees, and note what of the task turned up where."""
-    world, beliefs = world_of(state), beliefs_of(state["members"])
+    eyes = Eyes.of(runtime.context)
+    world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
     finds = dict(state["finds"])
-    for number, known in enumerate(beliefs):
-        known.update(world.observe(number))
+    seen = await _with_eyes(eyes, lambda: [world.observe(number) for number in range(len(beliefs))])
+    for known, observation in zip(beliefs, seen, strict=True):
+        known.update(observation)
         finds |= {key: place for key, place in _finds(known).items() if key not in finds}
     words = [known.words() for known in beliefs]
     runtime.stream_writer({"step": "perceive", "time": world.steps, "beliefs": words})
     return {
+        "world": world.state(),
         "members": with_beliefs(state["members"], beliefs),
         "finds": finds,
         "round": state["round"] + 1,
@@ -261,8 +289,35 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "success": world.done,
         "steps": world.steps,
         "progress": world.progress,
-        "counters": Counters(rounds=1),
+        "counters": added(Counters(rounds=1), _looked(eyes)),
+        **_who_looked(eyes),
     }
+
+
+T = TypeVar("T")
+
+
+async def _with_eyes(eyes: Eyes | None, work: Callable[[], T]) -> T:
+    """Do what may ask a model in a thread of its own; whoever is cancelled asks no more."""
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        if eyes is not None:
+            eyes.close()
+
+
+def _looked(eyes: Eyes | None) -> Counters:
+    """Count what it cost to recognise frames."""
+    if eyes is None:
+        return Counters()
+    counted = answered(*eyes.answers)
+    for _ in eyes.lost:
+        counted = added(counted, unusable(0, recognise_frame.repairs))
+    return added(counted, Counters(frames=len(eyes.answers) + len(eyes.lost), blind=len(eyes.lost)))
+
+
+def _who_looked(eyes: Eyes | None) -> Update:
+    return {"answered_by": [f"eyes: {each.responder}" for each in eyes.answers]} if eyes else {}
 
 
 def _finds(known: Beliefs) -> dict[str, str]:
@@ -279,11 +334,12 @@ def _place(known: Beliefs, thing: Known) -> str:
 
 async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Turn what was decided into low-level steps until somebody needs a new plan."""
-    world, beliefs = world_of(state), beliefs_of(state["members"])
+    eyes = Eyes.of(runtime.context)
+    world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
     plans = _plans(state, world)
     counted = _duplication(state, plans, beliefs, world)
-    events, frames = await asyncio.to_thread(_run, world, plans, beliefs)
-    counted = added(counted, _measured(events, frames))
+    events, frames = await _with_eyes(eyes, lambda: _run(world, plans, beliefs))
+    counted = added(added(counted, _measured(events, frames)), _looked(eyes))
     runtime.stream_writer(
         {
             "step": "execute",
@@ -297,6 +353,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
             _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)
         ],
         "counters": counted,
+        **_who_looked(eyes),
     }
 
 
@@ -410,9 +467,10 @@ def answered(*each: Answered[Any]) -> Counters:
     )
 
 
-def unusable(decisions: int = 1) -> Counters:
+def unusable(decisions: int = 1, repairs: int | None = None) -> Counters:
     """Count an answer that stayed unusable after every repair; its tokens are not known any more."""
-    return Counters(calls=REPAIRS + 1, repaired=REPAIRS, fallbacks=decisions)
+    often = REPAIRS if repairs is None else repairs
+    return Counters(calls=often + 1, repaired=often, fallbacks=decisions)
 
 
 def lapse(share: float, options: int, *marks: Any) -> int | None:

@@ -7,13 +7,14 @@ are worked out.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from mneme.environments.household.acting import Seen
-from mneme.environments.household.episode import Thing
+from mneme.environments.household.episode import Kind, Thing
 from mneme.environments.household.layout import Box, Point
 from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.solids import person
@@ -36,12 +37,39 @@ Held = tuple[str, int]
 """How something is held, and by what or by whom."""
 
 
+class Recognised(BaseModel):
+    """What somebody says a box in a picture shows: its class, whether it is open, and how it is held.
+
+    `holder` is the number of the holder's box.
+    """
+
+    what: str
+    is_open: bool | None = None
+    relation: Literal["", "on", "inside", "held by"] = ""
+    holder: int | None = None
+
+
+class Percept(BaseModel):
+    """What one frame shows."""
+
+    seen: list[Seen]
+    people: dict[int, list[int]] = Field(description="Of each agent in sight, what it holds.")
+    missing: list[int] = Field(description="Things that were remembered where now nothing is.")
+    blind: bool = Field(False, description="Whether who was to recognise it gave no usable answer.")
+
+
 class Memory(BaseModel):
     """What an agent's eyes keep: where they look, what they saw, and how much of each room."""
 
     heading: float = Field(0.0, description="Degrees from x towards z.")
     boxes: dict[int, Bounds] = Field({}, description="Metres; of furniture all that was seen of it.")
     sectors: dict[int, int] = Field({}, description="By room, a bit for each sector looked at there.")
+    names: dict[int, str] = Field({}, description="What things were taken for by whoever recognises.")
+    felt: list[int] = Field([], description="What hands have touched: what it is, is known from then on.")
+    frame: str = Field("", description="The digest of the picture that was recognised last.")
+    said: list[Recognised] = Field([], description="What was recognised in it, by box.")
+    at: int = Field(-1, description="The step at which the percept was perceived.")
+    percept: Percept | None = Field(None, description="What was perceived last.")
 
     def looked(self, room: int) -> bool:
         """Say whether the agent has looked all round in a room."""
@@ -55,13 +83,19 @@ class Memory(BaseModel):
             if aside + width / 2 <= field / 2 + 1e-6:
                 self.sectors[room] = self.sectors.get(room, 0) | 1 << sector
 
+    def touch(self, thing: int, name: str) -> str:
+        """Feel what something is; return what it was taken for, where it is that not."""
+        if thing not in self.felt:
+            self.felt.append(thing)
+        taken = self.names.get(thing, name)
+        return "" if taken == name else taken
 
-class Percept(BaseModel):
-    """What one frame shows."""
-
-    seen: list[Seen]
-    people: dict[int, list[int]] = Field(description="Of each agent in sight, what it holds.")
-    missing: list[int] = Field(description="Things that were remembered where now nothing is.")
+    def undone(self) -> list[int]:
+        """Return what was felt to be something else than what it was taken for, once."""
+        wrong = [thing for thing in self.felt if thing in self.names]
+        for thing in wrong:
+            del self.names[thing]
+        return wrong
 
 
 class Perception:
@@ -102,20 +136,31 @@ class Perception:
         self._memory.boxes[owner] = (a, b, c, d, e, f)
 
     def _seen(self, thing: Thing, standing: Mapping[int, Point]) -> Seen:
-        box = box_of(self._memory.boxes[thing.id])
-        room = self._room(box)
-        held: Held = ("inside", room)
+        box, held = box_of(self._memory.boxes[thing.id]), None
         if thing.category == "object":
-            held = _in_hand(box, standing) or self._resting(box) or held
+            held = _in_hand(box, standing) or self._resting(box)
+        is_open = self._is_open(thing.id) if thing.category == "container" else None
+        return self._as_seen(thing.id, thing.name, thing.category, held, is_open)
+
+    def _is_open(self, container: int) -> bool:
+        return container not in self._shut
+
+    def _as_seen(
+        self, thing: int, name: str, category: Kind, held: Held | None, is_open: bool | None
+    ) -> Seen:
+        """Return something with its place; what nothing holds is inside its room."""
+        box = box_of(self._memory.boxes[thing])
+        room = self._room(box)
+        relation, holder = held or ("inside", room)
         return Seen.model_validate(
             {
-                "id": thing.id,
-                "name": thing.name,
-                "category": thing.category,
+                "id": thing,
+                "name": name,
+                "category": category,
                 "room": room,
-                "relation": held[0],
-                "holder": held[1],
-                "is_open": thing.id not in self._shut if thing.category == "container" else None,
+                "relation": relation,
+                "holder": holder,
+                "is_open": is_open,
                 "center": box.center,
                 "size": box.size,
             }

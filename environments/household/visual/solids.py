@@ -285,11 +285,16 @@ def _depth_axis(thing: Thing, room: Thing) -> int:
     return max(aside, key=lambda axis: aside[axis])
 
 
+def is_round(name: str) -> bool:
+    """Say whether a class of things is drawn as a cylinder."""
+    return any(word in name for word in ROUND)
+
+
 @lru_cache(4096)
 def _object(thing: Thing, place: Box) -> Solid:
     size = _triple([max(each, THIN) for each in place.size])
     colour = colour_of(thing.name, 0.75, 0.9)
-    if any(word in thing.name for word in ROUND):
+    if is_round(thing.name):
         return _cylinder(thing.id, place.center, min(size[0], size[2]) / 2, size[1], colour)
     return _box(thing.id, place.center, size, colour)
 

@@ -3,18 +3,32 @@
 Besides the actions of the symbolic setting an agent can turn by 30 degrees to its left, which takes a step,
 as in CoELA's visual setting; who walks looks where it goes, and who handles something looks at it. A walk to
 the room that one is in leads to its middle, from where one looks round.
+
+Frames are perceived from segments and depth, or by whoever recognises what is in them (a vision model), who
+may be wrong: what hands touch is then felt, so that nobody takes a thing for long for what it is not.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.layout import Boxed, Point, flat
+from mneme.environments.household.play import Frame
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
 from mneme.environments.household.visual.perception import Memory, Percept, Perception
+from mneme.environments.household.visual.recognition import (
+    PICTURE,
+    Picture,
+    Recognise,
+    Recognised,
+    Recognition,
+    classes_of,
+    picture_of,
+)
 from mneme.environments.household.visual.solids import Solid, movable, people, places_of, still_life
 from mneme.environments.household.world import World
 
@@ -35,20 +49,23 @@ class SeeingWorld(World):
         state: Mapping[str, Any] | None = None,
         seed: int = 0,
         *,
-        size: int = SIZE,
+        size: int = 0,
+        recognise: Recognise | None = None,
     ) -> None:
         given = dict(state) if state is not None else None
         eyes = given.pop("eyes", []) if given is not None else []
         super().__init__(episode, given, seed)
-        self.size = size
+        self.size = size or (PICTURE if recognise else SIZE)
+        self._recognise = recognise
+        self._classes = classes_of(episode)
         self.eyes = [Memory.model_validate(each) for each in eyes] or [
             Memory(heading=self._first_heading(body)) for body in self.agents
         ]
         self._still = still_life(episode)
         self._furnished = {t.id: t for t in episode.things if t.category not in ("room", "door")}
+        self._furnishing = (self._furnished, episode.rooms())
         self._told_of = {*self.shown(), *self.wanted()}
         self._movable: list[Solid] | None = None
-        self._percepts: dict[int, tuple[int, Percept]] = {}
 
     def state(self) -> dict[str, Any]:
         """Give all that changed since the start as plain JSON values."""
@@ -68,11 +85,35 @@ class SeeingWorld(World):
             self._face(agent, action, before[agent])
         return results
 
+    def follow(self, frame: Frame) -> None:
+        """Take over a step that was played: where everybody was, what hands did, and where eyes went."""
+        before = [body.position for body in self.agents]
+        self.steps = frame.step
+        for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
+            body = self.agents[agent]
+            body.room, body.position = frame.rooms[agent], frame.positions[agent]
+            if outcome.ok and action.kind in ("open", "grab", "put_on", "put_in"):
+                self._handle(body, action)
+        for agent, action in enumerate(frame.actions):
+            self._face(agent, action, before[agent])
+
     def _act(self, agent: int, action: Action) -> ActionResult:
         if action.kind == "turn":
             self.agents[agent].sent = False
             return ActionResult(ok=True)
-        return super()._act(agent, action)
+        mistake = self._touched(agent, action)
+        return ActionResult(ok=False, why=mistake) if mistake else super()._act(agent, action)
+
+    def _touched(self, agent: int, action: Action) -> str:
+        """Feel what is in reach of the hands; return why it is not taken: it was taken for something else."""
+        thing = action.target if action.kind == "open" else action.object
+        if action.kind not in ("open", "grab") or thing not in self.things:
+            return ""
+        if not self.is_close(self.agents[agent], thing):
+            return ""
+        name = self.things[thing].name
+        taken = self.eyes[agent].touch(thing, name)
+        return f"it is a {name}, not a {taken}" if taken else ""
 
     def _handle(self, body: Body, action: Action) -> None:
         super()._handle(body, action)
@@ -104,6 +145,10 @@ class SeeingWorld(World):
             self._movable = movable(self)
         return render([*self._still, *self._movable, *people(self, agent)], self.pose(agent), self.size)
 
+    def picture(self, view: View) -> Picture:
+        """Return a view as whoever recognises what is in it gets it."""
+        return picture_of(view, self._furnished, len(self.agents), self._classes)
+
     def pose(self, agent: int) -> Pose:
         """Return where an agent's eyes are, and where they look."""
         body = self.agents[agent]
@@ -115,7 +160,7 @@ class SeeingWorld(World):
         body, eyes, percept = self.agents[agent], self.eyes[agent], self._perceived(agent)
         return Observation(
             **self._situation(agent),
-            seen=[each for each in percept.seen if each.id in self._told_of] + self._in_hands(agent),
+            seen=percept.seen + self._in_hands(agent),
             others=[(other, self.agents[other].room, hands) for other, hands in percept.people.items()],
             looked=eyes.looked(body.room),
             within_reach=[thing for thing in eyes.boxes if self.is_close(body, thing)],
@@ -136,14 +181,37 @@ class SeeingWorld(World):
 
     def _perceived(self, agent: int) -> Percept:
         """Perceive once a step: another look at the same frame changes nothing."""
-        step, percept = self._percepts.get(agent, (-1, None))
-        if percept is None or step != self.steps:
-            body, eyes = self.agents[agent], self.eyes[agent]
-            eyes.look(body.room, FIELD)
-            perception = Perception(self.look(agent), eyes, self._furnished, self.episode.rooms())
-            percept = perception.of(len(self.agents))
-            self._percepts[agent] = (self.steps, percept)
-        return percept
+        eyes = self.eyes[agent]
+        if eyes.at != self.steps or eyes.percept is None:
+            if self._recognise is None:
+                percept = Perception(self._view_of(agent), eyes, *self._furnishing).of(len(self.agents))
+                percept.seen = [each for each in percept.seen if each.id in self._told_of]
+                eyes.percept, eyes.at = percept, self.steps
+            else:
+                self._recognise_all(self._recognise)
+        assert eyes.percept is not None, "everybody perceives at each step"
+        return eyes.percept
+
+    def _view_of(self, agent: int) -> View:
+        self.eyes[agent].look(self.agents[agent].room, FIELD)
+        return self.look(agent)
+
+    def _recognise_all(self, recognise: Recognise) -> None:
+        """Let the new frames of all agents be recognised together; the same picture shows the same."""
+        agents = range(len(self.agents))
+        views = [self._view_of(agent) for agent in agents]
+        pictures = [self.picture(view) for view in views]
+        marks = [sha256(picture.png).hexdigest()[:16] for picture in pictures]
+        new = [n for n in agents if pictures[n].boxes and self.eyes[n].frame != marks[n]]
+        said: dict[int, Sequence[Recognised] | None]
+        said = {n: [] if not pictures[n].boxes else self.eyes[n].said for n in agents if n not in new}
+        said |= zip(new, recognise([pictures[n] for n in new]) if new else (), strict=True)
+        for n in agents:
+            eyes, known = self.eyes[n], said[n]
+            eyes.frame, eyes.said = ("", []) if known is None else (marks[n], list(known))
+            recognition = Recognition(views[n], eyes, *self._furnishing)
+            eyes.percept = recognition.of_picture(pictures[n], known, len(self.agents))
+            eyes.at = self.steps
 
     def _in_hands(self, agent: int) -> list[Seen]:
         """Feel what is in one's own hands."""

@@ -49,4 +49,5 @@ def _end(run: Run) -> str:
     counted = (
         f"{end['counters'].get(name, 0)} {name}" for name in ("conflicts", "redundant", "messages", "calls")
     )
-    return f"{how} in {end['steps']} steps (bound {end['bound']})\n{', '.join(counted)}"
+    least = "" if end["bound"] is None else f" (bound {end['bound']})"
+    return f"{how} in {end['steps']} steps{least}\n{', '.join(counted)}"

@@ -101,6 +101,19 @@ def run(
         Setting,
         typer.Option("--setting", help="Whether members are told what is in their room, or see it."),
     ] = Setting.SYMBOLIC,
+    perception: Annotated[
+        str,
+        typer.Option(
+            "--perception",
+            help="What sees with --setting visual: segments, or a vision model, ollama:MODEL.",
+        ),
+    ] = "segments",
+    virtualhome: Annotated[
+        str,
+        typer.Option(
+            "--virtualhome", help="Play in the real VirtualHome: its simulator's URL, or evolving_graph."
+        ),
+    ] = "",
     team: Annotated[
         str, typer.Option("--team", help="The team whose memories of apartments are used.")
     ] = "local",
@@ -122,6 +135,8 @@ def run(
         "summary": summary and method != Method.ALONE,
         "remember": remember,
         "setting": setting.value,
+        "perception": perception,
+        "simulator": virtualhome,
         "team": team,
         "seed": seed,
     }

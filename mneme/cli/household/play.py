@@ -193,7 +193,9 @@ class _Played:
         _, values = await self.flows.left_at(self.graph, config)
         await rebuild(self.run, self.flows.graphs[self.graph], config, values)
         ended = {name: values[name] for name in ENDING}
-        self.run.trace.append("end", bound=lower_bound(self.episode).steps, **ended)
+        # the bound holds for our own rules: elsewhere a walk may take one step wherever it leads
+        bound = None if self.context.get("simulator") else lower_bound(self.episode).steps
+        self.run.trace.append("end", bound=bound, **ended)
         end = self.run.first("end")
         assert end is not None
         return end
@@ -281,7 +283,11 @@ def _print_result(found: Run, ended: Line, as_json: bool) -> None:
     if said := unallocated(counters):
         said = f"{said}: proposals were followed, so this is not MiTa's play."
         console.print(f"[yellow]{said}[/]", soft_wrap=True)
-    console.print(f"{how} in {ended['steps']} steps (lower bound: {ended['bound']}); {cost}.")
+    if blind := counters.get("blind", 0):
+        seen = f"{blind} of {counters['frames']} frames got no usable answer: nothing was recognised in them."
+        console.print(f"[yellow]{seen}[/]", soft_wrap=True)
+    least = "" if ended["bound"] is None else f" (lower bound: {ended['bound']})"
+    console.print(f"{how} in {ended['steps']} steps{least}; {cost}.")
     console.print(f"[dim]{escape('; '.join(ended['answered_by']))}[/]", soft_wrap=True)
     console.print(
         f"To see it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif",

@@ -1,6 +1,6 @@
 """`mneme household replay` and `list`: print or draw what happened in a run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from mneme.environments.household.picture import Film
 
 
@@ -82,7 +84,17 @@ def _animate(found: Sequence[Run], file: Path) -> None:
 def _film(run: Run) -> "Film":
     from mneme.environments.household.picture import Film
 
-    return Film(run.episode(), run.frames(), _synopses(run), run.name)
+    return Film(run.episode(), run.frames(), _synopses(run), run.name, _strips(run))
+
+
+def _strips(run: Run) -> "Callable[[int], Sequence[Image]] | None":
+    """Return what each agent saw after a step, where the run was played with eyes."""
+    if not run.has_eyes():
+        return None
+    from mneme.environments.household.visual.film import Sights, strip
+
+    sights = Sights(run.episode(), run.frames())
+    return lambda step: [strip(view) for view in sights.at(step)]
 
 
 def _writable(file: Path, suffix: str) -> Path:

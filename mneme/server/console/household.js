@@ -48,6 +48,14 @@ function Moment({ replay, step }) {
       ["The manager's synopsis", synopsis]]} />`;
 }
 
+// What each member had before its eyes: asked of the server step by step, so that none waits for all.
+function Eyes({ run, step }) {
+  const loaded = useLoaded((signal) => read(`household/runs/${part(run)}/sights/${step}`, {}, signal), [run, step]);
+  return html`<${Loaded} of=${loaded}>${(sights) => html`<div class="sights">${sights.map(({ name, picture }) => html`
+    <figure key=${name}><img src=${picture} width="384" height="128" alt="What ${name} sees: colours, depth and segments" />
+      <figcaption>${name} sees</figcaption></figure>`)}</div>`}<//>`;
+}
+
 function One({ replay }) {
   const last = replay.steps.length - 1;
   const [at, go] = useState(0);
@@ -72,6 +80,7 @@ function One({ replay }) {
         aria-valuetext="Step ${replay.steps[at].step} of ${replay.steps[last].step}"
         onInput=${(event) => jump(Number(event.target.value))} />
         <output for="step">${replay.steps[at].step} of ${replay.steps[last].step}</output></p>
+      ${replay.has_eyes && html`<${Eyes} run=${replay.played.run} step=${replay.steps[at].step} />`}
       <${Moment} replay=${replay} step=${at} /></section>`;
 }
 

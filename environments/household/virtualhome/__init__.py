@@ -1,0 +1,1 @@
+"""The real VirtualHome, where a user has it, behind the interface of the household world."""

@@ -1,0 +1,85 @@
+"""A world as the graph that VirtualHome knows, and what can be read back from such a graph."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mneme.environments.household.layout import Box
+from mneme.environments.household.world import World
+
+Graph = dict[str, Any]
+HOLDS = ("HOLDS_RH", "HOLDS_LH")
+PROPERTIES = {
+    "container": ["CAN_OPEN", "CONTAINERS"],
+    "surface": ["SURFACES"],
+    "object": ["GRABBABLE", "MOVABLE"],
+    "door": ["CAN_OPEN"],
+}
+CATEGORIES = {"room": "Rooms", "door": "Doors", "character": "Characters", "object": "Props"}
+
+
+class Simulator(Protocol):
+    """A VirtualHome: its graph, and a script line of each agent that acts, carried out at once."""
+
+    def graph(self) -> Graph:
+        """Return the apartment and everybody in it."""
+
+    def act(self, lines: Mapping[int, str]) -> Mapping[int, str]:
+        """Carry out a line for each of some agents; return why one failed, "" where it did not."""
+
+
+def characters_of(world: World) -> list[int]:
+    """Return ids for the agents that nothing else in the graph has."""
+    first = max(world.things) + len(world.episode.doors) + 1
+    return [*range(first, first + len(world.agents))]
+
+
+def graph_of(world: World, close: Sequence[Sequence[int]]) -> Graph:
+    """Return the apartment as it is now; `close` is what each agent's hands reach."""
+    nodes, edges = _furnished(world)
+    for door, (one, other, (x, z)) in enumerate(world.episode.doors, max(world.things) + 1):
+        nodes.append(_node(door, "door", "door", ["OPEN"], Box((x, 1.0, z), (1.0, 2.0, 0.1))))
+        edges += [_edge(door, "BETWEEN", one), _edge(door, "BETWEEN", other)]
+    for body, character, near in zip(world.agents, characters_of(world), close, strict=True):
+        nodes.append(_node(character, "character", "character", [], None))
+        edges.append(_edge(character, "INSIDE", body.room))
+        for hand, thing in zip(HOLDS, body.hands, strict=False):
+            edges += [_edge(character, hand, thing), _edge(thing, "INSIDE", body.room)]
+        for thing in near:
+            edges += [_edge(character, "CLOSE", thing), _edge(thing, "CLOSE", character)]
+    return {"nodes": nodes, "edges": edges}
+
+
+def _furnished(world: World) -> tuple[list[Graph], list[Graph]]:
+    """Return rooms, furniture and things, and what lies where: what is on something is in its room, too."""
+    nodes, edges = [], []
+    for thing in world.episode.things:
+        opened = ["OPEN" if thing.id in world.open else "CLOSED"] if thing.category == "container" else []
+        nodes.append(_node(thing.id, thing.name, thing.category, opened, Box(thing.center, thing.size)))
+    for held, (relation, holder) in world.places.items():
+        edges.append(_edge(held, relation.upper(), holder))
+        room = world.room_of(held)
+        if relation == "on" and room is not None:
+            edges.append(_edge(held, "INSIDE", room))
+    return nodes, edges
+
+
+def _node(number: int, name: str, kind: str, states: list[str], box: Box | None) -> Graph:
+    return {
+        "id": number,
+        "class_name": name,
+        "category": CATEGORIES.get(kind, "Furniture"),
+        "prefab_name": None,
+        "properties": PROPERTIES.get(kind, []),
+        "states": states,
+        "bounding_box": {"center": list(box.center), "size": list(box.size)} if box is not None else None,
+    }
+
+
+def _edge(origin: int, relation: str, to: int) -> Graph:
+    return {"from_id": origin, "relation_type": relation, "to_id": to}
+
+
+def edges_from(graph: Graph, origin: int) -> list[tuple[str, int]]:
+    """Return the relations of something, and to what."""
+    found = (each for each in graph["edges"] if each["from_id"] == origin)
+    return [(each["relation_type"], each["to_id"]) for each in found]

@@ -1,0 +1,155 @@
+"""Play an episode in the real VirtualHome, behind the interface of the household world.
+
+What a step does is decided there: this world translates actions into lines of VirtualHome's scripts, and
+reads back from its graph where everybody is, what hands hold and reach, what is open and what lies where.
+Messages, which VirtualHome does not know, who acts of two that want one thing, and what agents see are as in
+`World`.
+
+In the simulator in Python (`evolving_graph`) a walk takes one step wherever it leads, as its graph knows no
+distances. It puts nothing into what is shut; the recorded runs of the other one do, so both do here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mneme.environments.household.acting import DONE, Action, ActionResult, Observation
+from mneme.environments.household.cwah import read_places
+from mneme.environments.household.episode import Episode
+from mneme.environments.household.layout import flat
+from mneme.environments.household.state import Body
+from mneme.environments.household.virtualhome.evolving import EvolvingGraph
+from mneme.environments.household.virtualhome.graph import (
+    HOLDS,
+    Graph,
+    Simulator,
+    characters_of,
+    edges_from,
+    graph_of,
+)
+from mneme.environments.household.virtualhome.unity import Unity
+from mneme.environments.household.world import World
+
+EVOLVING_GRAPH = "evolving_graph"
+VERBS = {"walk": "walk", "open": "open", "grab": "grab", "put_on": "putback", "put_in": "putin"}
+
+
+class VirtualHomeWorld(World):
+    """An episode that VirtualHome plays; restored in the middle, it goes on where VirtualHome is.
+
+    `where` is `evolving_graph`, or the address of a simulator, such as http://127.0.0.1:8080.
+    """
+
+    def __init__(
+        self, episode: Episode, where: str, state: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> None:
+        given = dict(state or {})
+        given.pop("simulator", None)
+        self._close: list[list[int]] = given.pop("close", [[] for _ in episode.starts])
+        super().__init__(episode, given or None, seed)
+        self.where = where
+        self._characters = characters_of(self)
+        self._simulator = self._opened(begins=state is None)
+        self._sync()
+
+    def _opened(self, *, begins: bool) -> Simulator:
+        """Build the graph anew where it is in this process, and find the simulator that has its own."""
+        if self.where == EVOLVING_GRAPH:
+            return EvolvingGraph(graph_of(self, self._close), len(self.agents))
+        unity = Unity(self.where)
+        if begins:
+            unity.set_up(graph_of(self, self._close), self.episode, [body.room for body in self.agents])
+        self._characters = unity.characters(len(self.agents))
+        return unity
+
+    def state(self) -> dict[str, Any]:
+        """Give all that changed since the start as plain JSON values, and which VirtualHome plays."""
+        return {**super().state(), "simulator": self.where, "close": self._close}
+
+    def step(self, actions: Sequence[Action]) -> list[ActionResult]:
+        """Let VirtualHome carry out what changes the apartment; of two that want one thing, one acts."""
+        self.steps += 1
+        self._messages = []
+        results = self._conflicts(actions)
+        free = [agent for agent in range(len(actions)) if agent not in results]
+        lines = {agent: line for agent in free if (line := self._line(actions[agent]))}
+        results |= {agent: self._act(agent, actions[agent]) for agent in free if agent not in lines}
+        for agent in lines:
+            self.agents[agent].sent = False
+        why = self._simulator.act(lines) if lines else {}
+        self._sync()
+        for agent in lines:
+            self._stand(agent, actions[agent], why.get(agent, ""))
+            results[agent] = self._outcome(agent, actions[agent], why.get(agent, ""))
+        return [results[agent] for agent in range(len(actions))]
+
+    def observe(self, agent: int) -> Observation:
+        """Return what an agent sees, and what its hands reach by VirtualHome."""
+        near = self._close[agent]
+        within = [thing for thing in self.things if self.is_close(self.agents[agent], thing)]
+        return (
+            super().observe(agent).model_copy(update={"within_reach": [*near, *within], "reach_told": True})
+        )
+
+    def is_close(self, body: Body, thing: int) -> bool:
+        """Say whether hands reach: VirtualHome says so of the thing, or of what it is on or in."""
+        agent = next((number for number, each in enumerate(self.agents) if each is body), None)
+        if agent is None:
+            return super().is_close(body, thing)
+        _, holder = self.places.get(thing, ("on", thing))
+        return not ({thing, holder} - self._rooms.keys()).isdisjoint(self._close[agent])
+
+    def _line(self, action: Action) -> str:
+        """Return an action as a line of a script; nothing for what VirtualHome does not know."""
+        named = [each for each in (action.object, action.target) if each is not None]
+        if action.kind not in VERBS or not named or any(each not in self.things for each in named):
+            return ""
+        return f"[{VERBS[action.kind]}] " + " ".join(f"<{self.things[n].name}> ({n})" for n in named)
+
+    def _outcome(self, agent: int, action: Action, why: str) -> ActionResult:
+        """Believe the graph rather than the reply: an action that changed nothing has failed."""
+        place = self.places.get(action.object) if action.object is not None else None
+        happened = {
+            "open": action.target in self.open,
+            "grab": action.object in self.agents[agent].hands,
+            "put_on": place == ("on", action.target),
+            "put_in": place == ("inside", action.target),
+        }.get(action.kind, not why)
+        return DONE if happened else ActionResult(ok=False, why=why or "VirtualHome did not do it")
+
+    # -- what VirtualHome knows ----------------------------------------------------------------------------
+
+    def _sync(self) -> None:
+        """Read back what VirtualHome knows."""
+        graph = self._simulator.graph()
+        nodes = {node["id"]: node for node in graph["nodes"]}
+        for agent, character in enumerate(self._characters):
+            self._read_agent(agent, graph, character)
+            if box := nodes[character].get("bounding_box"):
+                self.agents[agent].position = float(box["center"][0]), float(box["center"][2])
+        self._read_places(graph)
+        containers = [thing.id for thing in self.episode.things if thing.category == "container"]
+        self.open = {each for each in containers if "OPEN" in nodes.get(each, {}).get("states", ())}
+        self._views.clear()
+        self._count()
+
+    def _read_agent(self, agent: int, graph: Graph, character: int) -> None:
+        body, edges = self.agents[agent], edges_from(graph, character)
+        body.room = next((to for kind, to in edges if kind == "INSIDE" and to in self._rooms), body.room)
+        body.hands = [to for hand in HOLDS for kind, to in edges if kind == hand]
+        self._close[agent] = sorted({to for kind, to in edges if kind == "CLOSE" and to in self.things})
+
+    def _read_places(self, graph: Graph) -> None:
+        held = {thing for body in self.agents for thing in body.hands}
+        read = read_places(graph, {goal.target for goal in self.episode.goals})
+        for thing in self.episode.things:
+            if thing.category == "object" and thing.id in read:
+                self.places[thing.id] = read[thing.id]
+        for each in held:
+            self.places.pop(each, None)
+        start = self.episode.places
+        self._moved = {each for each, place in self.places.items() if place != start.get(each)} | held
+
+    def _stand(self, agent: int, action: Action, why: str) -> None:
+        """Where the graph has no positions, stand at what one walked to."""
+        if self.where == EVOLVING_GRAPH and action.kind == "walk" and not why and action.target is not None:
+            self.agents[agent].position = flat(self.solid(action.target).center)

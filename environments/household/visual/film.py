@@ -1,0 +1,78 @@
+"""What agents had before their eyes in a run that was played: rendered anew from its steps, nothing is kept.
+
+A trace says where everybody was and what hands did, so a frame costs a replay its time and no bytes.
+"""
+
+import colorsys
+from base64 import b64encode
+from collections.abc import Sequence
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mneme.core.errors import BadInput, needs
+from mneme.environments.household.episode import Episode
+from mneme.environments.household.play import Frame
+from mneme.environments.household.visual.camera import NOTHING, View
+from mneme.environments.household.visual.world import SeeingWorld
+
+with needs("The visual setting", "visual"):
+    from PIL import Image
+
+FAR = 8.0
+"""Metres from which on depth is black."""
+QUALITY = 80
+"""Of a picture for a page."""
+GOLDEN = 0.618034
+"""Turns of hue between one segment's number and the next, so that neighbours differ."""
+
+
+class Sights:
+    """The frames of each agent after any step of a run; those of later steps are reached step by step."""
+
+    def __init__(self, episode: Episode, frames: Sequence[Frame]) -> None:
+        self._episode, self._frames = episode, frames
+        self._world, self._done = SeeingWorld(episode), 0
+
+    def at(self, step: int) -> list[View]:
+        """Return what each agent saw after a step, 0 for the start. Raises BadInput for lost steps."""
+        if step < self._world.steps:
+            self._world, self._done = SeeingWorld(self._episode), 0
+        while self._done < len(self._frames) and self._frames[self._done].step <= step:
+            self._follow(self._frames[self._done])
+            self._done += 1
+        return [self._world.look(agent) for agent in range(len(self._world.agents))]
+
+    def _follow(self, frame: Frame) -> None:
+        if frame.step != self._world.steps + 1:
+            raise BadInput(
+                f"Step {self._world.steps + 1} is not in the trace.", "Without it nobody knows who saw what."
+            )
+        self._world.follow(frame)
+
+
+def strip(view: View) -> Image.Image:
+    """Return colour, depth (near is bright) and segments side by side."""
+    depth = np.clip(255 * (1 - view.depth / FAR), 0, 255).astype(np.uint8)
+    return Image.fromarray(np.hstack([view.colour, np.dstack([depth] * 3), _tinted(view.segments)]))
+
+
+def data_url(view: View) -> str:
+    """Return the strip as a picture that a page can hold, of some 3 kB."""
+    written = BytesIO()
+    strip(view).save(written, "WEBP", quality=QUALITY)
+    return f"data:image/webp;base64,{b64encode(written.getvalue()).decode()}"
+
+
+def _tinted(segments: NDArray[np.int32]) -> NDArray[np.uint8]:
+    """Give each segment a colour of its own."""
+    owners, places = np.unique(segments, return_inverse=True)
+    tints = [(0.0, 0.0, 0.0) if each == NOTHING else _tint(each) for each in owners.tolist()]
+    coloured: NDArray[np.uint8] = np.array(tints)[places.reshape(segments.shape)].astype(np.uint8)
+    return coloured
+
+
+def _tint(owner: int) -> tuple[float, float, float]:
+    red, green, blue = colorsys.hsv_to_rgb(owner * GOLDEN % 1, 0.65, 0.95)
+    return 255 * red, 255 * green, 255 * blue

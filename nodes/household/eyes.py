@@ -1,0 +1,105 @@
+"""Ask a vision model what agents have before their eyes, from the thread in which the household is played."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future
+from typing import TYPE_CHECKING, Any
+
+from mneme.core.errors import BadAnswer, BadInput
+from mneme.models.asking.asking import Answered, ask
+from mneme.models.asking.responders import check_sight
+from mneme.nodes.household.context import HouseholdContext
+from mneme.prompts.household.sight import OTHER, Box, Class, Frame, Marked, Sight, recognise_frame
+
+if TYPE_CHECKING:  # what renders is an extra
+    from mneme.environments.household.visual.recognition import Picture, Recognised
+
+SEGMENTS = "segments"
+"""Perception from segments and depth, without a model."""
+
+
+async def check_perception(context: HouseholdContext) -> None:
+    """See, before anything is played, whether who is to recognise frames can. Raises BadInput, MnemeError."""
+    if context.perception == SEGMENTS:
+        return
+    if context.setting != "visual":
+        raise BadInput(
+            "perception: only members who see frames need a model that sees.", "Add --setting visual."
+        )
+    await check_sight(context.perception)
+
+
+class Eyes:
+    """Whoever recognises frames: called in a thread, it asks in the event loop that it was made in.
+
+    `answers` are those that could be used, `lost` the frames without one.
+    """
+
+    def __init__(self, who: str) -> None:
+        self._who, self._loop = who, asyncio.get_running_loop()
+        self._asked: Future[Any] | None = None
+        self._is_closed = False
+        self.answers: list[Answered[Sight]] = []
+        self.lost: list[BadAnswer] = []
+
+    @classmethod
+    def of(cls, context: HouseholdContext) -> "Eyes | None":
+        """Return the eyes of a run, where a model recognises frames."""
+        return None if context.perception == SEGMENTS else cls(context.perception)
+
+    def __call__(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
+        """Return what the boxes of each picture show; none where no answer could be used."""
+        if self._is_closed:
+            raise CancelledError
+        self._asked = asyncio.run_coroutine_threadsafe(self._all(pictures), self._loop)
+        found: Sequence[list[Recognised] | None] = self._asked.result()
+        return found
+
+    def close(self) -> None:
+        """Ask no more: whoever waited for the thread has gone away."""
+        self._is_closed = True
+        if self._asked is not None:
+            self._asked.cancel()
+
+    async def _all(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
+        return await asyncio.gather(*(self._recognised(picture) for picture in pictures))
+
+    async def _recognised(self, picture: "Picture") -> list["Recognised"] | None:
+        given = frame_of(picture)
+        try:
+            answer = await ask(recognise_frame, given, self._who, lane="background")
+        except BadAnswer as bad:
+            self.lost.append(bad)
+            return None
+        self.answers.append(answer)
+        return [_recognised(each, given.kinds) for each in answer.value.things]
+
+
+def frame_of(picture: "Picture") -> Frame:
+    """Return the question's words for a picture."""
+    from mneme.environments.household.visual.recognition import PICTURE, look_of  # noqa: PLC0415  (an extra)
+
+    return Frame(
+        picture=picture.base64,
+        size=PICTURE,
+        boxes=[Box(**dict(zip(Box.model_fields, box, strict=True))) for box in picture.boxes],
+        classes=[
+            Class(name=name, kind=kind, look=look_of(name, kind)) for name, kind in picture.classes.items()
+        ],
+    )
+
+
+def _recognised(marked: Marked, kinds: dict[str, str]) -> "Recognised":
+    """Return an answer as the world takes it: what does not belong to a class is left out."""
+    from mneme.environments.household.visual.recognition import Recognised  # noqa: PLC0415  (an extra)
+
+    kind = kinds.get(marked.what, OTHER)
+    is_held = kind == "object" and marked.relation != "-" and marked.holder >= 0
+    return Recognised.model_validate(
+        {
+            "what": marked.what,
+            "is_open": marked.state == "open" if kind == "container" else None,
+            "relation": marked.relation if is_held else "",
+            "holder": marked.holder if is_held else None,
+        }
+    )
