@@ -28,6 +28,9 @@ EVALUATIONS = {
     "discussion_growth": Evaluation(
         "discussion.discussion_growth", "Measure how context and checkpoints grow in a discussion."
     ),
+    "information_survival": Evaluation(
+        "discussion.information_survival", "Measure which facts survive a discussion, by memory."
+    ),
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
