@@ -1,7 +1,7 @@
 """Memory that is carried across tasks (§6: memories focused on individual experience); only where asked for.
 
 What an agent's lists hold as a discussion ends is brought into the next one of the same team, marked as
-earlier, newest first, within half of the memory's bound: the rest is for the task at hand. Single texts, such
+earlier, the newest, within half of the memory's bound: the rest is for the task at hand. Single texts, such
 as a position or a next step, stand for one task and stay behind.
 """
 
@@ -40,15 +40,17 @@ async def carry(table: Table) -> None:
 
 
 def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """Return a memory of the template with entries of the other's lists, the newest that fit."""
+    """Return a memory of the template with entries of the other's lists, of each in turn its newest."""
     begun = empty(template)
-    for slot, entries in _lists(begun, memory):
-        for entry in reversed(entries):
-            told = entry if entry.startswith(EARLIER) else f"{EARLIER}{entry}"
-            slot.insert(0, told[:LONGEST_ENTRY])
-            if size(begun) > limit or len(slot) > MOST_ENTRIES // 2:
+    lists = [(slot, list(reversed(entries))) for slot, entries in _lists(begun, memory)]
+    for place in range(MOST_ENTRIES // 2):
+        for slot, entries in lists:
+            if place >= len(entries):
+                continue
+            slot.insert(0, f"{EARLIER}{entries[place].removeprefix(EARLIER)}"[:LONGEST_ENTRY])
+            if size(begun) > limit:
                 slot.pop(0)
-                break
+                return begun
     return begun
 
 
