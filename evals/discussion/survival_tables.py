@@ -124,18 +124,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _table(name: str, figures: Row) -> Table:
-    columns = (
-        "turn",
-        "shown",
-        "facts",
-        "own",
-        "others'",
-        "p",
-        "needed",
-        "right",
-        "wrong",
-        "tokens",
-    )
+    columns = ("turn", "shown", "facts", "own", "others'", "p", "needed", "right", "wrong")
     lines = [
         (turn, reader, *_cells(by_reader[reader]))
         for turn, by_reader in figures["by_turn"].items()
@@ -147,7 +136,7 @@ def _table(name: str, figures: Row) -> Table:
 def _cells(each: Row) -> tuple[object, ...]:
     shares = [None if each[name] is None else f"{each[name]:.2f}" for name in ("facts", "own", "others")]
     answers = (f"{each[name]:.2f}" for name in ("there", "right", "wrong"))
-    return *shares, p_cell(each["p"]), *answers, f"{each['tokens']:.0f}"
+    return *shares, p_cell(each["p"]), *answers
 
 
 def _apart(summary: Row) -> Table:
