@@ -24,6 +24,7 @@ from mneme.evals.discussion.puzzle import Puzzle, Question
 from mneme.evals.discussion.survival_memories import (
     ALL_MEMORIES,
     ARMS,
+    Arm,
     Bounds,
     Remembered,
     View,
@@ -48,6 +49,8 @@ TEMPLATES: dict[str, dict[str, Any] | None] = {
     "prose": {"notes": "What matters, in a few sentences"},
 }
 """`aligned` has the slots of the puzzle's own roles, as the paper's templates have those of theirs."""
+ALWAYS = ("intrinsic", "newest turns")
+"""Memories that are always looked at, since the others are compared with them."""
 MOST_ROLES = min(hidden_profiles.MOST_ROLES, storehouse.MOST_ROLES)
 
 
@@ -63,6 +66,7 @@ class Options(BaseModel):
         description="Who remembers and answers: auto, rules, ollama:MODEL, …",
         json_schema_extra={"variable": "MNEME_AGENTS"},
     )
+    memories: list[Arm] = Field(list(ARMS), min_length=1, description="The memories that are compared.")
     turns: list[Positive] = Field([16, 32, 64], min_length=1, description="Turns after which is asked.")
     seeds: list[NotNegative] = Field(list(range(1, 11)), min_length=1, description="Puzzles of each kind.")
     context_tokens: int = Field(1000, ge=600, description="Tokens of task, memory and turns, for every arm.")
@@ -129,6 +133,7 @@ def _journal(options: Options, models: Any, embedder: Embedder) -> Journal:
         "models": [each.model_dump() for each in models],
         "turns": options.turns,
         "room": [options.context_tokens, options.memory_tokens, options.questions],
+        "memories": options.memories,
         "embedder": embedder.name,
     }
     return open_journal(options.out, "information_survival", configuration, fresh=options.fresh)
@@ -137,7 +142,8 @@ def _journal(options: Options, models: Any, embedder: Embedder) -> Journal:
 async def _measured(case: Case, options: Options, embedder: Embedder) -> Row:
     puzzle = case.puzzle(max(options.turns))
     count = await counter_of(case.model)
-    bounds = Bounds(options.context_tokens, options.memory_tokens, count, case.model)
+    arms = [arm for arm in ARMS if arm in {*options.memories, *ALWAYS}]
+    bounds = Bounds(options.context_tokens, options.memory_tokens, count, case.model, arms)
     async with temporary_ledger(embedder) as ledger:
         kept = await remember(puzzle, options.turns, bounds, ledger)
     asked = Asked(case.model, puzzle.questions[: options.questions])
@@ -153,7 +159,7 @@ async def _measured(case: Case, options: Options, embedder: Embedder) -> Row:
         "costs": kept.costs,
         "complaints": kept.complaints,
         "memories": kept.own[max(options.turns)],
-        "summary": kept.summary[max(options.turns)],
+        "summary": kept.summary.get(max(options.turns), ""),
     }
 
 
@@ -161,7 +167,7 @@ def _windows(puzzle: Puzzle, turn: int, kept: Remembered, bounds: Bounds) -> Ite
     """Yield what the next speaker is shown with each memory, and what the reader of all memories is shown."""
     view = View(puzzle, turn, kept, bounds)
     yield ALL_MEMORIES, view.of_writer()
-    yield from ((arm, view.of(arm, puzzle.next_speaker(turn))) for arm in ARMS)
+    yield from ((arm, view.of(arm, puzzle.next_speaker(turn))) for arm in bounds.arms)
 
 
 async def _look(puzzle: Puzzle, reader: str, turn: int, window: Window, asked: Asked) -> Row:

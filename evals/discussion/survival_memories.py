@@ -8,11 +8,10 @@ was ever written. All have the same tokens for task, memory and turns together.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from mneme.core.errors import BadAnswer
-from mneme.environments.turns import Turn
 from mneme.evals.discussion.puzzle import Puzzle
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, empty
 from mneme.models.asking.asking import ask
@@ -54,12 +53,13 @@ TEAM = "the_team"
 
 @dataclass(frozen=True)
 class Bounds:
-    """Tokens of a context and of a memory in it, counted by who reads them, and who answers."""
+    """Tokens of a context and of a memory in it, as who answers counts them, and the memories compared."""
 
     context_tokens: int
     memory_tokens: int
     count: Count
     who: str
+    arms: Sequence[Arm] = ARMS
 
 
 @dataclass
@@ -77,28 +77,50 @@ class Remembered:
 async def remember(puzzle: Puzzle, looked_at: Sequence[int], bounds: Bounds, ledger: Ledger) -> Remembered:
     """Let every memory take in the turns, one by one; keep what each holds at the turns looked at."""
     kept = Remembered()
-    first = next(iter(puzzle.roles.values()))
-    everyone = Role("A team: " + " ".join(each.description for each in puzzle.roles.values()), first.template)
-    shared = {TEAM: everyone}
-    said = [turn.model_copy(update={"agent": TEAM}) for turn in puzzle.turns]
-    for name, roles, turns in (("own", puzzle.roles, puzzle.turns), ("shared", shared, said)):
-        means = _means(puzzle, f"{name}-{puzzle.task.id}", roles, bounds, ledger)
-        held = await _taken_in(puzzle, Intrinsic(means), turns, looked_at)
-        kept.costs[name], kept.complaints = means.tally.cost(), [*kept.complaints, *means.complaints]
-        for turn, memories in held.items():
-            found = {agent: memory["memory"] for agent, memory in memories.items()}
-            if name == "own":
-                kept.own[turn] = found
-            else:
-                kept.shared[turn] = found[TEAM]
+    own = await _taken_in(puzzle, "own", looked_at, bounds, ledger, kept)
+    kept.own = {turn: {name: held["memory"] for name, held in each.items()} for turn, each in own.items()}
     within = team_namespace(OWNER, "task_memory", Intrinsic.name, f"own-{puzzle.task.id}")
     for agent in puzzle.roles:
         kept.histories[agent] = await AgentMemory(ledger, within, agent).history()
-    await _summed_up(puzzle, looked_at, bounds, kept)
+    if "one shared memory" in bounds.arms:
+        shared = await _taken_in(_as_one(puzzle), "shared", looked_at, bounds, ledger, kept)
+        kept.shared = {turn: held[TEAM]["memory"] for turn, held in shared.items()}
+    if "one summary" in bounds.arms:
+        await _summed_up(puzzle, looked_at, bounds, kept)
     return kept
 
 
-def _means(puzzle: Puzzle, trial: str, roles: Mapping[str, Role], bounds: Bounds, ledger: Ledger) -> Means:
+def _as_one(puzzle: Puzzle) -> Puzzle:
+    """Return the puzzle as one agent would live it that had every role and took every turn."""
+    first = next(iter(puzzle.roles.values()))
+    everyone = Role("A team: " + " ".join(each.description for each in puzzle.roles.values()), first.template)
+    said = [turn.model_copy(update={"agent": TEAM}) for turn in puzzle.turns]
+    return replace(puzzle, roles={TEAM: everyone}, turns=said)
+
+
+async def _taken_in(  # noqa: PLR0913, PLR0917  (what it is done with, and where it is counted)
+    puzzle: Puzzle,
+    name: str,
+    looked_at: Sequence[int],
+    bounds: Bounds,
+    ledger: Ledger,
+    kept: Remembered,
+) -> dict[int, dict[str, Any]]:
+    """Let structured memories take in the turns; return what they hold at those looked at."""
+    means = _means(f"{name}-{puzzle.task.id}", puzzle.roles, bounds, ledger)
+    memory = Intrinsic(means)
+    held = await memory.recall(puzzle.task)
+    found: dict[int, dict[str, Any]] = {}
+    for at, turn in enumerate(puzzle.turns, start=1):
+        held = await memory.observe(puzzle.task, held, puzzle.turns[:at])
+        if turn.number in looked_at:
+            found[turn.number] = held
+    kept.costs[name] = means.tally.cost()
+    kept.complaints += means.complaints
+    return found
+
+
+def _means(trial: str, roles: Mapping[str, Role], bounds: Bounds, ledger: Ledger) -> Means:
     return Means(
         ledger=ledger,
         trials=Trials(ledger, OWNER, Intrinsic.name),
@@ -110,18 +132,6 @@ def _means(puzzle: Puzzle, trial: str, roles: Mapping[str, Role], bounds: Bounds
         team=OWNER,
         roles=roles,
     )
-
-
-async def _taken_in(
-    puzzle: Puzzle, memory: Intrinsic, turns: Sequence[Turn], looked_at: Sequence[int]
-) -> dict[int, dict[str, Any]]:
-    held = await memory.recall(puzzle.task)
-    found: dict[int, dict[str, Any]] = {}
-    for at, turn in enumerate(turns, start=1):
-        held = await memory.observe(puzzle.task, held, turns[:at])
-        if turn.number in looked_at:
-            found[turn.number] = held
-    return found
 
 
 async def _summed_up(puzzle: Puzzle, looked_at: Sequence[int], bounds: Bounds, kept: Remembered) -> None:
@@ -158,8 +168,8 @@ class View(NamedTuple):
         other = names[(names.index(agent) + 1) % len(names)]
         memories: dict[Arm, str] = {
             "intrinsic": text(own[agent]),
-            "one summary": self.kept.summary[self.turn],
-            "one shared memory": text(self.kept.shared[self.turn]),
+            "one summary": self.kept.summary.get(self.turn, ""),
+            "one shared memory": text(self.kept.shared.get(self.turn, {})),
             "another agent's": text(own[other]),
             "empty template": text(empty(self.puzzle.roles[agent].template)),
         }

@@ -70,9 +70,11 @@ def _name(key: Sequence[Any]) -> str:
 def summarise(rows: Sequence[Row]) -> Row:
     """Return by turn and memory the means over puzzles, and by turn how far memories are apart."""
     turns = [look["turn"] for look in rows[0]["apart"]]
+    there = {look["arm"] for look in rows[0]["looks"]}
+    readers = [reader for reader in READERS if reader in there]
     figures = {
         str(turn): {
-            name: _figures(_looks(rows, turn, name), _looks(rows, turn, "newest turns")) for name in READERS
+            name: _figures(_looks(rows, turn, name), _looks(rows, turn, "newest turns")) for name in readers
         }
         for turn in turns
     }
@@ -128,7 +130,7 @@ def _table(name: str, figures: Row) -> Table:
     lines = [
         (turn, reader, *_cells(by_reader[reader]))
         for turn, by_reader in figures["by_turn"].items()
-        for reader in READERS
+        for reader in by_reader
     ]
     return table(f"{name.capitalize()}: shares, {figures['puzzles']} puzzles", columns, lines)
 
@@ -174,7 +176,9 @@ def better(summary: Row) -> list[str]:
     for name, figures in summary.items():
         for turn, by_reader in figures["by_turn"].items():
             own = by_reader["intrinsic"]["facts"]
-            ahead = [each for each in BOUNDED[1:] if by_reader[each]["facts"] > own + 0.005]
+            ahead = [
+                each for each in BOUNDED[1:] if each in by_reader and by_reader[each]["facts"] > own + 0.005
+            ]
             if ahead:
                 found.append(
                     f"After {turn} turns a reader has more facts than with its own intrinsic memory by "
@@ -189,7 +193,7 @@ def _plotted(kind: str, figures: Row) -> Any:
 
 def _survival(axes: Axes, kind: str, figures: Row) -> None:
     turns = list(figures["by_turn"])
-    for reader in READERS:
+    for reader in figures["by_turn"][turns[0]]:
         shares = [figures["by_turn"][turn][reader]["facts"] for turn in turns]
         axes.plot(
             [int(turn) for turn in turns],
