@@ -35,7 +35,7 @@ def compare(given: Pair) -> Preference:
         f"Counted by rules, not judged: {first} parts of the first say something, {second} of the second."
     )
     better = "first" if first > second else "second" if second > first else "neither"
-    return Preference(reason=reason, better=better)  # type: ignore[arg-type]
+    return Preference(reason=reason, better=better)
 
 
 def _said(design: str) -> int:
