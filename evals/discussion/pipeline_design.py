@@ -210,7 +210,7 @@ def _by_size(options: Options, team: Team, rows: list[Row]) -> Row:
     }
 
 
-def _tables(options: Options, by_wording: Row, rows: list[Row]) -> list[Table]:
+def _tables(options: Options, by_wording: dict[Wording, Row], rows: list[Row]) -> list[Table]:
     size = options.context_tokens
     found: list[Table] = []
     for wording, summary in by_wording.items():

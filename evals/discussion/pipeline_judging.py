@@ -6,7 +6,7 @@ preferred in both, the judge went by the place: that share is the position bias.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Literal
 
@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
+from mneme.evals.discussion.pipeline_design_tables import Arm
 from mneme.evals.report import Row, table
 from mneme.library.teams.team import Team
 from mneme.models.asking.asking import ask
@@ -21,7 +22,7 @@ from mneme.prompts.discussion.design_judge import Design, judge_design
 from mneme.prompts.discussion.judging_rivals import Pair, compare_designs, judge_as_printed
 
 Wording = Literal["ours", "printed"]
-ORDERS = (("none", "intrinsic"), ("intrinsic", "none"))
+ORDERS: tuple[tuple[Arm, Arm], ...] = (("none", "intrinsic"), ("intrinsic", "none"))
 OUTCOMES = ("intrinsic", "none", "first place", "second place", "undecided")
 
 
@@ -41,7 +42,7 @@ async def judged(held: Row, team: Team, judge: Identity, wordings: Sequence[Word
     return found
 
 
-async def compared(task: str, designs: Row, judge: Identity) -> Row:
+async def compared(task: str, designs: Mapping[Arm, Row], judge: Identity) -> Row:
     """Compare the two designs of a repetition, by arm, in both orders; return what was preferred."""
     preferred: list[str] = []
     for first, second in ORDERS:
@@ -77,7 +78,7 @@ def tallied(rows: Sequence[Row]) -> Row:
     }
 
 
-def pair_table(pairs: Row) -> Table:
+def pair_table(pairs: Mapping[Wording, Row]) -> Table:
     """Return what was preferred, by the wording of the task."""
     columns = (
         "task",

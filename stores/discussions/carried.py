@@ -60,19 +60,29 @@ class Carried:
 
     async def keep(self, agent: str, memory: dict[str, Any], discussion: str, change: Change) -> None:
         """Store what an agent remembered as a discussion ended; once for each discussion."""
-        value = {"memory": memory, "discussion": discussion}
-        same = {"text": "", "change": change, "idempotency_key": f"ended {discussion}"}
+        value: dict[str, Any] = {"memory": memory, "discussion": discussion}
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(ATTEMPTS), reraise=True
         )
         async for attempt in retrying:
             with attempt:
-                head = await self._ledger.get(self.namespace, agent)
-                if head is None:
-                    await self._ledger.insert(self.namespace, value, key=agent, **same)
-                else:
-                    seen = head.version
-                    await self._ledger.update(self.namespace, agent, value, expected_version=seen, **same)
+                await self._keep(agent, value, change, f"ended {discussion}")
+
+    async def _keep(self, agent: str, value: dict[str, Any], change: Change, once: str) -> None:
+        ledger, where = self._ledger, self.namespace
+        head = await ledger.get(where, agent)
+        if head is None:
+            await ledger.insert(where, value, text="", change=change, key=agent, idempotency_key=once)
+            return
+        await ledger.update(
+            where,
+            agent,
+            value,
+            text=None,
+            change=change,
+            expected_version=head.version,
+            idempotency_key=once,
+        )
 
     async def forget(self, agents: Sequence[str], *, reason: str, actor: str) -> list[str]:
         """Erase what these agents carry, all of them where none is named; return whose it was."""

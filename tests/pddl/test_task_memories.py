@@ -243,9 +243,9 @@ async def test_g_memory_shows_the_nearest_success_where_the_neighbourhood_has_no
 async def test_insights_are_those_that_related_tasks_bear_out_in_the_words_of_each_role(
     ledger: Ledger,
 ) -> None:
-    wording = {"project_insights": [Projected(reason="So.", insights=["Solver, lift it."])] * 2}
-    rating = {"rate_relevance": [Relevance(reason="So.", score=5)] * 2}
-    script("role", wording | rating)
+    wording = [Projected(reason="So.", insights=["Solver, lift it."])] * 2
+    rating = [Relevance(reason="So.", score=5)] * 2
+    script("role", {"project_insights": wording, "rate_relevance": rating})
     told = memory(ledger, "g_memory", who="scripted:role", project_insights=True)
     for name, goal in (("ball", "Carry ball1 to the attic."), ("tyre", "Change the tyre of the car.")):
         await told.means.trials.keep(raw(trial(name, goal), goal), CHANGE)
