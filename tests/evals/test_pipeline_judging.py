@@ -5,12 +5,20 @@ from typing import Any
 import pytest
 
 from mneme.evals.answering import Identity
+from mneme.evals.discussion.discussions import Case, hold
 from mneme.evals.discussion.pipeline_judging import compared, outcome, tallied
+from mneme.evals.doubles.ollama import Model, by_rules
+from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, script
 from mneme.models.asking.drawing import as_drawn, drawn
 from mneme.models.asking.responders import CallOptions
+from mneme.nodes.discussion.context import DiscussionContext
 from mneme.prompts.discussion.design_judge import Design
+from mneme.prompts.discussion.document import write_document
+from mneme.prompts.discussion.intrinsic_memory import contribute, delegate
 from mneme.prompts.discussion.judging_rivals import PRINTED, Preference, judge_as_printed
+from mneme.stores.ledger.ledger import Ledger
+from tests.doubles.served import served
 
 RICH = {"document": {"Component 1": {"name": "Store (S3)", "pros": "cheap", "design": "a bucket a day"}}}
 BARE = {"document": {"Component 1": {"name": "Store", "pros": "not discussed"}}}
@@ -54,3 +62,16 @@ async def test_a_block_draws_every_reply_in_it_with_a_seed_of_its_own() -> None:
         found: list[Any] = [as_drawn(each) for each in (exact, free)]
     assert [(each.seed, each.temperature) for each in found] == [(3, 0.7), (3, 0.9)]
     assert as_drawn(exact) is exact
+
+
+async def test_every_reply_of_a_repetition_is_drawn_by_it(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = DiscussionContext(team="eval", agents="ollama:small", memory="none", max_turns=2)
+    case = Case(id="a", task="Design a store on AWS.", team=load_team("data_pipeline"), context=context)
+    brain = by_rules(contribute, delegate, write_document)
+    with served(monkeypatch, Model("small"), brain=brain) as double, drawn(seed=12, temperature=0.4):
+        await hold(case, edge_ledger)
+    options = [request.body["options"] for request in double.chats]
+    assert len(options) >= 3
+    assert {(each["seed"], each["temperature"]) for each in options} == {(12, 0.4)}
