@@ -35,20 +35,16 @@ def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: floa
 def _lines(history: Sequence[MemoryVersion]) -> Iterator[str]:
     """Yield the entries of a memory, each with its slot and the turn after which it was there first.
 
-    They are of each slot in turn, so that a long list leaves no other slot out; what was carried into the
-    discussion was not said in it. An entry that was shortened since, or moved, is known by its beginning.
+    What was carried into the discussion was not said in it: it is left out. An entry that was shortened since,
+    or moved, is known by its beginning.
     """
     first: dict[str, int] = {}
     for version in history:
         for _, entry in _entries(version.memory):
             first.setdefault(entry[:BEGINNING], version.turn)
-    by_slot: dict[str, list[str]] = {}
     for slot, entry in _entries(history[-1].memory):
-        if first[entry[:BEGINNING]]:
-            by_slot.setdefault(slot, []).append(entry)
-    layers = zip_longest(*([(slot, entry) for entry in kept] for slot, kept in by_slot.items()))
-    for slot, entry in (each for layer in layers for each in layer if each):
-        yield f"{slot}:\n- {' '.join(entry.split())} [{first[entry[:BEGINNING]]}]"
+        if turn := first[entry[:BEGINNING]]:
+            yield f"{slot}:\n- {' '.join(entry.split())} [{turn}]"
 
 
 def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
