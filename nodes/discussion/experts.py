@@ -35,8 +35,8 @@ def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: floa
 def _lines(history: Sequence[MemoryVersion]) -> Iterator[str]:
     """Yield the entries of a memory, each with its slot and the turn after which it was there first.
 
-    What was carried into the discussion was not said in it: it is left out. An entry that was shortened since,
-    or moved, is known by its beginning.
+    What was carried into the discussion was not said in it: it is left out. An entry that was shortened
+    since, or moved, is known by its beginning.
     """
     first: dict[str, int] = {}
     for version in history:
