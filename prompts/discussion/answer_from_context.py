@@ -4,6 +4,8 @@ An answer rests on quotes, and a quote must stand in what is shown: who finds no
 nothing. Whether the facts that an answer needs are there is not asked here: the program knows that itself.
 """
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 
 from mneme.prompts.discussion.intrinsic_memory import DATA
@@ -11,6 +13,7 @@ from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
 
 MOST_QUOTES = 12
 LONGEST_QUOTE = 400
+Quote = Annotated[str, Field(max_length=LONGEST_QUOTE)]
 
 
 class Shown(BaseModel):
@@ -26,7 +29,7 @@ class Shown(BaseModel):
 class FromContext(BaseModel):
     """One of the options, with what it rests on; -1 where what is shown does not tell."""
 
-    quotes: list[str] = Field(max_length=MOST_QUOTES, description="Copied word by word, one sentence each.")
+    quotes: list[Quote] = Field(max_length=MOST_QUOTES, description="Copied word by word, one sentence each.")
     reason: Reason
     option: int
 
