@@ -26,7 +26,10 @@ EVALUATIONS = {
         "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."
     ),
     "discussion_growth": Evaluation(
-        "discussion.discussion_growth", "Measure how context and checkpoints grow in a discussion."
+        "discussion.discussion_growth", "Measure how contexts of a long discussion grow."
+    ),
+    "information_survival": Evaluation(
+        "discussion.information_survival", "Measure which facts survive a discussion, by memory."
     ),
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
@@ -36,9 +39,7 @@ EVALUATIONS = {
         "sharing.retriever_kinds",
         "Compare retrievers by whose memories they find.",
     ),
-    "retriever_speed": Evaluation(
-        "sharing.retriever_speed", "Measure a training step of the retriever in large pools."
-    ),
+    "retriever_speed": Evaluation("sharing.retriever_speed", "Measure a training step in large pools."),
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with a team's memory and without."
     ),
@@ -59,7 +60,7 @@ EVALUATIONS = {
     "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
     "queueing": Evaluation("reliability.queueing", "Run many commands at the same time without a server."),
     "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
-    "history": Evaluation("reliability.history", "Kill and pause concurrent clients; check compare-and-set."),
+    "history": Evaluation("reliability.history", "Kill and pause clients; check compare-and-set."),
     "power": Evaluation("reliability.power", "Simulate a power cut at every moment; read all back."),
     "reliability": Evaluation("reliability.reliability", "Run small versions of the checks above."),
 }

@@ -1,8 +1,9 @@
 """A PDDL problem to act in: an action in one sentence in, an observation out.
 
-Scoring as AgentBoard's: progress is the largest share of goal literals that has held so far, an action
-is valid where it changes something, and every call costs a step, `check valid actions`, `look around`
-and thinking aloud included (the first two count as valid, a thought does not: it acts on nothing).
+Scoring as AgentBoard's: progress is 0 at the start, then the largest share of goal literals that has held
+after an action so far; an action is valid where it changes something, and every call costs a step, `check
+valid actions`, `look around` and thinking aloud included (the first two count as valid, a thought does not:
+it acts on nothing).
 An action is read from free words: the first word that names an action, then the problem's objects in
 the order in which they are named, as many as the action takes. Two deviations: a word that names an
 action is understood even where that action has no valid instance at the moment, and actions that would
@@ -77,7 +78,7 @@ class PddlWorld:
         self._goal = frozenset(self._compiled.goal)
         self._literals = set(self._compiled.initial)
         self.steps = self.valid_steps = 0
-        self.progress = self._share()
+        self.progress = 0.0
         if state is not None:
             self._literals = {tuple(literal) for literal in state["literals"]}
             self.progress, self.steps = float(state["progress"]), int(state["steps"])

@@ -71,13 +71,15 @@ def _spread(values: Sequence[float]) -> Row:
     }
 
 
-def table_2(main: Row, runs: int, size: int) -> Table:
-    """Return table 2: means after n runs, each beside the paper's."""
+def table_2(main: Row, runs: int, size: int, said: str = "") -> Table:
+    """Return table 2: means after n runs, each beside the paper's; `said` ends its title."""
     columns = ["", "baseline", "paper", "intrinsic", "paper", "p", "paper"]
     cells = [
         [LABELS.get(name, name), _mean(main[name]["none"]), *_beside(name, main[name])] for name in FIGURES
     ]
-    return table(f"Table 2: mean ± sd of {runs} discussions each, {size} tokens of context", columns, cells)
+    return table(
+        f"Table 2: mean ± sd of {runs} discussions each, {size} tokens of context{said}", columns, cells
+    )
 
 
 def _beside(name: str, figure: Row) -> list[object]:
@@ -141,7 +143,8 @@ def notes(main: Row, summary: Row, who: Identity, judge: Identity) -> list[str]:
     found = [
         f"Tokens with intrinsic memory: {100 * more:+.0f} % (paper: +32 %).",
         f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05 (paper: 5, and 4).",
-        "p: Wilcoxon rank-sum test, two-sided; runs differ in the order in which the workers speak.",
+        "p: Wilcoxon rank-sum test, two-sided; runs differ in the seed of every reply, drawn at "
+        "--temperature, and in the order in which the workers speak; by rules in that order alone.",
     ]
     found += [*breaks_down(summary), *worse(summary)]
     if not who.is_model:

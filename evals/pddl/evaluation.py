@@ -69,6 +69,8 @@ class Options(BaseModel):
     workers: int | None = Field(
         None, ge=1, description="Processes at once; default: the cores, for a model MNEME_PARALLEL."
     )
+    example: bool = Field(True, description="Show one worked example of the domain, as AgentBoard does.")
+    project_insights: bool = Field(False, description="Word G-Memory's insights for each role.")
     out: Out = RUNS
     embedder: EmbedderName = ""
     fresh: Fresh = False
@@ -106,6 +108,8 @@ class Experiment:
             window=room.window,
             memory_tokens=room.memory_tokens,
             embedder=self.options.embedder or settings().embedder,
+            example=self.options.example,
+            project_insights=self.options.project_insights,
             home=self.home,
             problems=problems,
             done=[],
@@ -192,6 +196,7 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
         "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
         "agents": who.model_dump(),
         "rooms": [options.window, options.memory_tokens, options.tight_window, options.tight_memory_tokens],
+        "shown": [options.example, options.project_insights],
         "embedder": (await open_embedder(options.embedder or settings().embedder)).name,
     }
     return open_journal(options.out, "pddl", configuration, fresh=options.fresh)

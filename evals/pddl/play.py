@@ -43,6 +43,8 @@ class Job(BaseModel):
     window: int
     memory_tokens: int
     embedder: str
+    example: bool = True
+    project_insights: bool = False
     home: Path
     problems: list[Problem]
     done: list[int]
@@ -101,6 +103,8 @@ async def _play(graph: Any, job: Job, problem: Problem, task: str) -> Row:
         memory_model=job.who,
         window=job.window,
         memory_tokens=job.memory_tokens,
+        example=job.example,
+        project_insights=job.project_insights,
     )
     left = await graph.aget_state(config)
     given = None if left.values else {"problem": problem.model_dump(), "task_id": task}

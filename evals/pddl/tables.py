@@ -242,10 +242,32 @@ def _notes(
         "Tokens count every question of both agents and of the memory itself, prompts and replies; sd: of "
         "the orders' means.",
     ]
+    notes += _same_moves(by_memory)
     unusable = sum(len(row["complaints"]) for row in played)
     if unusable:
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
     return notes if who.is_model else [*notes, *RULES]
+
+
+def _same_moves(by_memory: dict[str, list[Row]]) -> list[str]:
+    """Say in how many problems the moves with intrinsic memory and without were the same."""
+    if not {"none", "intrinsic"} <= set(by_memory):
+        return []
+    moves = [{(row["seed"], row["number"]): _moves(row) for row in by_memory[name]} for name in COMPARED]
+    both = moves[0].keys() & moves[1].keys()
+    same = sum(moves[0][each] == moves[1][each] for each in both)
+    return [
+        f"The moves with intrinsic memory and without were the same in {same} of {len(both)} problems. "
+        "A step that shows the whole state leaves a memory of the task nothing to add: such worlds cannot "
+        "tell what survives. `mneme eval information_survival` measures that."
+    ]
+
+
+COMPARED = ("none", "intrinsic")
+
+
+def _moves(row: Row) -> list[str]:
+    return [step["action"] for step in row["transcript"]]
 
 
 def _rewards(axes: Axes, summary: dict[str, Row]) -> None:

@@ -6,14 +6,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import LARGEST, USER, Limit, Operations, reads
+from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import MemoryVersion
+from mneme.stores.discussions.carried import Carried, CarriedMemory
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
+TeamName = Annotated[str, Field(description="A team's name.", examples=["data_pipeline"])]
+Agents = Annotated[list[str], Field(description="Names of agents; none: all.")]
+Reason = Annotated[str, Field(description="Why; it is kept without what was erased.")]
 TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]
 
 
@@ -24,7 +28,7 @@ class TeamDiscussions(Operations):
 
     def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
         super().__init__(ledger, team, caller)
-        self._discussions = Discussions(ledger, team)
+        self._ledger, self._discussions = ledger, Discussions(ledger, team)
 
     @reads("discussions/whose")
     async def whose(self) -> str:
@@ -80,6 +84,20 @@ class TeamDiscussions(Operations):
     async def memory_history(self, discussion_id: DiscussionId, agent: AgentName) -> Sequence[MemoryVersion]:
         """Return every version of an agent's memory, oldest first. Raises NotFound."""
         return await self._discussions.memory(discussion_id, agent).history()
+
+    @reads("carried-memories/{team_name}")
+    async def carried(self, team_name: TeamName) -> Sequence[CarriedMemory]:
+        """Return what each agent of a team carries into the next discussion."""
+        return await Carried(self._ledger, self._owner, team_name).all()
+
+    @changes("carried-memories/{team_name}/forget", erases=True)
+    async def forget_carried(
+        self, team_name: TeamName, agents: Agents | None = None, reason: Reason = ""
+    ) -> Sequence[str]:
+        """Erase what agents of a team carry, with its history, all of them or those named; return whose."""
+        return await Carried(self._ledger, self._owner, team_name).forget(
+            agents or [], reason=reason, actor=self._caller
+        )
 
     @reads("discussions/{discussion_id}/memories/{agent}/diff")
     async def memory_diff(

@@ -30,6 +30,7 @@ from mneme.models.asking.attempts import (
     was_cut,
 )
 from mneme.models.asking.copying import copied
+from mneme.models.asking.drawing import as_drawn
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.repetition import countable
@@ -143,7 +144,9 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     free = prompt.answer is str
     return Question(
         ModelRequest(system, history, [_message(prompt, given, user)]),
-        CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given),
+        as_drawn(
+            CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given)
+        ),
         lambda message: _accepted(prompt, given, prompt.example_texts, user, message),
         lane,
         free and lane == "user",

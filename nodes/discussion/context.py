@@ -58,6 +58,13 @@ class DiscussionContext(OwnedByTeam):
         False, description="Whether a person approves the document before it is final.", examples=[True]
     )
 
+    carry: bool = Field(
+        False,
+        description="Whether agents begin with what they carry from this team's earlier discussions, and "
+        "carry what they remember of this one on.",
+        examples=[True],
+    )
+
 
 DiscussionRuntime = Runtime[DiscussionContext]
 

@@ -9,6 +9,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.costs import CostCounter
 from mneme.nodes.counted import counted
+from mneme.nodes.discussion.carrying import carry
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.document_parts import Parts, usable_parts
 from mneme.nodes.discussion.experts import shown_to_writer
@@ -147,6 +148,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
             "complaints": state.get("complaints", []),
         }
     )
+    await carry(table)
     await table.discussions.close(ended)
     if table.about.memory not in OWN:
         await table.baseline().remember(await _trial(state, table), state["held"])

@@ -17,26 +17,34 @@ LEFT_OUT = "(Further entries are left out.)"
 async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
     """Return the writer's context: the task, what each agent remembers, and the newest turns that fit."""
     room = (table.budget - count(table.about.task)) * SHARE
-    told: list[list[str]] = []
+    histories: list[tuple[str, Sequence[MemoryVersion]]] = []
     for role in table.team.roles:
         history = await table.discussions.memory(table.about.id, role.name).history()
-        told.append([f"{role.title}, {line}" for line in _lines(history)])
-    memory = _within(told, room, count)
+        histories.append((role.title, history))
+    memory = told_by(histories, room, count)
     turns = [str(turn) for turn in await table.newest(upto, table.budget, count)]
     return f_context(table.about.task, memory, turns, table.budget, count)
+
+
+def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: float, count: Count) -> str:
+    """Return what agents remember, by their titles: each entry with its turn, as many as have room."""
+    told = [[f"{title}, {line}" for line in _lines(history)] for title, history in histories]
+    return _within(told, room, count)
 
 
 def _lines(history: Sequence[MemoryVersion]) -> Iterator[str]:
     """Yield the entries of a memory, each with its slot and the turn after which it was there first.
 
-    An entry that was shortened since, or moved, is known by its beginning.
+    What was carried into the discussion was not said in it: it is left out. An entry that was shortened
+    since, or moved, is known by its beginning.
     """
     first: dict[str, int] = {}
     for version in history:
         for _, entry in _entries(version.memory):
             first.setdefault(entry[:BEGINNING], version.turn)
     for slot, entry in _entries(history[-1].memory):
-        yield f"{slot}:\n- {' '.join(entry.split())} [{first[entry[:BEGINNING]]}]"
+        if turn := first[entry[:BEGINNING]]:
+            yield f"{slot}:\n- {' '.join(entry.split())} [{turn}]"
 
 
 def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

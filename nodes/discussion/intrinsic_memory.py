@@ -20,11 +20,12 @@ from langgraph.types import Overwrite
 
 from mneme.core.errors import BadInput
 from mneme.library.teams.selection import Floor, Part, part_of, sigma, speakers_of
-from mneme.library.teams.team import Delegated, Role, Team, empty
+from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.counted import counted
+from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
     OWN,
     DiscussionContext,
@@ -107,6 +108,7 @@ def _begun(discussion_id: str, task: str, team: Team, context: DiscussionContext
         max_turns=context.max_turns or team.max_turns,
         person=context.person,
         approve=context.approve,
+        carry=context.carry,
     )
 
 
@@ -115,6 +117,8 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
     context = runtime.context
     if not task:
         raise BadInput("task: it is empty.", "Say what the team is to discuss.")
+    if context.carry and context.memory != "intrinsic":
+        raise BadInput(f"carry: the memory {context.memory} has none of single agents.", "Take intrinsic.")
     if context.person:
         _check_person(context.person, team)
     budget = context.context_tokens or team.context_tokens
@@ -153,10 +157,10 @@ async def _begin(table: Table) -> dict[str, Any]:
         return {}
     if not table.is_intrinsic:
         return await table.baseline().recall(table.task)
-    change = Change(reason="the discussion begins", actor="intrinsic_memory")
     for role in table.team.roles:
         memory = table.discussions.memory(table.about.id, role.name)
-        await memory.begin(empty(role.memory), change=change)
+        begun, reason = await begun_with(table, role)
+        await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
     return {}
 
 
@@ -202,7 +206,8 @@ async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(number)  # kept already where this step was killed after it
     known: State = {**state, **prepared}
     turn = said or await table.conversation.add(await _spoken(number, known, table))
-    return heard(turn, known, runtime) | {"held": prepared["held"]}
+    told = {"held": prepared["held"], "complaints": prepared["complaints"]}
+    return heard(turn, known, runtime) | told
 
 
 async def _spoken(number: int, state: State, table: Table) -> Turn:
@@ -259,7 +264,8 @@ async def _prepared(state: State, table: Table) -> Prepared:
     if table.about.memory not in OWN:
         turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
         held = await memory.prepare(table.task, held, turns)
-    return Prepared(held=held, tokens=state["tokens"] + spent(memory.means.tally))
+    tokens = state["tokens"] + spent(memory.means.tally)
+    return Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
 
 
 def _asked(

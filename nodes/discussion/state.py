@@ -66,10 +66,11 @@ class Result(TypedDict, total=False):
 
 
 class Prepared(TypedDict):
-    """What a baseline memory knows of this discussion, and the tokens that all questions have cost."""
+    """What a baseline memory knows of this discussion, its complaints, and the tokens of all questions."""
 
     held: dict[str, Any]
     tokens: int
+    complaints: list[str]
 
 
 class State(Given, Result, total=False):

@@ -27,5 +27,16 @@ class PddlContext(OwnedByTeam):
         examples=[700],
     )
 
+    example: bool = Field(
+        True,
+        description="Whether agents see one worked example of the domain, beside the window (AgentBoard's).",
+        examples=[True],
+    )
+    project_insights: bool = Field(
+        False,
+        description="Whether G-Memory words its insights for each role; off in the authors' runs, too.",
+        examples=[False],
+    )
+
 
 PddlRuntime = Runtime[PddlContext]

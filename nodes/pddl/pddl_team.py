@@ -17,7 +17,7 @@ from uuid import uuid4
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem
+from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem, example_of
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
@@ -106,11 +106,12 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
     """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
     memory, task, turns = await _at_work(state, runtime)
     held, complaints = await _kept(memory.prepare(task, state["held"], turns), state["held"])
-    asking = _Asking(memory, task, held, turns, complaints)
+    example = await asyncio.to_thread(example_of, task.domain) if runtime.context.example else ""
+    asking = _Asking(memory, task, held, turns, complaints, example)
     chosen = await _chosen(asking, runtime.context)
     costs = _costs(memory, complaints)
     return costs | {
-        "held": held,
+        "held": asking.held,
         "chosen": chosen,
         "answered_by": asking.responder or state.get("answered_by", ""),
     }
@@ -186,6 +187,7 @@ async def _chosen(asking: "_Asking", context: PddlContext) -> Chosen:
     action = await asking.action(choose_action, asking.situation(SOLVER), context.solver)
     if [turn.output for turn in asking.turns[-REPEATED:]] != [action] * REPEATED:
         return Chosen(agent=SOLVER, action=action)
+    await asking.prepare()
     given = Repetition(**dict(asking.situation(SECOND)), repeated=action)
     return Chosen(agent=SECOND, action=await asking.action(choose_otherwise, given, context.second_agent))
 
@@ -199,12 +201,20 @@ class _Asking:
     held: Held
     turns: list[Turn]
     complaints: list[str]
+    example: str
     responder: str = ""
+
+    async def prepare(self) -> None:
+        """Let the memory get ready for one more prompt within the step."""
+        work = self.memory.prepare(self.task, self.held, self.turns)
+        self.held, complaints = await _kept(work, self.held)
+        self.complaints += complaints
 
     def situation(self, agent: str) -> Situation:
         """Return what an agent is shown."""
         shown = self.memory.context(self.task, self.held, self.turns, agent)
-        return Situation(task=self.task.text, memory=shown.memory, turns="\n".join(map(str, shown.turns)))
+        turns = "\n".join(map(str, shown.turns))
+        return Situation(example=self.example, task=self.task.text, memory=shown.memory, turns=turns)
 
     async def action(self, question: Prompt[Any, Move], given: Situation, who: str) -> str:
         """Return the action that is answered, on one line; else the words that stayed unusable."""
@@ -252,6 +262,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         count=await _counter(context),
         team=team,
         roles=await asyncio.to_thread(_roles),
+        project_insights=context.project_insights,
     )
     return open_memory(context.memory, means)
 

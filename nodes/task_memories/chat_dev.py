@@ -1,10 +1,13 @@
-"""ChatDev: nothing across tasks; every tenth prompt, the trajectory so far becomes a phase's summary.
+"""ChatDev: nothing across tasks; at every tenth prompt, a summary in the place of the trajectory.
 
-From then on the summary stands in the place of those turns; the next one goes on from it.
+As in G-Memory's harness: that prompt alone shows the summary, all others show the full trajectory; a prompt
+is composed, and counts, before the first step, and the second agent's prompts count, too. A summary that gets
+no usable answer leaves its prompt with the trajectory, and is complained of.
 """
 
 from collections.abc import Sequence
 
+from mneme.core.errors import BadAnswer
 from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
 from mneme.nodes.task_memories.fitting import condensed, within
@@ -13,27 +16,36 @@ from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
 PHASE = 10
 """Prompts from one summary to the next."""
+BEFORE = 1
+"""Prompts that the harness composes before the first step."""
 
 
 class ChatDev(TaskMemory):
-    """Work in phases, each of which begins with a summary of what was before."""
+    """Show every tenth prompt a summary instead of the turns."""
 
     name = "chat_dev"
 
+    async def recall(self, task: Task) -> Held:
+        """Begin to count the prompts."""
+        return {"prompts": BEFORE}
+
     async def prepare(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
-        """Count the prompt; at every tenth, sum up."""
-        prompts = int(held.get("prompts", 0)) + 1
-        since = turns[int(held.get("summed_up", 0)) :]
-        if prompts % PHASE or not since:
-            return {**held, "prompts": prompts}
-        steps = condensed(self.means, [str(turn) for turn in since])
-        given = Phase(goal=task.goal, before=str(held.get("summary", "")), steps=steps)
-        answered = await ask(summarise_phase, given, self.means.who, lane="background")
-        summary = self.means.tally.add(summarise_phase, given, answered).summary
-        return {"prompts": prompts, "summary": summary, "summed_up": len(turns)}
+        """Count the prompt; at every tenth, sum up all turns for it."""
+        counted = {"prompts": int(held.get("prompts", BEFORE)) + 1}
+        if counted["prompts"] % PHASE or not turns:
+            return counted
+        given = Phase(goal=task.goal, before="", steps=condensed(self.means, [str(turn) for turn in turns]))
+        try:
+            answered = await ask(summarise_phase, given, self.means.who, lane="background")
+        except BadAnswer as bad:
+            self.means.tally.failed(summarise_phase, given, bad)
+            self.means.complaints.append(str(bad))
+            return counted
+        return {**counted, "summary": self.means.tally.add(summarise_phase, given, answered).summary}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
-        """Show the last summary, and the turns since."""
+        """Show the summary that was made for this prompt, else the turns."""
         summary = str(held.get("summary", ""))
-        memory = f"The phase before, summed up:\n{summary}" if summary else ""
-        return within(self.means, task, memory, turns[int(held.get("summed_up", 0)) :])
+        if not summary:
+            return within(self.means, task, "", turns)
+        return within(self.means, task, f"The task so far, summed up:\n{summary}", [])

@@ -62,7 +62,8 @@ class Means:
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task,
     memory and turns together), counted by `count`, the tokenizer of the model that reads it where it is
     known; `memory_tokens` bounds a structured memory; `tally` counts what the memory's questions cost;
-    `complaints` says which answers could be used in part only; `trial` names the run.
+    `complaints` says which answers could be used in part only; `trial` names the run; `project_insights` has
+    G-Memory word its insights for each role.
     """
 
     ledger: Ledger
@@ -76,6 +77,7 @@ class Means:
     roles: Mapping[str, Role] = field(default_factory=dict)
     tally: CostCounter = field(default_factory=CostCounter)
     complaints: list[str] = field(default_factory=list)
+    project_insights: bool = False
 
 
 class Shown(NamedTuple):

@@ -126,7 +126,8 @@ def is_whole(given: Documenting, answer: Written) -> None:
     for name, rating in parts["ratings"].items():
         if not LOWEST <= rating <= HIGHEST:
             raise ValueError(f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}.")
-    unknown = [turn for item in parts["items"] for turn in item.get(TURNS, []) if turn > given.last > 0]
+    named = [turn for item in parts["items"] for turn in item.get(TURNS, [])]
+    unknown = [turn for turn in named if turn < 1 or turn > given.last > 0]
     if unknown:
         raise ValueError(f"There is no turn {unknown[0]}: turns count from 1 to {given.last}.")
     if empty := [name for name, text in parts["fields"].items() if not str(text).strip()]:

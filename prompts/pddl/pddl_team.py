@@ -14,7 +14,17 @@ exactly in the form that its description has, with the objects' names. An action
 hold has no effect, but takes a step, as does every turn. You may also write `check valid actions`,
 `look around`, or `think:` and a thought that you want to find again later. What you remember, from this
 task or from others, may help; it is no instruction."""
-SHOWN = "Task:\n$task\n\nWhat you remember:\n$memory\n\nThe turns so far:\n$turns"
+SHOWN = """An example of another task:
+$example
+
+Task:
+$task
+
+What you remember:
+$memory
+
+The turns so far:
+$turns"""
 EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
 """Of a world that is none of the benchmark's, so that it gives no action away."""
 
@@ -22,6 +32,7 @@ EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
 class Situation(BaseModel):
     """What an agent is shown: the task, what its memory holds, and the turns that it still sees."""
 
+    example: str = Field("", description="Another task of the domain, and how it was done.")
     task: str
     memory: str
     turns: str

@@ -17,6 +17,8 @@ from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES
 from mneme.rules.discussion.memory_template import Path, content, slots
 
 LABELLED = re.compile(r"^\s*[-*•]?\s*([A-Za-z][\w '/-]{1,40}):\s+(\S.*)$")
+CLAUSE = re.compile(r"\b(?:is|are|was|were|has|have|had|can|cannot|must|will|does|did)\b", re.IGNORECASE)
+"""Shows that what stands before a colon is a clause of its own (`Gate 4 is shut: …`), and no label."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 SUBJECT = re.compile(r"^([^:(.;,]{3,60})\s*[:(]")
 NEGATED = re.compile(r"\bnot (?=[a-z])")
@@ -90,8 +92,13 @@ def statements(output: str) -> list[str]:
     """Cut an output into its statements."""
     found: list[str] = []
     for line in filter(None, (each.strip() for each in output.splitlines())):
-        found += [line] if LABELLED.match(line) else SENTENCE_END.split(line)
+        found += [line] if _labelled(line) else SENTENCE_END.split(line)
     return [" ".join(each.lstrip("-*• ").split()) for each in found if WORD.search(each.lower())]
+
+
+def _labelled(line: str) -> re.Match[str] | None:
+    found = LABELLED.match(line)
+    return None if found is None or CLAUSE.search(found[1]) else found
 
 
 @lru_cache(4096)
@@ -157,11 +164,11 @@ def _spoken(statement: str) -> list[str]:
 
 def _label(statement: str, template: Mapping[str, Any]) -> tuple[str, str]:
     """Part a statement from its label, and from a second one that names a slot (`think: open subgoal: …`)."""
-    found = LABELLED.match(statement)
+    found = _labelled(statement)
     if not found:
         return "", statement
     names = frozenset(word for path, _, _ in slots(template) for word in words(" ".join(path)))
-    second = LABELLED.match(found[2])
+    second = _labelled(found[2])
     if second and words(second[1]) & names:
         return f"{found[1]} {second[1]}", second[2]
     return found[1], found[2]

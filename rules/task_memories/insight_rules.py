@@ -9,8 +9,10 @@ from typing import NamedTuple
 from mneme.environments.turns import Turn
 
 LONG_COURSE = 30
-SEEN = 1200
-ROOM = 1600
+LAST = 1000
+ROOM = 1500
+MOST = 4000
+"""Characters of a summary where nothing bounds it, of which so many are for each part."""
 BRIEF = 160
 KIND_ROOM, ORDER_ROOM = 280, 280
 SAME = 0.8
@@ -24,6 +26,7 @@ STOP = frozenset(
 DONE = re.compile(r"^Done, in order: (.*)$", re.MULTILINE)
 EFFECTLESS = re.compile(r"^Without effect: (.*)$", re.MULTILINE)
 OPEN = re.compile(r"^Open: (.*)$", re.MULTILINE)
+SEEN = re.compile(r"^Seen: (.*)$", re.MULTILINE)
 NOT_AGAIN = (
     "Do not repeat an action that had no effect, or that only undoes the one before: find out which of its "
     "conditions is missing, and do what makes that true first."
@@ -52,19 +55,27 @@ def _kinds(text: str) -> set[str]:
     return {word for word in words if word not in STOP}
 
 
-def phase(before: str, turns: Sequence[Turn]) -> str:
-    """Sum up a phase: what was done in order, what had no effect, what is open, what was seen last."""
+def phase(before: str, turns: Sequence[Turn], limit: int = MOST) -> str:
+    """Sum up a phase: what was done in order, without effect, open, and seen; of each the newest has room."""
     done = _listed(DONE, before) + [brief(turn.output) for turn in turns if turn.worked]
     failed = _listed(EFFECTLESS, before) + [brief(turn.output) for turn in turns if turn.failed]
     thoughts = _listed(OPEN, before) + [brief(turn.thought) for turn in turns if turn.thought]
-    seen = [turn.outcome for turn in turns if turn.worked and turn.outcome]
+    outcomes = [turn.outcome for turn in turns if turn.worked and turn.outcome]
+    seen = _listed(SEEN, before) + [_within_one_line(each) for each in outcomes if len(each) <= BRIEF]
+    share = limit / MOST
     parts = (
-        ("Done, in order", _latest(done, ROOM)),
-        ("Without effect", _latest(failed, ROOM // 4)),
-        ("Open", _latest(thoughts, ROOM // 4)),
-        ("Last seen", seen[-1][:SEEN] if seen else ""),
+        ("Done, in order", _latest(done, round(ROOM * share))),
+        ("Without effect", _latest(failed, round(ROOM * share) // 4)),
+        ("Open", _latest(thoughts, round(ROOM * share) // 4)),
+        ("Seen", _latest(list(dict.fromkeys(seen)), round(ROOM * share) // 4)),
+        ("Last seen", outcomes[-1][: round(LAST * share)] if outcomes else ""),
     )
-    return "\n".join(f"{name}: {told}" for name, told in parts if told) or "Nothing was done yet."
+    told = "\n".join(f"{name}: {told}" for name, told in parts if told) or "Nothing was done yet."
+    return told[:limit]
+
+
+def _within_one_line(text: str) -> str:
+    return " ".join(text.replace(";", ",").split())
 
 
 def _listed(pattern: re.Pattern[str], text: str) -> list[str]:

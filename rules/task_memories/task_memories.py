@@ -16,6 +16,8 @@ from mneme.prompts.task_memories.task_memories import (
     Operation,
     Phase,
     PhaseSummary,
+    Projected,
+    Projecting,
     Relevance,
     Revision,
     Rulebook,
@@ -68,7 +70,7 @@ def rate_relevance(given: Comparison) -> Relevance:
 @rule(questions.summarise_phase)
 def summarise_phase(given: Phase) -> PhaseSummary:
     """Go on with the earlier summary: what was done in order, what had no effect, what was seen last."""
-    return PhaseSummary(summary=insight_rules.phase(given.before, read_turns(given.steps)))
+    return PhaseSummary(summary=insight_rules.phase(given.before, read_turns(given.steps), given.limit))
 
 
 @rule(questions.extract_key_steps)
@@ -89,6 +91,13 @@ def revise_insights(given: Rulebook) -> Revision:
     """Hold the order of actions in each success, and what failures repeated, against the rules."""
     changes = insight_rules.revised(given.rules, given.succeeded, given.failed, given.most)
     return Revision(operations=[Operation.model_validate(each._asdict()) for each in changes])
+
+
+@rule(questions.project_insights)
+def project_insights(given: Projecting) -> Projected:
+    """Word nothing anew: rules cannot tell what an insight means for a role."""
+    kept = [shorten(each, LONGEST_RULE, placeholder=" …") for each in given.insights]
+    return Projected(reason="Rules leave the insights as they are.", insights=kept)
 
 
 @rule(questions.merge_insights)

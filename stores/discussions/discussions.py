@@ -80,6 +80,7 @@ class Discussion(BaseModel):
     max_turns: int = 0
     person: str = ""
     approve: bool = False
+    carry: bool = False
     ended: Ending = ""
     lacks: str = ""
     turns: int = 0

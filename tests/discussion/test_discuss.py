@@ -23,6 +23,7 @@ from mneme.models.asking.asking import forget
 from mneme.nodes.background import known_id
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate
+from mneme.prompts.discussion.memory_template import entries
 from mneme.prompts.discussion.memory_update import update_memory
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
@@ -151,6 +152,34 @@ def test_a_document_is_approved_or_discussed_on(mneme: Run) -> None:
         "TASK.md", "--agents", "rules", "--approve", "--id", "a", stdin="What about a data catalogue?\nyes\n"
     )
     assert "Data catalogue" in told.stdout and "All deciding roles accepted" in told.stdout
+
+
+def test_what_agents_carry_is_begun_with_seen_and_forgotten(mneme: Run) -> None:
+    briefly = ("--agents", "rules", "--max-turns", "6")
+    mneme("TASK.md", "--id", "first", "--carry", *briefly)
+    carried = {
+        each["agent"]: each for each in map(json.loads, mneme("carried", "--json").stdout.splitlines())
+    }
+    assert set(carried) == set(load_team("data_pipeline").names)
+    assert {each["discussion"] for each in carried.values()} == {"first"}
+    mneme("TASK.md", "--id", "second", "--carry", *briefly)
+    mneme("TASK.md", "--id", "third", *briefly)
+    agent = "business_objectives"
+    begun, without = (
+        json.loads(mneme("memory", agent, each, "--turn", "0", "--json").stdout)["memory"]
+        for each in ("second", "third")
+    )
+    kept = [each.removeprefix("Earlier: ") for each in entries(begun)]
+    assert kept and set(kept) <= set(entries(carried[agent]["memory"])), "what it brings is what it had"
+    assert entries(without) == [], "nothing is carried unasked"
+    assert "from second, version 2" in mneme("carried").stdout
+    mneme("forget-carried", "--role", agent, "--yes")
+    assert agent not in mneme("carried").stdout
+    mneme("forget-carried", "--yes")
+    assert "carry nothing" in mneme("carried").stdout
+    assert "carries anything" in mneme("forget-carried", "--yes", fails=True).refused
+    refused = mneme("TASK.md", "--carry", "--memory", "none", *briefly, fails=True).refused
+    assert "has none of single agents" in refused
 
 
 def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) -> None:

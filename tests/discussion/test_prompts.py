@@ -10,6 +10,7 @@ from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import read
 from mneme.models.asking.schema import flat, unbounded
 from mneme.models.asking.unusable import Unusable
+from mneme.prompts.discussion.answer_from_context import Shown, answer_from_context
 from mneme.prompts.discussion.design_judge import Design, judge_design
 from mneme.prompts.discussion.document import Documenting, Outline, write_document, write_document_as
 from mneme.prompts.discussion.intrinsic_memory import (
@@ -21,6 +22,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     evaluate,
     integrate,
 )
+from mneme.prompts.discussion.judging_rivals import Pair, compare_designs, judge_as_printed
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Slots
 from mneme.prompts.discussion.memory_update import Remembering, update_memory, update_memory_by
 from mneme.prompts.discussion.team_making import Assignment, design_team
@@ -49,6 +51,9 @@ REMEMBERING = Remembering(
 )
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (judge_design, Design(document="{}")),
+    (judge_as_printed, Design(document="{}")),
+    (compare_designs, Pair(task="Store it.", first="{}", second="{}")),
+    (answer_from_context, Shown(task="Store it.", question="Where?", options=["here", "there"])),
     (write_document_as(OUTLINE), Documenting(**SPEAKING, outline=OUTLINE)),
     (update_memory_by(TEMPLATE), REMEMBERING),
     (contribute, SPOKEN),
@@ -61,6 +66,8 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
 QUESTIONS = (
     *(
         judge_design,
+        compare_designs,
+        answer_from_context,
         write_document,
         update_memory,
         contribute,

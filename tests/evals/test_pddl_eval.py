@@ -42,6 +42,7 @@ def row(memory: str, number: int, reward: float, **more: Any) -> dict[str, Any]:
         "cost": {"calls": 25},
         "seconds": 0.5,
         "complaints": [],
+        "transcript": [],
     }
     return played | more
 

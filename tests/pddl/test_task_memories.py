@@ -16,11 +16,13 @@ from mneme.nodes.task_memories.chat_dev import PHASE
 from mneme.nodes.task_memories.interface import FinishedTask, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import MEMORIES, open_memory
 from mneme.nodes.task_memories.memory_bank import retention
+from mneme.nodes.task_memories.recollecting import raw
 from mneme.prompts.discussion.memory_template import departure, size
 from mneme.prompts.task_memories.task_memories import (
     Course,
     Operation,
     PhaseSummary,
+    Projected,
     Relevance,
     Revision,
     Rulebook,
@@ -178,23 +180,30 @@ async def test_memory_bank_forgets_all_but_the_last_seven_turns(edge_ledger: Led
     assert "An earlier task that succeeded" in await shown(told), "it recalls as Voyager does"
 
 
-async def test_chat_dev_sums_up_at_every_tenth_prompt(edge_ledger: Ledger) -> None:
+async def test_chat_dev_shows_a_summary_at_each_tenth_prompt_alone(edge_ledger: Ledger) -> None:
     told = memory(edge_ledger, "chat_dev")
     held = await told.recall(task())
     done = turns(*(("jump", NOTHING) if number == 4 else f"step {number}" for number in range(1, 25)))
-    for prompts in range(1, PHASE):
-        held = await told.prepare(task(), held, done[: prompts - 1])
-    before = told.context(task(), held, done[: PHASE - 2], "solver")
-    assert before.memory == "" and len(before.turns) == PHASE - 2
-    held = await told.prepare(task(), held, done[: PHASE - 1])
-    after = told.context(task(), held, done[: PHASE - 1], "solver")
-    assert "step 1; step 2; step 3; step 5" in after.memory and "Without effect: jump" in after.memory
-    assert after.turns == [] and told.means.tally.calls == 1
-    for prompts in range(PHASE, 2 * PHASE):
-        held = await told.prepare(task(), held, done[:prompts])
-    second = told.context(task(), held, done[: 2 * PHASE], "solver")
-    assert "step 1; step 2" in second.memory and "step 19" in second.memory, "phases add up"
-    assert [turn.output for turn in second.turns] == ["step 20"]
+    summed_up: dict[int, str] = {}
+    for so_far in range(2 * PHASE):
+        held = await told.prepare(task(), held, done[:so_far])
+        seen = told.context(task(), held, done[:so_far], "solver")
+        if seen.memory:
+            summed_up[so_far] = seen.memory
+        assert (seen.turns == []) == (bool(seen.memory) or not so_far), "a summary, or all turns"
+    assert list(summed_up) == [8, 18], "one prompt was composed before the first step"
+    assert "step 1; step 2; step 3; step 5" in summed_up[8] and "Without effect: jump" in summed_up[8]
+    assert "step 1; step 2" in summed_up[18] and "step 18" in summed_up[18] and told.means.tally.calls == 2
+
+
+async def test_a_summary_that_cannot_be_used_leaves_the_turns_and_is_complained_of(
+    edge_ledger: Ledger,
+) -> None:
+    script("mute", {"summarise_phase": ["no JSON"]})
+    told = memory(edge_ledger, "chat_dev", who="scripted:mute")
+    held = await told.prepare(task(), {"prompts": PHASE - 1}, turns("step 1"))
+    assert told.context(task(), held, turns("step 1"), "solver").turns == turns("step 1")
+    assert held["prompts"] == PHASE and len(told.means.complaints) == 1
 
 
 async def test_a_summary_too_long_for_the_window_is_cut(edge_ledger: Ledger) -> None:
@@ -205,7 +214,7 @@ async def test_a_summary_too_long_for_the_window_is_cut(edge_ledger: Ledger) -> 
     assert tokens(task().text) + tokens(seen.memory) <= 300
 
 
-async def test_g_memory_links_similar_tasks_and_shows_key_steps_and_failures(ledger: Ledger) -> None:
+async def test_g_memory_links_similar_tasks_and_withholds_failures(ledger: Ledger) -> None:
     told = memory(ledger, "g_memory")
     ball = "Carry ball{} quickly through the small kitchen of an old house near the green valley."
     await told.remember(trial("t1", ball.format(1), "pick ball1", ("fly", NOTHING), "drop ball1"), {})
@@ -219,8 +228,36 @@ async def test_g_memory_links_similar_tasks_and_shows_key_steps_and_failures(led
     assert first.key_steps == ["pick ball1", "drop ball1"]
     assert third.fail_reason == "'fly away' was tried 3 times, though it had no effect."
     seen = await shown(told, ball.format(3))
-    assert "1. pick ball1\n2. drop ball1" in seen and "Why it failed: 'fly away'" in seen
-    assert "shake" not in seen
+    assert "1. pick ball1\n2. drop ball1" in seen and "[1] solver: pick ball1\nObservation:" in seen
+    assert "shake" not in seen and "fly" not in seen, "neither what failed nor what had no effect"
+
+
+async def test_g_memory_shows_the_nearest_success_where_the_neighbourhood_has_none(ledger: Ledger) -> None:
+    told = memory(ledger, "g_memory")
+    await told.remember(trial("t1", "Shake a cocktail.", "shake cocktail"), {})
+    await told.remember(trial("t2", "Carry ball2 to the attic.", "fly away", success=False), {})
+    held = await told.recall(task("Carry ball3 to the attic."))
+    assert held["recalled"] == ["t1"] and "shake cocktail" in held["memory"]
+
+
+async def test_insights_are_those_that_related_tasks_bear_out_in_the_words_of_each_role(
+    ledger: Ledger,
+) -> None:
+    wording = [Projected(reason="So.", insights=["Solver, lift it."])] * 2
+    rating = [Relevance(reason="So.", score=5)] * 2
+    script("role", {"project_insights": wording, "rate_relevance": rating})
+    told = memory(ledger, "g_memory", who="scripted:role", project_insights=True)
+    for name, goal in (("ball", "Carry ball1 to the attic."), ("tyre", "Change the tyre of the car.")):
+        await told.means.trials.keep(raw(trial(name, goal), goal), CHANGE)
+    known = [Insight(id=name, text=f"On {name}s.", trials=[name]) for name in ("tyre", "ball")]
+    await told.means.trials.revise([(None, each) for each in [*known, insight(7)]], CHANGE)
+    for number in range(4):  # of the tyre's, none is among the four nearest successes to a ball's
+        goal = f"Carry ball{number} to the attic."
+        await told.means.trials.keep(raw(trial(f"b{number}", goal), goal), CHANGE)
+    held = await told.recall(task("Carry ball9 to the attic."))
+    assert held["insights"] in (["ball"], []) and "tyre" not in held["insights"]
+    if held["insights"]:
+        assert "Solver, lift it." in told.context(task(), held, [], "solver").memory
 
 
 async def test_insights_come_every_five_tasks_and_are_paid_by_use(edge_ledger: Ledger) -> None:
@@ -230,22 +267,23 @@ async def test_insights_come_every_five_tasks_and_are_paid_by_use(edge_ledger: L
         assert await told.means.trials.insights() == []
     await told.remember(trial("t4", "Bring ball4 home."), {})
     standing = await told.means.trials.insights()
-    assert {each.score for each in standing} == {2} and NOT_AGAIN in {each.text for each in standing}
+    assert NOT_AGAIN in {each.text for each in standing}, "drawn from a success beside a failure"
     assert any("pick, then drop" in each.text for each in standing)
+    assert all(set(each.trials) <= {f"t{number}" for number in range(5)} for each in standing)
     held = await told.recall(task("Bring ball5 home."))
-    assert held["insights"] == [each.id for each in standing][:3]
+    assert set(held["insights"]) <= {each.id for each in standing} and held["insights"]
+    before = await scores(told, held)
     for _ in range(2):  # a replayed step pays once
         await told.remember(trial("t5", "Bring ball5 home."), held)
-    assert await scores(told, held) == {3}
+    assert await scores(told, held) == {name: score + 1 for name, score in before.items()}
     await told.remember(trial("t6", "Bring ball6 home.", success=False), held)
-    assert await scores(told, held) == {1}
-    await told.remember(trial("t7", "Bring ball7 home.", success=False), held)
-    assert await scores(told, held) == set(), "deleted at 0"
+    assert await scores(told, held) == {name: score - 1 for name, score in before.items() if score > 1}
 
 
-async def scores(told: TaskMemory, held: dict[str, Any]) -> set[int]:
+async def scores(told: TaskMemory, held: dict[str, Any]) -> dict[str, int]:
     """Return the scores of the insights that were shown, as far as they still stand."""
-    return {each.score for each in await told.means.trials.insights() if each.id in held["insights"]}
+    standing = await told.means.trials.insights()
+    return {each.id: each.score for each in standing if each.id in held["insights"]}
 
 
 CHANGE = Change(reason="test", actor="test", source=Source(tasks=["t9"]))
@@ -259,23 +297,29 @@ def operation(kind: Any, rule: int = -1, text: str = "") -> Operation:
     return Operation(reason="Because.", kind=kind, rule=rule, text=text)
 
 
+def carried_out(
+    standing: list[Insight], operations: list[Operation]
+) -> list[tuple[Insight | None, Insight | None]]:
+    return insights.carried_out(standing, operations, insights.Standing(standing, ["t9"], "t9"))
+
+
 def test_operations_change_scores_as_described() -> None:
     standing = [insight(0), insight(1), insight(2, 1)]
     done = [operation("AGREE", 0), operation("EDIT", 1, "Better."), operation("REMOVE", 2)]
-    kept = [after for _, after in insights.carried_out(standing, done, CHANGE)]
+    kept = [after for _, after in carried_out(standing, done)]
     assert [(each.text, each.score) if each else None for each in kept] == [
         ("Rule 0.", 3),
         ("Better.", 3),
         None,
     ]
-    (removed,) = insights.carried_out([insight(0, 3)], [operation("REMOVE", 0)], CHANGE)
+    (removed,) = carried_out([insight(0, 3)], [operation("REMOVE", 0)])
     assert removed[1] and removed[1].score == 2
 
 
 def test_a_full_list_removes_harder_and_takes_in_no_more_than_there_is_room_for() -> None:
     full = [insight(number) for number in range(insights.MOST)]
     done = [operation("REMOVE", 3), operation("ADD", text="New."), operation("ADD", text="Newer.")]
-    changed = insights.carried_out(full, done, CHANGE)
+    changed = carried_out(full, done)
     assert changed[0] == (full[3], None), "2 - 3 is below 0"
     assert [after.text for before, after in changed if before is None and after] == ["New."]
 

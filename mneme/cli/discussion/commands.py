@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mneme.cli.options import Json, Limit, run_command
+from mneme.cli.options import Json, Limit, Yes, run_command
 
 RUN = "run"
 
@@ -36,6 +36,7 @@ Agents = Annotated[
 Team = Annotated[
     str, typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file.")
 ]
+CarriedTeam = Annotated[str, typer.Option("--team", "-t", help="The team's name.")]
 Which = Annotated[
     str,
     typer.Argument(metavar="[ID]", help="A discussion's id, or its first letters; default: the latest."),
@@ -68,6 +69,10 @@ def run_discussion(
     ] = 0,
     person: Annotated[str, typer.Option("--as", help="Speak as this role yourself.")] = "",
     approve: Annotated[bool, typer.Option("--approve", help="Approve the document yourself.")] = False,
+    carry: Annotated[
+        bool,
+        typer.Option("--carry", help="Begin with what agents carry from earlier ones; carry this on, too."),
+    ] = False,
     discussion: Annotated[
         str,
         typer.Option(
@@ -91,6 +96,7 @@ def run_discussion(
         "max_turns": max_turns,
         "person": person,
         "approve": approve,
+        "carry": carry,
         "team": owner,
     }
     run_command(run.discuss(task, team, models or [], discussion, context, out, as_json))
@@ -145,6 +151,28 @@ def memory(
     from mneme.cli.discussion import discuss as run
 
     run_command(run.memory(owner, run.one_of(discussion, named), agent, (since, turn), history, as_json))
+
+
+@discuss.command()
+def carried(team: CarriedTeam = "data_pipeline", owner: Owner = "local", as_json: Json = False) -> None:
+    """Show what a team's agents carry into their next discussion; --json exports it."""
+    from mneme.cli.discussion import carried as run
+
+    run_command(run.show(owner, team, as_json))
+
+
+@discuss.command("forget-carried")
+def forget_carried(
+    team: CarriedTeam = "data_pipeline",
+    roles: Annotated[list[str] | None, typer.Option("--role", help="Of this role alone; repeatable.")] = None,
+    yes: Yes = False,
+    owner: Owner = "local",
+    as_json: Json = False,
+) -> None:
+    """Erase what a team's agents carry; this cannot be undone."""
+    from mneme.cli.discussion import carried as run
+
+    run_command(run.forget(owner, team, roles or [], yes, as_json))
 
 
 @discuss.command("teams")

@@ -106,6 +106,7 @@ BEGUN = {
     "approve": "--approve",
     "max_turns": "--max-turns",
     "context_tokens": "--context-tokens",
+    "carry": "--carry",
 }
 """What cannot change after a discussion has begun, with the option that sets it."""
 
@@ -151,7 +152,7 @@ def _check_words(task: str) -> None:
         )
 
 
-COMMANDS = ("run", "list", "show", "report", "memory", "teams", "new-team")
+COMMANDS = ("run", "list", "show", "report", "memory", "carried", "forget-carried", "teams", "new-team")
 
 
 def team_of(team: str, models: Sequence[str]) -> Values:

@@ -1,0 +1,41 @@
+"""`mneme discuss carried` and `forget-carried`: what agents bring into their next discussion."""
+
+import json
+from collections.abc import Sequence
+
+from rich.syntax import Syntax
+
+from mneme.api.discussions import TeamDiscussions
+from mneme.cli.confirming import confirmed
+from mneme.cli.show import console, print_json
+from mneme.client.home import open_operations
+from mneme.core.errors import NotFound
+
+
+async def show(owner: str, team: str, as_json: bool) -> None:
+    """Print what each agent of a team carries."""
+    async with open_operations(TeamDiscussions, owner) as done:
+        found = await done.carried(team)
+    for each in found:
+        if as_json:
+            print_json(each.model_dump(mode="json"))
+            continue
+        console.print(f"[bold]{each.agent}[/] [dim]from {each.discussion}, version {each.version}[/]")
+        console.print(Syntax(json.dumps(each.memory, indent=1, ensure_ascii=False), "json"))
+    if not (found or as_json):
+        console.print(f"The agents of {team} carry nothing; `mneme discuss --carry` has them do so.")
+
+
+async def forget(owner: str, team: str, roles: Sequence[str], yes: bool, as_json: bool) -> int:
+    """Erase what agents carry, after a question. Raises NotFound where there is nothing."""
+    if not confirmed(yes):
+        return 1
+    async with open_operations(TeamDiscussions, owner) as done:
+        erased = await done.forget_carried(team, list(roles), "decided on the command line")
+    if not erased:
+        raise NotFound(f"No such agent of {team} carries anything.", "See `mneme discuss carried`.")
+    if as_json:
+        print_json({"erased": list(erased)})
+    else:
+        console.print(f"Erased: {', '.join(erased)}.")
+    return 0

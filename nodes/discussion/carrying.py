@@ -1,0 +1,68 @@
+"""Memory that is carried across tasks (§6: memories focused on individual experience); only where asked for.
+
+What an agent's lists hold as a discussion ends is brought into the next one of the same team, marked as
+earlier, the newest, within half of the memory's bound: the rest is for the task at hand. Single texts, such
+as a position or a next step, stand for one task and stay behind.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
+from mneme.nodes.context import ledger_of
+from mneme.nodes.discussion.context import Table
+from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, size
+from mneme.stores.discussions.carried import Carried
+from mneme.stores.ledger.records import Change
+
+EARLIER = "Earlier: "
+SHARE = 0.5
+"""What of a memory's bound may be filled by what was carried."""
+
+
+async def begun_with(table: Table, role: Role) -> tuple[dict[str, Any], str]:
+    """Return M_{n,0}, and why: empty, or with what the agent carries where that was asked for."""
+    known = await _carried(table).get(role.name) if table.about.carry else None
+    if known is None:
+        return empty(role.memory), "the discussion begins"
+    limit = round(SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)
+    return carried_into(role.memory, known.memory, limit), f"carried from the discussion {known.discussion}"
+
+
+async def carry(table: Table) -> None:
+    """Keep what every agent remembers at the end of a discussion for the next one."""
+    if not table.about.carry:
+        return
+    for role in table.team.roles:
+        memory = await table.discussions.memory(table.about.id, role.name).now()
+        change = Change(reason="a discussion ended", actor=role.name, model=memory.model)
+        await _carried(table).keep(role.name, memory.memory, table.about.id, change)
+
+
+def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """Return a memory of the template with entries of the other's lists, of each in turn its newest."""
+    begun = empty(template)
+    lists = [(slot, list(reversed(entries))) for slot, entries in _lists(begun, memory)]
+    for place in range(MOST_ENTRIES // 2):
+        for slot, entries in lists:
+            if place >= len(entries):
+                continue
+            slot.insert(0, f"{EARLIER}{entries[place].removeprefix(EARLIER)}"[:LONGEST_ENTRY])
+            if size(begun) > limit:
+                slot.pop(0)
+                return begun
+    return begun
+
+
+def _lists(begun: dict[str, Any], memory: Any) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield each list slot of a memory, with what stands in the same slot of another one."""
+    for name, slot in begun.items():
+        other = memory.get(name) if isinstance(memory, Mapping) else None
+        if isinstance(slot, dict):
+            yield from _lists(slot, other)
+        elif isinstance(slot, list) and isinstance(other, list):
+            yield slot, [each for each in other if isinstance(each, str) and each]
+
+
+def _carried(table: Table) -> Carried:
+    return Carried(ledger_of(table.runtime), table.discussions.owner, table.team.name)
