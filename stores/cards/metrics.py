@@ -104,7 +104,7 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         seconds_increase=_increase(seconds, thresholds.compared_tasks),
         iterations_per_task=_mean([task.iterations for task in tasks]),
         first_attempt_success=_mean([task.first_attempt for task in tasks]),
-        retrieval_precision=_precision(tasks),
+        retrieval_precision=retrieval_precision(tasks),
         retrieval_p95_ms=_percentile(retrieval, 95),
         duplicate_mistake_rate=duplicate_mistakes(task.mistakes for task in tasks),
         satisfaction=_mean([each.good for card in cards.values() for each in card.ratings]),
@@ -170,7 +170,8 @@ def _increase(seconds: Sequence[float], compared: int) -> float | None:
     return float(latest / before - 1) if before else None
 
 
-def _precision(tasks: Sequence[TaskRecord]) -> float | None:
+def retrieval_precision(tasks: Sequence[TaskRecord]) -> float | None:
+    """Return the share of the cards shown that were used; None where none was shown."""
     shown = sum(len(set(task.retrieved)) for task in tasks)
     used = sum(len(set(task.retrieved) & set(task.used)) for task in tasks)
     return used / shown if shown else None
