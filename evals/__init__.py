@@ -40,7 +40,7 @@ EVALUATIONS = {
         "sharing.retriever_speed", "Measure a training step of the retriever in large pools."
     ),
     "compound_learning": Evaluation(
-        "learning.compound_learning", "Compare query tuning with a team's memory and without."
+        "learning.compound_learning", "Compare query tuning with a team's cards, with rivals and without."
     ),
     "plain_lessons": Evaluation(
         "learning.plain_lessons", "Count ordinary lessons that the poison check flags."

@@ -35,7 +35,7 @@ async def look_up(state: State, runtime: LearningRuntime) -> Update:
     begun = await begin(state, runtime, _nothing)
     posed = cast(State, {**state, **begun})
     found = await _cache(runtime).get(_prompt(posed, await world_of(posed, runtime)))
-    if found is None:
+    if found is None or found["task"] == posed["task_id"]:  # a killed task goes on as it began
         return begun
     runtime.stream_writer({"step": "look_up", "found": found["packet"]["answer"]})
     cost = {**found["packet"]["metrics"], **FREE, "latency_seconds": time.perf_counter() - began}
@@ -71,7 +71,11 @@ def is_known(state: State) -> Literal["keep", "research"]:
 async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Keep a new answer for the same words, and log the task."""
     world, final = await world_of(state, runtime), state["drafts"][state["final"]]
-    answer = {"packet": dict(state["packet"]), "draft": {**final["draft"], "used": []}}
+    answer = {
+        "task": state["task_id"],
+        "packet": dict(state["packet"]),
+        "draft": {**final["draft"], "used": []},
+    }
     await _cache(runtime).add(_prompt(state, world), answer, task=state["task_id"])
     await cards_of(runtime).tasks.add(record_of(state, world))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

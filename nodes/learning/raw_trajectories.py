@@ -44,8 +44,9 @@ async def _nearest(state: State, world: World | None, runtime: LearningRuntime) 
     count = runtime.context.recall
     if not count:
         return []
-    found = await _trials(runtime).nearest(_key(state, world), count)
-    return [_recalled(each, world) for each in found]
+    found = await _trials(runtime).nearest(_key(state, world), count + 1)
+    others = [each for each in found if each.id != state.get("task_id")]  # a killed task goes on as it began
+    return [_recalled(each, world) for each in others[:count]]
 
 
 def _trials(runtime: LearningRuntime) -> Trials:

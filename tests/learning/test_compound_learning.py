@@ -617,8 +617,8 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     whole = await evaluation.run(options)
     assert len(whole.rows) == 3 + 3 + 5 + 5 * 4 and whole.answered_by == "rules"
     assert {*whole.summary["compared"]["all"]} == {*evaluation.RIVALS}
-    again = whole.summary["compared"]["put once more"]["prompt cache"]
-    assert again["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
+    cached = whole.summary["compared"]["put once more"]["prompt cache"]
+    assert cached["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
     assert sum(each["tasks"] for each in whole.summary["trend"]) == 4
     assert whole.plots[0].stat().st_size > 10_000
     lines = whole.raw.read_text().splitlines()
