@@ -136,7 +136,6 @@ def _difference(theirs: Orders, ours: Orders, of: Callable[[Row], float], more_i
     pairs = [[of(a) - of(b) for a, b in zip(*both, strict=True)] for both in zip(theirs, ours, strict=True)]
     differences = [each for order in pairs for each in order]
     low, high = _interval(differences)
-    sign = 1 if more_is_better else -1
     return {
         "theirs": fmean(of(row) for order in theirs for row in order),
         "ours": fmean(of(row) for order in ours for row in order),
@@ -144,12 +143,15 @@ def _difference(theirs: Orders, ours: Orders, of: Callable[[Row], float], more_i
         "low": low,
         "high": high,
         "orders": [fmean(order) for order in pairs],
-        "verdict": "better"
-        if min(sign * low, sign * high) > 0
-        else "worse"
-        if max(sign * low, sign * high) < 0
-        else "",
+        "verdict": _verdict(low, high, more_is_better),
     }
+
+
+def _verdict(low: float, high: float, more_is_better: bool) -> str:
+    """Say what an interval of differences means for the rival; nothing where it has 0 in it."""
+    if low <= 0 <= high:
+        return ""
+    return "better" if (low > 0) == more_is_better else "worse"
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:

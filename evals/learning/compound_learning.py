@@ -62,6 +62,7 @@ PERIODS = 4
 """Into so many periods an order's tasks are divided to watch them over time."""
 Case = tuple[str, int, int, TuningTask]
 """An arm, an order, a number within it, and the task."""
+ByArm = dict[str, list[list[Row]]]
 
 
 class Options(BaseModel):
@@ -109,7 +110,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     try:
         await _run(sized, ledger, who.responder, journal, progress)
         ours = KnowledgeCards(ledger, _team(OURS, sized.seeds[-1]))
-        learned = {
+        learned: Row = {
             "metrics": (await ours.metrics()).model_dump(mode="json"),
             "story": [card.model_dump() for card in await KnowledgeCards(ledger, "story 0").records.list()],
         }
@@ -170,8 +171,8 @@ def _report(
     options: Options, journal: Journal, who: Identity, learned: Row, watched: Sequence[Period]
 ) -> Report:
     told = {arm: _rows(journal, arm) for arm in ("story", "printed", "trials")}
-    whole = {arm: _orders(journal, arm, options) for arm in options.arms}
-    by_arm = {arm: [order[: options.tasks] for order in orders] for arm, orders in whole.items()}
+    whole: ByArm = {arm: _orders(journal, arm, options) for arm in options.arms}
+    by_arm: ByArm = {arm: [order[: options.tasks] for order in orders] for arm, orders in whole.items()}
     parts = {"all": by_arm, "last third": _cut(by_arm, -max(1, options.tasks // 3))}
     if options.repeats:
         parts["put once more"] = _cut(whole, options.tasks)
@@ -236,11 +237,11 @@ def _orders(journal: Journal, arm: str, options: Options) -> list[list[Row]]:
     return [[row for row in _rows(journal, arm) if row["seed"] == seed][:count] for seed in options.seeds]
 
 
-def _cut(by_arm: dict[Arm, list[list[Row]]], begin: int) -> dict[Arm, list[list[Row]]]:
+def _cut(by_arm: ByArm, begin: int) -> ByArm:
     return {arm: [order[begin:] for order in orders] for arm, orders in by_arm.items()}
 
 
-def _flat(by_arm: dict[Arm, list[list[Row]]]) -> list[Row]:
+def _flat(by_arm: ByArm) -> list[Row]:
     return [row for orders in by_arm.values() for order in orders for row in order]
 
 
