@@ -16,7 +16,7 @@ PAIR = (OURS, "without memory")
 PARTS = ("all", "first third", "last third")
 WINDOW = 8
 """Tasks over which a learning curve is averaged."""
-COLOURS = dict(
+COLOURS: Mapping[str, str] = dict(
     zip((OURS, *RIVALS), ("tab:blue", "tab:orange", "tab:red", "tab:gray", "tab:green"), strict=True)
 )
 

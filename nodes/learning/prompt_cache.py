@@ -23,7 +23,7 @@ from mneme.nodes.learning.compound_learning.state import (
     world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.stores.task_memories.prompt_cache import PromptCache
+from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
 FREE = {"model_calls": 0, "tokens": 0}
 
@@ -35,14 +35,14 @@ async def look_up(state: State, runtime: LearningRuntime) -> Update:
     begun = await begin(state, runtime, _nothing)
     posed = cast(State, {**state, **begun})
     found = await _cache(runtime).get(_prompt(posed, await world_of(posed, runtime)))
-    if found is None or found["task"] == posed["task_id"]:  # a killed task goes on as it began
+    if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
         return begun
-    runtime.stream_writer({"step": "look_up", "found": found["packet"]["answer"]})
-    cost = {**found["packet"]["metrics"], **FREE, "latency_seconds": time.perf_counter() - began}
+    runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
+    cost = {**found.packet["metrics"], **FREE, "latency_seconds": time.perf_counter() - began}
     return {
         **begun,
-        "packet": {**found["packet"], "metrics": cost},
-        "drafts": [TriedDraft(draft=found["draft"], trial=None)],
+        "packet": {**found.packet, "metrics": cost},
+        "drafts": [TriedDraft(draft=found.draft, trial=None)],
         "iterations": 1,
         "responders": ["cache: cache"],
     }
@@ -71,11 +71,9 @@ def is_known(state: State) -> Literal["keep", "research"]:
 async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Keep a new answer for the same words, and log the task."""
     world, final = await world_of(state, runtime), state["drafts"][state["final"]]
-    answer = {
-        "task": state["task_id"],
-        "packet": dict(state["packet"]),
-        "draft": {**final["draft"], "used": []},
-    }
-    await _cache(runtime).add(_prompt(state, world), answer, task=state["task_id"])
+    answer = CachedAnswer(
+        task=state["task_id"], packet=dict(state["packet"]), draft={**final["draft"], "used": []}
+    )
+    await _cache(runtime).add(_prompt(state, world), answer)
     await cards_of(runtime).tasks.add(record_of(state, world))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -5,11 +5,13 @@ from typing import Any
 from mneme.environments.sql_tuning import TuningTask, story
 from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advocate
 from mneme.nodes.learning.context import LearningContext
+from mneme.nodes.learning.raw_trajectories import MEMORY
 from mneme.nodes.workflow import Workflow
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.task_memories.trials import Trials
 
 RULES: dict[str, Any] = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
 REUSE = story()[1]
@@ -34,10 +36,9 @@ async def test_a_raw_trajectory_is_kept_whole_and_shown_to_the_next_task(edge_le
     assert (first["iterations"], again["iterations"]) == (2, 1)
     assert again["packet"]["answer"] == first["packet"]["answer"]
     assert (await logged(edge_ledger, "t2")).used == ["t1"]
-    (kept,) = await edge_ledger.search(
-        ("teams", "rivals", "task_memory", "raw_trajectories", "trials"), REUSE.query, limit=1, mode="dense"
-    )
-    told = "\n".join(kept.version.value["trajectory"])
+    kept = await Trials(edge_ledger, "rivals", MEMORY).get("t1")
+    assert kept is not None
+    told = "\n".join(kept.trajectory)
     assert "objected: " in told and "trial: " in told and first["packet"]["answer"] in told
     assert await KnowledgeCards(edge_ledger, "rivals").records.list() == [], "nothing is distilled of it"
 
