@@ -72,7 +72,7 @@ class Options(BaseModel):
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Orders of tasks; each for every team.")
     rows: int = Field(60_000, ge=100, description="Rows of each database's table of facts.")
     repeats: int = Field(16, ge=0, description="Tasks of each order that are put once more at its end.")
-    rivals: bool = Field(True, description="Compare the rivals too: trajectories, cache, no advocate.")
+    without_rivals: bool = Field(False, description="Leave out trajectories, cache and no advocate.")
     agents: Agents = "auto"
     out: Out = RUNS
     embedder: EmbedderName = ""
@@ -88,7 +88,7 @@ class Options(BaseModel):
     @property
     def arms(self) -> tuple[Arm, ...]:
         """Return the teams that are compared, ours first."""
-        return (OURS, *(RIVALS if self.rivals else RIVALS[:1]))
+        return (OURS, *(RIVALS[:1] if self.without_rivals else RIVALS))
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
