@@ -26,7 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from mneme.core.errors import BadInput
-from mneme.environments.worlds.trial import Solution, Task, Trial
+from mneme.core.trial import Trial
+from mneme.environments.worlds.task import Solution, Task
 
 
 class InWords(BadInput):

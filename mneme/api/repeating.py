@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mneme.prompts.chat.evidence import names, telling
+from mneme.core.evidence import names, telling
 from mneme.stores.users.told import Told
 
 ENOUGH = 2

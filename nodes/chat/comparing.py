@@ -9,11 +9,11 @@ from asyncio import gather
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mneme.core.evidence import located
 from mneme.nodes.chat.memory_operations import Similar
 from mneme.nodes.chat.remembering import Judged
 from mneme.nodes.chat.statements import around, share_a_word
 from mneme.nodes.chat.writing_down import answer_or_last_reply
-from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import (
     MOST_PAIRS,
     Compared,

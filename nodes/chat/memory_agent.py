@@ -17,6 +17,7 @@ from asyncio import gather
 from collections.abc import Sequence
 from typing import Literal
 
+from mneme.core.evidence import names
 from mneme.models.asking.asking import resolve
 from mneme.nodes.chat.comparing import judged, pairs
 from mneme.nodes.chat.context import MemoryRuntime
@@ -25,7 +26,6 @@ from mneme.nodes.chat.remembering import Decision, Judged, State, Update, simila
 from mneme.nodes.chat.statements import mentions
 from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.evidence import names
 from mneme.prompts.chat.memory_agent import Reading, read_message
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
+from mneme.core.evidence import located
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import find_similar
@@ -20,7 +21,6 @@ from mneme.nodes.chat.remembering import Decision, Judged, State, Update, each_d
 from mneme.nodes.chat.statements import around
 from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import Pair
 from mneme.prompts.chat.paper_versions import (
     Composing,

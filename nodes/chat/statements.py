@@ -1,6 +1,6 @@
 """What the steps look for in messages and memories, word by word."""
 
-from mneme.prompts.chat.evidence import SENTENCE, TOKEN, has_form, telling, words_of
+from mneme.core.evidence import SENTENCE, TOKEN, has_form, telling, words_of
 
 
 def around(quote: str, message: str, longest: int = 300) -> str:

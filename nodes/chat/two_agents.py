@@ -19,6 +19,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from mneme.core.evidence import located
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.comparing import pairs
@@ -41,7 +42,6 @@ from mneme.nodes.chat.remembering import (
     similar_to,
 )
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import Fact
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, find_updates
 from mneme.stores.users.memories import MemoryRecord

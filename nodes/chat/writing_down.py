@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
+from mneme.core.evidence import located
 from mneme.models.asking.asking import ask
 from mneme.models.asking.replies import read
 from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.remembering import State
-from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import Candidate, Incoming, check_candidate
 from mneme.prompts.prompt import Prompt
 

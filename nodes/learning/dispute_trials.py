@@ -22,7 +22,7 @@ async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime)
     if advice.feasible:
         made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
         return await attempt(world, made)
-    return Measurement(correct=False, gain=0.0, wanted=0.0, summary=advice.why_not, problem=advice.why_not)
+    return Measurement(summary=advice.why_not, problem=advice.why_not)
 
 
 async def _by_words(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:

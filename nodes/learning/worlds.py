@@ -275,7 +275,7 @@ def measurement_of(trial: Trial, solution: Solution) -> Measurement:
     changed = "\n".join(each for each in (*said, solution.answer) if each) or "nothing: everything as it was"
     if len(changed) > LONGEST_CHANGE:
         changed = f"{changed[:LONGEST_CHANGE]}…"
-    return Measurement.model_validate({**trial.model_dump(), "changed": changed})
+    return Measurement(**dict(trial), changed=changed)
 
 
 def _as_text(file: tuple[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 A remembered message costs three: `read_message` routes it and writes it down, `compare_memories` judges
 every pair of a fact and a similar memory, and `rewrite_memory` brings a memory up to date. What is written
-is held to what was said (`evidence.py`). The questions of the paper's own versions are in
+is held to what was said (`holding.py`). The questions of the paper's own versions are in
 `paper_versions.py`.
 
 Where a further fact about a known entity goes (the paper's tests 3, 4 and 6): what the entity *is*
@@ -17,17 +17,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.evidence import (
-    hold_content,
-    hold_index,
-    hold_quote,
-    hold_support,
-    left_out,
-    located,
-    says,
-    takes_up,
-    uncovered,
-)
+from mneme.core.evidence import left_out, located, says, takes_up, uncovered
+from mneme.prompts.chat.holding import hold_content, hold_index, hold_quote, hold_support
 from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of, some_of
 
 LONGEST = 1000

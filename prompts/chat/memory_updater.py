@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.evidence import located
+from mneme.core.evidence import located
 from mneme.prompts.chat.memory_agent import LONGEST, MOST_PAIRS, Fact
 from mneme.prompts.prompt import Prompt, Reason, Schemas
 

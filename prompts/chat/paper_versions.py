@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.evidence import hold_content, hold_index, hold_quote, hold_support, located
+from mneme.core.evidence import located
+from mneme.prompts.chat.holding import hold_content, hold_index, hold_quote, hold_support
 from mneme.prompts.chat.memory_agent import (
     LONGEST,
     MOST,

@@ -6,9 +6,10 @@ an approach is worth, the world says.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import BaseModel, Field
+
+from mneme.core.trial import Trial
 
 
 class Advice(BaseModel):
@@ -47,44 +48,9 @@ def _as_file(file: tuple[str, str]) -> str:
     return f"\n{file[0]}:\n{file[1]}"
 
 
-class Metric(BaseModel):
-    """One figure of a trial beside the baseline's."""
-
-    name: str
-    value: float
-    baseline: float | None = None
-    better: Literal["lower", "higher"] = "lower"
-    wanted: float = Field(0.0, description="How many times as good as the baseline; 0: not asked for.")
-    limit: float | None = Field(None, description="What the value may not pass.")
-    stopped: bool = Field(False, description="Whether the baseline was stopped: it is at least as large.")
-
-    def __str__(self) -> str:
-        said = f"{self.name}: {self.value:.4g}"
-        if self.baseline is not None:
-            said += f", before {'more than ' if self.stopped else ''}{self.baseline:.4g}"
-        said += f"; {self.better} is better"
-        said += f"; {self.wanted:g} times as good is wanted" if self.wanted else ""
-        return said + (f"; the limit is {self.limit:g}" if self.limit is not None else "")
-
-    @property
-    def over(self) -> bool:
-        """Say whether the value passes its limit."""
-        if self.limit is None:
-            return False
-        return self.value > self.limit if self.better == "lower" else self.value < self.limit
-
-
-class Measurement(BaseModel):
+class Measurement(Trial):
     """What a world measured of a draft."""
 
-    correct: bool
-    gain: float = Field(description="How many times as good as the baseline, by the first metric.")
-    wanted: float
-    metrics: list[Metric] = []
-    evidence: str = Field("", description="A query's plan, or what a check printed.")
-    solved: bool = False
-    summary: str = Field("", description="Whether it solves the task, and why not, in the world's words.")
-    problem: str = Field("", description="Why it could not be run, or how its result differs.")
     changed: str = Field("", description="What was measured: the solution that was run.")
 
     def __str__(self) -> str:

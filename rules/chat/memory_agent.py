@@ -2,8 +2,8 @@
 
 import re
 
+from mneme.core.evidence import located, says
 from mneme.prompts.chat import memory_agent, memory_updater, paper_versions
-from mneme.prompts.chat.evidence import located, says
 from mneme.prompts.chat.memory_agent import (
     LONGEST,
     MOST,

@@ -1,31 +1,10 @@
-"""What goes into a world and what comes out of it: a task, a solution, and the trial of a solution."""
+"""What comes out of a world where a solution is tried: figures beside a baseline's, and what they come to."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 SMALLEST = 1e-9
-
-
-class Task(BaseModel):
-    """One task: its words, and what its world reads of it (a query, a folder, …)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str = "task"
-    text: str = ""
-    given: dict[str, Any] = Field({}, description="What the world reads, by name; plain JSON.")
-    group: str = Field("", description="Of similar tasks, each group comes once before any comes again.")
-
-
-class Solution(BaseModel):
-    """A solution; a world reads the parts that it takes, and leaves the others alone."""
-
-    statements: list[str] = []
-    query: str = ""
-    files: dict[str, str] = Field({}, description="New contents of files, by their paths in the workspace.")
-    diff: str = Field("", description="A unified diff, instead of whole files.")
-    answer: str = ""
 
 
 class Metric(BaseModel):
@@ -38,6 +17,14 @@ class Metric(BaseModel):
     wanted: float = Field(0.0, description="How many times as good as the baseline; 0: not asked for.")
     limit: float | None = Field(None, description="What the value may not pass.")
     stopped: bool = Field(False, description="Whether the baseline was stopped: it is at least as large.")
+
+    def __str__(self) -> str:
+        said = f"{self.name}: {self.value:.4g}"
+        if self.baseline is not None:
+            said += f", before {'more than ' if self.stopped else ''}{self.baseline:.4g}"
+        said += f"; {self.better} is better"
+        said += f"; {self.wanted:g} times as good is wanted" if self.wanted else ""
+        return said + (f"; the limit is {self.limit:g}" if self.limit is not None else "")
 
     @property
     def gain(self) -> float:
