@@ -41,7 +41,7 @@ EVALUATIONS = {
     ),
     "retriever_speed": Evaluation("sharing.retriever_speed", "Measure a training step in large pools."),
     "compound_learning": Evaluation(
-        "learning.compound_learning", "Compare query tuning with a team's memory and without."
+        "learning.compound_learning", "Compare query tuning with a team's cards, with rivals and without."
     ),
     "plain_lessons": Evaluation(
         "learning.plain_lessons", "Count ordinary lessons that the poison check flags."

@@ -20,6 +20,7 @@ from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.people import Care
 from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.trends import Period, Unit, trend
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
 
@@ -175,6 +176,19 @@ class Cards(CardReviews):
     ) -> Metrics:
         """Return every metric of the team's learning, with the alerts that they raise."""
         return await self._cards.metrics(now=now)
+
+    @reads("cards/trend")
+    async def trend(
+        self,
+        by: Annotated[Unit, Field(description="How long a period is, by the calendar (UTC).")] = "month",
+        tasks: Annotated[
+            int | None, Field(ge=1, le=LARGEST, description="Instead: so many tasks make a period.")
+        ] = None,
+        last: Annotated[int, Field(ge=1, le=1000, description="How many of the last periods.")] = 12,
+        now: Annotated[datetime | None, Field(description="Until which moment; none: now.")] = None,
+    ) -> Sequence[Period]:
+        """Return reuse, satisfaction and quality over time, oldest first, from the ledger's history."""
+        return await trend(self._cards, tasks or by, last=last, now=now)
 
     @reads("consolidations")
     async def consolidations(self) -> Sequence[Attempt]:

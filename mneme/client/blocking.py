@@ -147,6 +147,7 @@ class BlockingCards(Blocking):
     export = Waits(Cards.export)
     import_ = Waits(Cards.import_)
     metrics = Waits(Cards.metrics)
+    trend = Waits(Cards.trend)
     consolidations = Waits(Cards.consolidations)
     consolidation_due = Waits(Cards.consolidation_due)
     serving = Waits(Cards.serving)

@@ -12,7 +12,7 @@ Definitions, where the paper gives a name only:
 - Provisional to verified: a ratio to at least one verified card.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -104,9 +104,9 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         seconds_increase=_increase(seconds, thresholds.compared_tasks),
         iterations_per_task=_mean([task.iterations for task in tasks]),
         first_attempt_success=_mean([task.first_attempt for task in tasks]),
-        retrieval_precision=_precision(tasks),
+        retrieval_precision=retrieval_precision(tasks),
         retrieval_p95_ms=_percentile(retrieval, 95),
-        duplicate_mistake_rate=_duplicates(tasks),
+        duplicate_mistake_rate=duplicate_mistakes(task.mistakes for task in tasks),
         satisfaction=_mean([each.good for card in cards.values() for each in card.ratings]),
         verified=verified,
         verified_growth=verified - before,
@@ -170,22 +170,31 @@ def _increase(seconds: Sequence[float], compared: int) -> float | None:
     return float(latest / before - 1) if before else None
 
 
-def _precision(tasks: Sequence[TaskRecord]) -> float | None:
+def retrieval_precision(tasks: Sequence[TaskRecord]) -> float | None:
+    """Return the share of the cards shown that were used; None where none was shown."""
     shown = sum(len(set(task.retrieved)) for task in tasks)
     used = sum(len(set(task.retrieved) & set(task.used)) for task in tasks)
     return used / shown if shown else None
 
 
-def _duplicates(tasks: Sequence[TaskRecord]) -> float | None:
-    """Count mistakes of a task that some task before it made; within a task each counts once."""
-    known: set[str] = set()
+def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[str]] = ()) -> float | None:
+    """Return which share of the mistakes some task before made, `known` ones too; None without mistakes.
+
+    Within a task each counts once. A mistake without a name is like no other, and is not counted.
+    """
+    seen = {name for before in known for name in before}
     made = repeated = 0
     for task in tasks:
-        mistakes = set(task.mistakes)
+        mistakes = {name for name in task if _is_named(name)}
         made += len(mistakes)
-        repeated += len(mistakes & known)
-        known |= mistakes
+        repeated += len(mistakes & seen)
+        seen |= mistakes
     return repeated / made if made else None
+
+
+def _is_named(mistake: str) -> bool:
+    """Say whether a mistake names an approach; earlier versions logged some without, as " for …"."""
+    return bool(f" {mistake}".partition(" for ")[0].strip())
 
 
 def _is_dead_end(card: Card) -> bool:

@@ -511,6 +511,7 @@ def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
     assert json.loads(mneme("cards", "metrics", "--json").stdout)["tasks"] == 1, "it went on by itself"
     cards = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
     assert len(cards) <= 1, "none where a busy machine measured no gain"
+    assert json.loads(mneme("cards", "trend", "--by", "week", "--json").stdout)["learned"] == len(cards)
     for card in cards:
         (task,) = card["evidence"]["task_ids"]
         assert len(mneme("cards", "history", card["id"], "--json").stdout.splitlines()) == 1
@@ -612,9 +613,13 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     from mneme.evals.learning import compound_learning as evaluation  # noqa: PLC0415
 
     monkeypatch.setattr(evaluation, "STORY_ROWS", 4_000)
-    options = evaluation.Options(tasks=4, seeds=[2], rows=4_000, agents="rules", out=tmp_path)
+    options = evaluation.Options(tasks=3, seeds=[2], rows=4_000, repeats=1, agents="rules", out=tmp_path)
     whole = await evaluation.run(options)
-    assert len(whole.rows) == 3 + 2 * 4 and whole.answered_by == "rules"
+    assert len(whole.rows) == 3 + 3 + 5 + 5 * 4 and whole.answered_by == "rules"
+    assert {*whole.summary["compared"]["all"]} == {*evaluation.RIVALS}
+    cached = whole.summary["compared"]["put once more"]["prompt cache"]
+    assert cached["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
+    assert sum(each["tasks"] for each in whole.summary["trend"]) == 4
     assert whole.plots[0].stat().st_size > 10_000
     lines = whole.raw.read_text().splitlines()
     whole.raw.write_text("\n".join([*lines[:7], lines[7][: len(lines[7]) // 2]]))

@@ -173,6 +173,24 @@ def card_metrics(team: Team = "local", as_json: Json = False) -> None:
     run_command(run.metrics(team, as_json))
 
 
+@cards.command("trend")
+def card_trend(
+    by: Annotated[
+        str, typer.Option("--by", help="How long a period is: day, week, month, quarter or year.")
+    ] = "month",
+    tasks: Annotated[
+        int | None, typer.Option("--tasks", min=1, help="Instead: so many tasks make a period.")
+    ] = None,
+    last: Annotated[int, typer.Option("--last", min=1, max=1000, help="How many periods at most.")] = 12,
+    team: Team = "local",
+    as_json: Json = False,
+) -> None:
+    """Show reuse, satisfaction and quality over time, counted from the ledger's own history."""
+    from mneme.cli.learning import trend as run
+
+    run_command(run.trend(team, by, tasks, last, as_json))
+
+
 @cards.command("rate")
 def rate_card(
     card: CardId,

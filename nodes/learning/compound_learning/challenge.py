@@ -14,9 +14,9 @@ from mneme.nodes.learning.compound_learning.state import (
     effort_of,
     is_blocking,
     knowns,
-    pitfalls_of,
     setting_of,
     settled_words,
+    shown_pitfalls,
     timed,
     trial_of,
     used_cards,
@@ -50,7 +50,7 @@ async def challenge(state: State, runtime: LearningRuntime) -> Update:
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
         cards=knowns(state["verified"]),
-        pitfalls=await pitfalls_of(state, world, runtime),
+        pitfalls=shown_pitfalls(state),
     )
     answered = await ask_role("devils_advocate", challenge_draft, given, runtime)
     raised = [_logged(each, len(state["drafts"])) for each in answered.value.objections]

@@ -1,25 +1,20 @@
 """Compile and keep (§3, step 5): the monitor extracts what the task taught; it is written to the cards."""
 
-from collections.abc import Sequence
-
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World, parts_of
-from mneme.nodes.learning.compound_learning.research import shorten_middle
+from mneme.nodes.learning.compound_learning.log import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
     Recalled,
     State,
     Update,
     ask_role,
-    draft_of,
     effort_of,
     is_blocking,
     knowns,
     scope_of,
     setting_of,
-    settled_words,
     timed,
-    trial_of,
     used_cards,
     world_of,
 )
@@ -30,7 +25,6 @@ from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesso
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 
 GAINED = 1.1
@@ -55,7 +49,7 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         resolved=[each["objection"]["evidence"] for each in state["log"] if each["status"] == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
         in_vain=_in_vain(state),
-        trajectory=_trajectory(state),
+        trajectory=trajectory_of(state),
         answer=packet["answer"] if world is None else "",
         used=knowns(used_cards(state)),
         verified=knowns(state["verified"]),
@@ -75,21 +69,6 @@ def _in_vain(state: State) -> list[str]:
     worthless = [name for name, trial in tried if trial and (not trial["correct"] or trial["gain"] < GAINED)]
     useful = {name for name, trial in tried if trial and trial["correct"] and trial["gain"] >= GAINED}
     return [each for each in dict.fromkeys(worthless) if each and each not in useful]
-
-
-def _trajectory(state: State) -> list[str]:
-    """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
-    told = []
-    for number, each in enumerate(state["drafts"], start=1):
-        log = [entry for entry in state["log"] if entry["round"] == number]
-        lines = [
-            f"draft {number} ({each['draft']['pattern'] or 'no pattern'}):",
-            str(draft_of(state, number - 1)),
-        ]
-        lines += [f"trial: {trial}"] if (trial := trial_of(each["trial"])) else []
-        lines += [f"objected: {said}" for said in settled_words(log)]
-        told.append(shorten_middle("\n".join(lines)))
-    return told
 
 
 def _can_be_kept(finding: Finding, world: World | None) -> bool:
@@ -113,7 +92,7 @@ async def keep(state: State, runtime: LearningRuntime) -> Update:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await cards.tasks.add(_record(state, learned, scope, world))
+    await cards.tasks.add(record_of(state, world, learned))
     cards.keep_up()
     runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
@@ -253,38 +232,3 @@ def _learned(event: str, card: Card, why: str, dispute: str = "") -> Learned:
         why=why,
         dispute=dispute,
     )
-
-
-def _record(state: State, learned: Sequence[Learned], scope: str, world: World | None) -> TaskRecord:
-    metrics = state["packet"]["metrics"]
-    return TaskRecord(
-        id=state["task_id"],
-        task=state["task"],
-        material=shorten_middle(world.material()) if world else "",
-        domain=scope,
-        solved=state["packet"]["solved"],
-        seconds=sum(each["seconds"] for each in state["effort"]),
-        iterations=state["iterations"],
-        model_calls=sum(each["calls"] for each in state["effort"]),
-        tokens=sum(each["tokens"] for each in state["effort"]),
-        confidence=state["packet"]["confidence"],
-        speed_up=metrics["speed_up"],
-        retrieved=[each["id"] for each in state["cards"]],
-        used=[each["id"] for each in used_cards(state)],
-        retrieval_ms=state["retrieval_ms"],
-        mistakes=_mistakes(state),
-        cards=list(dict.fromkeys(each["card"] for each in learned)),
-        disputes=[each["dispute"] for each in learned if each["dispute"]],
-        answered_by=", ".join(sorted({each.split(": ", 1)[1] for each in state["responders"]})),
-    )
-
-
-def _mistakes(state: State) -> list[str]:
-    """Name each draft that was blocked, the same for the same approach to the same kind of query."""
-    made = [
-        f"{pattern} for {state['features'] or state['task']}"
-        for each in state["log"]
-        if each["objection"]["severity"] == "blocking"
-        and (pattern := state["drafts"][each["round"] - 1]["draft"]["pattern"])
-    ]
-    return list(dict.fromkeys(made))

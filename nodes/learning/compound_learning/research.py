@@ -1,7 +1,7 @@
 """Recall (§4) and research (§3, step 1): the cards that bear on the task, and the first draft."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 from uuid import uuid4
@@ -25,10 +25,9 @@ from mneme.nodes.learning.compound_learning.state import (
     ask_role,
     effort_of,
     knowns,
-    pitfalls_of,
     scope_of,
-    search_text,
     setting_of,
+    shown_pitfalls,
     timed,
     with_pattern,
     world_of,
@@ -36,31 +35,46 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
 from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
 from mneme.nodes.messages import said_in
+from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
+from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.cards.card import Card, Retrieved
 from mneme.stores.cards.validity import holds_for
 
 TOOL_TURNS = 4
 LONGEST_FACT = 6_000
 FIRST_LOOKS = ("schema", "explain")
+PITFALLS = 3
+Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]]]
+"""What finds, for a task in its world, what the researcher is shown of earlier ones."""
 
 
 @timed
 async def recall(state: State, runtime: LearningRuntime) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
+    begun = await begin(state, runtime, _retrieved)
+    posed = cast(State, {**state, **begun})
+    pitfalls = await _pitfalls_of(posed, await world_of(posed, runtime), runtime)
+    return {**begun, "pitfalls": [each.model_dump() for each in pitfalls]}
+
+
+async def begin(state: State, runtime: LearningRuntime, find: Find) -> Update:
+    """Read the task, and let `find` recall what bears on it. Raises BadInput."""
     posed = _posed(state)
     state = cast(State, {**state, **posed})
     task_id = state.get("task_id") or uuid4().hex
     world = await world_of(state, runtime)
+    features = "; ".join(world.features) if world else ""
     began = time.perf_counter()
-    found = await _retrieved(state, world, runtime)
+    found = await find(cast(State, {**state, "features": features}), world, runtime)
     runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
     return {
         **posed,
         "task_id": task_id,
-        "features": "; ".join(world.features) if world else "",
+        "features": features,
         "cards": found,
         "verified": [each for each in found if each["known"]["status"] == "verified"],
+        "pitfalls": [],
         "retrieval_ms": 1000 * (time.perf_counter() - began),
         "facts": [],
         "drafts": [],
@@ -99,7 +113,7 @@ def _posed(state: State) -> Update:
 
 
 async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
-    count, text = await cards_shown(runtime), search_text(state, world)
+    count, text = await cards_shown(runtime), _search_text(state, world)
     if not count:
         return []
     fits = partial(_fits, world=world)
@@ -126,6 +140,21 @@ def _recalled(found: Retrieved, world: World | None) -> Recalled:
     )
 
 
+def _search_text(state: State, world: World | None) -> str:
+    """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
+    return trials.about("; ".join(world.general), world.noun) if world and world.general else state["task"]
+
+
+async def _pitfalls_of(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
+    """Return the deprecated cards of this world that are most like the task."""
+    if not runtime.context.recall:
+        return []
+    found = await cards_of(runtime).pitfalls(
+        _search_text(state, world), PITFALLS, scope=scope_of(world, state)
+    )
+    return [as_shown(each.card, world) for each in found]
+
+
 @timed
 async def research(state: State, runtime: LearningRuntime) -> Update:
     """Look at the environment with its tools, and draft a solution from cards, facts and the textbook."""
@@ -135,7 +164,7 @@ async def research(state: State, runtime: LearningRuntime) -> Update:
         **setting_of(state, world),
         facts=facts,
         cards=knowns(state["cards"]),
-        pitfalls=await pitfalls_of(state, world, runtime),
+        pitfalls=shown_pitfalls(state),
         textbook=first_ideas(world) if world else [],
     )
     answered = await ask_role("researcher", draft_solution, given, runtime)
@@ -231,10 +260,10 @@ async def _looked(tools: Mapping[str, BaseTool], name: str, given: dict[str, Any
         return f"This look failed: {wrong}"
 
 
-def shorten_middle(text: str) -> str:
+def shorten_middle(text: str, longest: int = LONGEST_FACT) -> str:
     """Return a text of bounded length: its beginning and its end."""
-    half = LONGEST_FACT // 2
-    return text if len(text) <= LONGEST_FACT else f"{text[:half]}\n…\n{text[-half:]}"
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 async def _first_look(names: Sequence[str], so_far: Sequence[BaseMessage]) -> AIMessage:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import Answered, ask
 from mneme.models.asking.counting import Asked, added, counting
-from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
+from mneme.nodes.learning.context import LearningRuntime, who_answers
 from mneme.nodes.learning.worlds import (
     Problem,
     advice_of,
@@ -23,7 +23,6 @@ from mneme.nodes.learning.worlds import (
     solution_of,
     told_of,
 )
-from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Known
@@ -117,6 +116,7 @@ class State(Problem, Result, total=False):
     features: str
     cards: list[Recalled]
     verified: list[Recalled]
+    pitfalls: list[dict[str, Any]]
     retrieval_ms: float
     facts: list[str]
     drafts: list[TriedDraft]
@@ -129,6 +129,8 @@ class State(Problem, Result, total=False):
 
 
 Update = dict[str, Any]
+FIRST_STEPS = ("recall", "look_up")
+"""The steps with which a task begins: what an earlier one of the same thread cost does not count."""
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
@@ -155,7 +157,7 @@ def timed(node: Node) -> Node:
         for each in efforts:
             took["calls"] += each["calls"]
             took["tokens"] += each["tokens"]
-        fresh = node.__name__ == "recall"
+        fresh = node.__name__ in FIRST_STEPS
         costs = (
             {"effort": Overwrite([took]), "asked": Overwrite(asked)}
             if fresh
@@ -209,7 +211,6 @@ def scope_of(world: World | None, state: State) -> str:
 
 
 SHORT = 300
-PITFALLS = 3
 
 
 def as_shown(card: Card, world: World | None) -> Known:
@@ -282,11 +283,6 @@ def is_blocking(entry: LoggedObjection) -> bool:
     return entry["status"] == "open" and entry["objection"]["severity"] == "blocking"
 
 
-def search_text(state: State, world: World | None) -> str:
-    """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
-    return trials.about("; ".join(world.general), world.noun) if world and world.general else state["task"]
-
-
 def with_pattern(draft: Drafted, world: World | None) -> Drafted:
     """Describe a draft's solution in the pattern language, where its author did not, or in no such words."""
     if world is None or world.language is None:
@@ -297,11 +293,6 @@ def with_pattern(draft: Drafted, world: World | None) -> Drafted:
     return draft.model_copy(update={"pattern": pattern})
 
 
-async def pitfalls_of(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
-    """Return the deprecated cards of this world that are most like the task."""
-    if not runtime.context.recall:
-        return []
-    found = await cards_of(runtime).pitfalls(
-        search_text(state, world), PITFALLS, scope=scope_of(world, state)
-    )
-    return [as_shown(each.card, world) for each in found]
+def shown_pitfalls(state: State) -> list[Known]:
+    """Return the deprecated cards that were recalled; a run of an earlier version has none."""
+    return [Known.model_validate(each) for each in state.get("pitfalls", [])]

@@ -1,0 +1,32 @@
+"""Retrieval of raw trajectories (§1, §9): the team without cards, shown how earlier tasks went."""
+
+from langgraph.graph import END, START
+
+from mneme.nodes.learning.compound_learning.challenge import challenge, needs_patch, patch
+from mneme.nodes.learning.compound_learning.decide import decide, verify
+from mneme.nodes.learning.compound_learning.research import research
+from mneme.nodes.learning.compound_learning.state import Result, State
+from mneme.nodes.learning.context import LearningContext
+from mneme.nodes.learning.raw_trajectories import keep, recall
+from mneme.nodes.learning.worlds import Problem
+from mneme.nodes.workflow import Workflow
+
+builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
+builder.add_node(recall)
+builder.add_node(research)
+builder.add_node(challenge)
+builder.add_node(patch)
+builder.add_node(verify)
+builder.add_node(decide)
+builder.add_node(keep)
+
+builder.add_edge(START, "recall")
+builder.add_edge("recall", "research")
+builder.add_edge("research", "challenge")
+builder.add_conditional_edges("challenge", needs_patch, ["patch", "verify"])
+builder.add_edge("patch", "challenge")
+builder.add_edge("verify", "decide")
+builder.add_edge("decide", "keep")
+builder.add_edge("keep", END)
+
+graph = builder.compile(name="raw_trajectories")

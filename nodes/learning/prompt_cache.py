@@ -1,0 +1,79 @@
+"""A prompt cache (§1), to compare: a task that was asked before in the same words gets the answer of then.
+
+Words are the same whatever the white space between them; anything else is another task, for which the team
+begins without any memory. The first answer stays, good or bad, and is not tried again: what it is worth is
+what was measured when it was made.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from mneme.environments.worlds import World
+from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.learning.compound_learning.log import record_of
+from mneme.nodes.learning.compound_learning.research import begin
+from mneme.nodes.learning.compound_learning.state import (
+    Recalled,
+    State,
+    TriedDraft,
+    Update,
+    setting_of,
+    timed,
+    world_of,
+)
+from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
+
+FREE = {"model_calls": 0, "tokens": 0}
+
+
+@timed
+async def look_up(state: State, runtime: LearningRuntime) -> Update:
+    """Answer from the cache where the task was asked before; else begin without memory."""
+    began = time.perf_counter()
+    begun = await begin(state, runtime, _nothing)
+    posed = cast(State, {**state, **begun})
+    found = await _cache(runtime).get(_prompt(posed, await world_of(posed, runtime)))
+    if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
+        return begun
+    runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
+    cost = {**found.packet["metrics"], **FREE, "latency_seconds": time.perf_counter() - began}
+    return {
+        **begun,
+        "packet": {**found.packet, "metrics": cost},
+        "drafts": [TriedDraft(draft=found.draft, trial=None)],
+        "iterations": 1,
+        "responders": ["cache: cache"],
+    }
+
+
+async def _nothing(_state: State, _world: World | None, _runtime: LearningRuntime) -> list[Recalled]:
+    return []
+
+
+def _cache(runtime: LearningRuntime) -> PromptCache:
+    return PromptCache(ledger_of(runtime), team_of(runtime))
+
+
+def _prompt(state: State, world: World | None) -> str:
+    """Return all that a task's agents are told of it."""
+    told: Mapping[str, Any] = setting_of(state, world)
+    return "\n".join(told[name] for name in ("task", "material", "wanted", "features") if told.get(name))
+
+
+def is_known(state: State) -> Literal["keep", "research"]:
+    """Go to the end with an answer from the cache."""
+    return "keep" if state["drafts"] else "research"
+
+
+@timed
+async def keep(state: State, runtime: LearningRuntime) -> Update:
+    """Keep a new answer for the same words, and log the task."""
+    world, final = await world_of(state, runtime), state["drafts"][state["final"]]
+    answer = CachedAnswer(
+        task=state["task_id"], packet=dict(state["packet"]), draft={**final["draft"], "used": []}
+    )
+    await _cache(runtime).add(_prompt(state, world), answer)
+    await cards_of(runtime).tasks.add(record_of(state, world))
+    return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -1,0 +1,93 @@
+"""Retrieval of raw trajectories (§1 and §9's RAG), to compare: what happened is kept, not what it taught.
+
+Everything else is compound learning's: the same questions, trials and number of drafts, the same embedder
+and as many retrieved. There is no monitor, no card and no standing: each task's whole trajectory is kept,
+solved or not, found by the task as it was asked, and shown in the place of a card.
+
+Rules read of a retrieved trajectory what they read of a card: the solution that was accepted, made out for
+the task at hand. That is more than raw text gives a model, so under rules this is the strongest form of the
+rival; whether a model finds what matters in the text, rules cannot show.
+"""
+
+from mneme.environments.worlds import World
+from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.learning.compound_learning.log import record_of, trajectory_of
+from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
+from mneme.nodes.learning.compound_learning.state import (
+    Recalled,
+    State,
+    Update,
+    draft_of,
+    scope_of,
+    setting_of,
+    timed,
+    world_of,
+)
+from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.nodes.learning.worlds import advice_of
+from mneme.prompts.learning.compound_learning.task import Known
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.task_memories.trials import TrialRecord, Trials
+
+MEMORY = "raw_trajectories"
+LONGEST = 3_000
+"""As much of a trajectory as is shown: five of them fit into a small model's context."""
+
+
+@timed
+async def recall(state: State, runtime: LearningRuntime) -> Update:
+    """Retrieve the trajectories of the tasks that are most like this one."""
+    return await begin(state, runtime, _nearest)
+
+
+async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
+    count = runtime.context.recall
+    if not count:
+        return []
+    found = await _trials(runtime).nearest(_key(state, world), count + 1)
+    others = [each for each in found if each.id != state.get("task_id")]  # a killed task goes on as it began
+    return [_recalled(each, world) for each in others[:count]]
+
+
+def _trials(runtime: LearningRuntime) -> Trials:
+    return Trials(ledger_of(runtime), team_of(runtime), MEMORY)
+
+
+def _key(state: State, world: World | None) -> str:
+    """Return the task as it was asked, with all that its agents are told of it."""
+    told = setting_of(state, world)
+    return "\n".join(filter(None, (told["task"], told["features"], told.get("material", ""))))
+
+
+def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
+    """Show a trajectory in the place of a card, with the solution that was accepted, if one was."""
+    made = [advice_of(world, "", each) for each in kept.key_steps] if kept.success and world else []
+    known = Known(
+        claim=f"An earlier task, as it went: {kept.goal}",
+        status="solved" if kept.success else "not solved",
+        confidence=kept.reward,
+        advice=[each.model_copy(update={"applies": True}) for each in made],
+        rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
+    )
+    return Recalled(id=kept.id, score=0.0, parts={}, known=known.model_dump(), tasks=[kept.id])
+
+
+@timed
+async def keep(state: State, runtime: LearningRuntime) -> Update:
+    """Keep the whole trajectory, whatever came of it, and log the task."""
+    world, packet = await world_of(state, runtime), state["packet"]
+    pattern = draft_of(state, state["final"]).pattern
+    kept = TrialRecord(
+        id=state["task_id"],
+        key=_key(state, world),
+        goal=state["task"],
+        trajectory=[*trajectory_of(state), f"answer: {packet['answer']}", f"outcome: {packet['rationale']}"],
+        reward=packet["confidence"],
+        success=packet["solved"],
+        domain=scope_of(world, state),
+        key_steps=[pattern] if pattern else [],
+    )
+    source = Source(tasks=[state["task_id"]])
+    await _trials(runtime).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
+    await cards_of(runtime).tasks.add(record_of(state, world))
+    return {"learned": [], "answered_by": sorted(set(state["responders"]))}
