@@ -12,15 +12,13 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.cards.abstraction import Abstraction
-from mneme.stores.cards.card import QUARANTINE, Card, Evidence, Lesson, Provenance
+from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Lesson, Provenance
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.cards.private_counts import Counts, PrivacyAccount, Spending, bounded, noisy, outcomes_of
 from mneme.stores.cards.yaml_form import dump
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-
-SHARER = "another organisation"
 
 
 class Shared(BaseModel):
