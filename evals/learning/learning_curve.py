@@ -22,7 +22,7 @@ from mneme.core.settings import settings
 from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, tasks
 from mneme.evals.answering import Identity, identify
 from mneme.evals.learning.compound_learning import Team
-from mneme.evals.learning.fitting import Fit, Likelihood, fit_all, weights
+from mneme.evals.learning.fitting import Fit, Likelihood, Values, fit_all, weights
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal, table
 from mneme.models.embedding.embedders import open_embedder
@@ -143,7 +143,8 @@ def _fitted(quantity: Quantity, arm: str, rows: Sequence[Row]) -> Row | None:
     half = max(at) // 2
     early = [(n, value) for n, value in zip(at, values, strict=True) if n <= half]
     late = [(n, value) for n, value in zip(at, values, strict=True) if n > half]
-    forecast = {fit.shape: fit for fit in fit_all(*map(list, zip(*early, strict=True)), quantity.likelihood)}
+    numbers, costs = [n for n, _ in early], [value for _, value in early]
+    forecast = {fit.shape: fit for fit in fit_all(numbers, costs, quantity.likelihood)}
     return {
         "quantity": quantity.name,
         "arm": arm,
@@ -157,7 +158,7 @@ def _fitted(quantity: Quantity, arm: str, rows: Sequence[Row]) -> Row | None:
     }
 
 
-def _mean(quantity: Quantity, values: Sequence[float]) -> float:
+def _mean(quantity: Quantity, values: Sequence[float] | Values) -> float:
     """Return the mean that the likelihood is about: of proportions the geometric one."""
     if quantity.likelihood == "lognormal":
         return float(np.exp(np.mean(np.log(np.maximum(values, 1e-9)))))
