@@ -111,7 +111,9 @@ def _starts(shape: str, n: Values, y: Values) -> list[tuple[float, ...]]:
     if fast is None:
         return [tuple(high[name] for name in names)]
     scale = float(n.max()) if fast == "t" else 1.0
-    return [tuple(high.get(name, guess * scale) for name in names) for guess in FIRST[fast]]
+    return [
+        tuple(high.get(name, max(guess * scale, BOUNDS[fast][0])) for name in names) for guess in FIRST[fast]
+    ]
 
 
 def _tried(shape: str, n: Values, y: Values, likelihood: Likelihood, start: tuple[float, ...]) -> Fit | None:

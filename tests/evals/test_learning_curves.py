@@ -25,6 +25,7 @@ def test_the_shape_that_made_the_data_fits_best_and_noise_is_no_learning() -> No
         assert shape in near, [(fit.shape, fit.aic) for fit in fits]
         assert shape == "constant" or near <= {shape, "ceiling"}, "a ceiling holds an exponential"
         assert sum(weights(fits)) == pytest.approx(1)
+    assert fit_all(n[:10], made["ceiling"][:10], "normal"), "few tasks have shorter spans to begin with"
     best = fit_all(n, made["ceiling"] * dice.lognormal(0, 0.1, 400), "lognormal")[0]
     assert best.shape == "ceiling" and best.figures["t"] == pytest.approx(40, rel=0.2)
     failing = (dice.random(400) < 0.1 + 0.8 * np.exp(-n / 30)).astype(float)
