@@ -43,12 +43,22 @@ EVALUATIONS = {
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with a team's cards, with rivals and without."
     ),
+    "learning_curve": Evaluation(
+        "learning.learning_curve", "Fit curves to what a task costs, over hundreds of tasks (§11)."
+    ),
+    "transfer": Evaluation(
+        "learning.transfer", "Try cards of one family of tasks in another; compare with similarity."
+    ),
+    "private_sharing": Evaluation(
+        "learning.private_sharing", "Share abstract cards between organisations: gain against ε (§11)."
+    ),
     "plain_lessons": Evaluation(
         "learning.plain_lessons", "Count ordinary lessons that the poison check flags."
     ),
     "consolidation": Evaluation(
         "learning.consolidation", "Measure what a consolidation saves and costs (§8)."
     ),
+    "cadence": Evaluation("learning.cadence", "Measure what consolidating every n tasks costs (§11)."),
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),

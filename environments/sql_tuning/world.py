@@ -1,10 +1,14 @@
 """Query tuning as a world: a slow query on a database that comes with Mneme, or on the user's own."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
+import sqlglot
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import conditions
@@ -30,6 +34,7 @@ FIRST_IDEAS = (
 """What a textbook begins with: the simplest rewriting, or an index on the first filter."""
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
+QUERY = "Query: "
 DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
@@ -65,6 +70,15 @@ class SqlTuningKind(WorldKind):
     """Slow queries."""
 
     name = "sql_tuning"
+    vocabulary = "\n".join([DEFINITION, *REMEDIES, *sorted(conditions.FEATURES)])
+
+    def names(self, material: str) -> Sequence[str]:
+        """Return the tables, columns and aliases of the query that a task was about."""
+        try:
+            query = sqlglot.parse_one(material.removeprefix(QUERY), read="sqlite")
+        except SqlglotError:  # it was shortened: its words in place of its names
+            return re.findall(r"[^\W\d]\w+", material.removeprefix(QUERY))
+        return sorted({each.name for each in query.find_all(exp.Identifier)})
 
     def open(self, task: Task) -> "SqlWorld":
         """Lay out a task on its database. Raises BadInput, NotFound for an unknown schema."""
@@ -165,7 +179,7 @@ class SqlWorld(World):
 
     def material(self) -> str:
         """Return the slow query."""
-        return f"Query: {self.task.query}"
+        return f"{QUERY}{self.task.query}"
 
     def wanted(self) -> str:
         """Say how fast is fast enough, how large indexes may be, and on which engine it runs."""

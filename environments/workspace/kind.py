@@ -1,6 +1,7 @@
 """Open a task of files: a folder that the task names, or one of a described world's own."""
 
 import random
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ SCOPES: dict[Language, str] = {"python": "python_functions", "shell": "shell_pip
 """Lessons about one language serve in every world of it."""
 NOUNS: dict[Language, str] = {"python": "functions", "shell": "pipelines", "none": "tasks"}
 ENDINGS: dict[str, Language] = {".py": "python", ".sh": "shell"}
+DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.MULTILINE)
 
 
 class WorkspaceKind(WorldKind):
@@ -34,6 +36,16 @@ class WorkspaceKind(WorldKind):
     def __init__(self, described: Described | None = None, beside: Path | None = None) -> None:
         self._described, self._beside = described, beside or Path()
         self.name = described.name if described else "workspace"
+
+    @property
+    def vocabulary(self) -> str:  # type: ignore[override]
+        """Return what the tactics of all languages and their features are called."""
+        known = [tactics() for tactics in TACTICS.values()]
+        return "\n".join(text for each in known for text in (each.definition, *each.known_features()))
+
+    def names(self, material: str) -> Sequence[str]:
+        """Return what the files define: functions, classes, variables."""
+        return sorted({name for found in DEFINED.findall(material) for name in found if name})
 
     @classmethod
     def of(cls, file: Path) -> "WorkspaceKind":

@@ -119,6 +119,12 @@ class WorldKind(ABC):
     """A kind of world: it opens a task, and knows tasks like it."""
 
     name: str
+    vocabulary: str = ""
+    """What its patterns and features are said in: words that tell nothing of whose tasks they are."""
+
+    def names(self, material: str) -> Sequence[str]:
+        """Return the names in a task's material that tell whose it is, such as tables and columns."""
+        return ()
 
     @abstractmethod
     def open(self, task: Task) -> World:

@@ -10,6 +10,7 @@ from mneme.api.card_reviews import CardId, CardReviews, DisputeId, Expiry, Owner
 from mneme.api.operation import LARGEST, USER, Limit, Offset, Reason, changes, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
+from mneme.nodes.learning.abstracting import abstraction_of
 from mneme.nodes.learning.dispute_decisions import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
@@ -19,6 +20,8 @@ from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.people import Care
+from mneme.stores.cards.private_counts import BUDGET
+from mneme.stores.cards.shared_files import Shared
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.trends import Period, Unit, trend
 from mneme.stores.ledger.ledger import Ledger
@@ -158,6 +161,32 @@ class Cards(CardReviews):
     ) -> str:
         """Return cards as YAML, signed by the team. Raises NotFound."""
         return await self._cards.files.export(card_ids, all_versions=all_versions)
+
+    @changes("cards/share")
+    async def share(
+        self,
+        epsilon: Annotated[
+            float | None,
+            Field(
+                gt=0, le=1000, description="ε of the counts; the smaller, the more private; none: no counts."
+            ),
+        ] = None,
+        budget: Annotated[
+            float, Field(gt=0, description="What ε may come to over all exports of the team, this one too.")
+        ] = BUDGET,
+        private: Annotated[
+            Sequence[str], Field(max_length=1000, description="Further names that must not be told.")
+        ] = (),
+        reason: Reason = "",
+    ) -> Shared:
+        """Return cards for another organisation: abstract, unsigned, with noisy counts or none.
+
+        Names and figures are taken out. What ε protects is a task's trace in the counts, not the text of a
+        lesson. Raises BadInput where the budget does not allow it, MnemeError without the extra `private`.
+        """
+        abstraction = await abstraction_of(self._cards, private)
+        change = self._change(reason, "shared with another organisation")
+        return await self._cards.shared.export(abstraction, epsilon, budget, change=change)
 
     @changes("cards/import")
     async def import_(

@@ -23,6 +23,8 @@ WINDOW = 10
 """Tasks over which a card's success rate is watched (§5: 30 % over 10 tasks)."""
 QUARANTINE = 0.5
 """Cards below this confidence are kept from retrieval (§5)."""
+SHARER = "another organisation"
+"""Who made a card that was shared without names."""
 DERIVED = ("success", "standing", "proven", "renewed", "expires")
 """Numbers that retrieval reads, kept beside a card in its record; they follow from the card."""
 

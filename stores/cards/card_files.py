@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import QUARANTINE, Card, CardVersion, Evidence
+from mneme.stores.cards.card import QUARANTINE, SHARER, Card, CardVersion, Evidence
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.cards.signing import TeamSignature
@@ -88,8 +88,8 @@ class CardFiles:
 
     def _renewed(self, document: Document, change: Change, head: Version) -> list[Write]:
         here = Card.of(head)
-        if document.card == here:
-            return []
+        if document.card == here or document.provenance.created_by == SHARER:
+            return []  # a shared lesson that is known here has nothing to add
         if here.status != "provisional" or document.version <= here.version:
             raise BadInput(
                 f"{here.id} is here already, {here.status}, at version {here.version}, and differs.",

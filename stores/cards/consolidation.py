@@ -181,6 +181,10 @@ class ConsolidationCycle:
         reason = f"consolidation {tag} taken back: {change.reason}"
         return records.next_write(head, lambda _: (was, reason), change)
 
+    async def learned(self) -> set[str]:
+        """Return the cards that the standing consolidations archived: each trains the same base anew."""
+        return {each for one in await self.archives() if not one.taken_back for each in one.ids}
+
     async def serving(self) -> str:
         """Return the tuned model that answers for the team; empty where none was promoted."""
         return (await self._serving())[0]

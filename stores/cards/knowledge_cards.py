@@ -48,6 +48,7 @@ from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
 from mneme.stores.cards.people import Care, cared_for, rated, superseded
 from mneme.stores.cards.ranking import ranking
 from mneme.stores.cards.settings import CardSettings
+from mneme.stores.cards.shared_files import SharedFiles
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.cards.upkeep import Upkeep
 from mneme.stores.ledger.ledger import Ledger
@@ -83,6 +84,7 @@ class KnowledgeCards:
         self.tasks = TaskLog(ledger, team)
         self.clusters = Clusters(ledger, team, self.settings)
         self.files = CardFiles(ledger, self.records)
+        self.shared = SharedFiles(ledger, self.records)
         self.upkeep = Upkeep(ledger, self.records, self.tasks, self.clusters)
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:

@@ -210,6 +210,20 @@ async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_led
     assert all({*each.delta} <= left for each in pairs.replays)
 
 
+async def test_a_later_consolidation_trains_what_an_earlier_one_archived(edge_ledger: Ledger) -> None:
+    cards = await learned(edge_ledger, WORDS[:8])
+    cycle = ConsolidationCycle(edge_ledger, cards)
+    first = await CardPairs(cards, Consolidation(), recall=3, before=await cycle.learned()).pairs()
+    await cycle.archive("v1", change=CHANGE, only=first.keys, serves="ollama:mneme-tuners:v1")
+    again = await CardPairs(cards, Consolidation(), recall=3, before=await cycle.learned()).pairs()
+    assert {each.key for each in again.train} == {*first.keys} and not again.keys, (
+        "trained, not archived anew"
+    )
+    assert not {each.key for each in again.replays} & {*first.keys}, "retrieval no longer shows them"
+    await cycle.take_back(change=CHANGE)
+    assert await cycle.learned() == set()
+
+
 def test_the_command_says_what_is_due_and_what_it_lacks(tmp_path: Path) -> None:
     environment = quiet(tmp_path / "home")
     told = run_mneme(["cards", "consolidate", "--status"], environment)

@@ -145,12 +145,28 @@ def export_cards(
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
     versions: Annotated[bool, typer.Option("--history", help="With every version of each card.")] = False,
+    abstract: Annotated[
+        bool, typer.Option("--abstract", help="For another organisation: no names, no figures, no counts.")
+    ] = False,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="With --abstract: noisy counts, of this much privacy.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", help="What ε may come to over all exports; default: 5.")
+    ] = None,
+    private: Annotated[
+        list[str] | None, typer.Option("--private", help="A name to take out as well; may be repeated.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write all cards as YAML."""
+    """Write all cards as YAML; with --abstract, what another organisation may see."""
     from mneme.cli.learning import cards as run
 
-    run_command(run.export(team, file, versions, as_json))
+    if abstract:
+        told = {"epsilon": epsilon, "budget": budget, "private": private or []}
+        run_command(run.share(team, file, versions, told, as_json))
+    else:
+        run_command(run.export(team, file, versions, as_json, [epsilon, budget, private]))
 
 
 @cards.command("import")

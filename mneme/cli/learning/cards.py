@@ -166,13 +166,34 @@ async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
     print_card(changed, as_json)
 
 
-async def export(team: str, file: Path, versions: bool, as_json: bool) -> None:
+async def export(
+    team: str, file: Path, versions: bool, as_json: bool, for_sharing: Sequence[object] = ()
+) -> None:
     """Write all cards as YAML; with `versions`, every version of each."""
+    if any(each is not None for each in for_sharing):
+        raise BadInput(
+            "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
+        )
     async with open_operations(Cards, team, reading=True) as cards:
         text = await cards.export(all_versions=versions)
         count = await cards.count()
     if is_written(text, file):
         print_fields({"exported": count, "file": str(file)}, as_json)
+
+
+async def share(team: str, file: Path, versions: bool, told: Mapping[str, Any], as_json: bool) -> None:
+    """Write cards for another organisation, and say what was taken out and what it has cost."""
+    if versions:
+        raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
+    if told["epsilon"] is None and told["budget"] is not None:
+        raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
+    async with open_operations(Cards, team) as cards:
+        shared = await cards.share(**{name: each for name, each in told.items() if each is not None})
+    if is_written(shared.text, file):
+        counts = {"exported": shared.cards, "file": str(file)}
+        taken = {"names taken out": shared.names, "figures": shared.figures}
+        spent = {"ε": shared.epsilon or "no counts", "ε in all": shared.spent.epsilon}
+        print_fields(counts | taken | spent, as_json)
 
 
 async def import_(team: str, file: Path, as_json: bool) -> None:

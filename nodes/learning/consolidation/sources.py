@@ -1,7 +1,7 @@
 """Training pairs of a team's cards: the tasks that they rest on, and the lessons that solved them."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from mneme.models.tuning.pairs import Pair, Pairs
 from mneme.stores.cards.card import Card
@@ -23,19 +23,23 @@ LOOKED_AT = 50
 class CardPairs:
     """A team's proven cards as pairs: a task with its material, and the claim and rules that solved it."""
 
-    def __init__(self, cards: KnowledgeCards, limits: Consolidation, recall: int) -> None:
-        self._cards, self._limits, self._recall = cards, limits, recall
+    def __init__(
+        self, cards: KnowledgeCards, limits: Consolidation, recall: int, before: Collection[str] = ()
+    ) -> None:
+        """Take what the base does not know: proven cards, and those `before` that a tuned model learned."""
+        self._cards, self._limits, self._recall, self._before = cards, limits, recall, before
 
     async def pairs(self) -> Pairs:
         """Return what there is to be learned; of each card with two tasks the latest is replayed."""
         known = await self._cards.records.list()
         good = [card for card in known if is_good(card, self._limits)]
         learned = [card for card in good if not is_held_out(card)]
+        earlier = [card for card in known if card.id in self._before and card.status == "archived"]
         tasks = {task.id: task for task in await self._cards.tasks.list() if task.task}
-        asked = {card.id: _asked(card, tasks) for card in good}
+        asked = {card.id: _asked(card, tasks) for card in (*good, *earlier)}
         train = [
             Pair(key=card.id, asked=each, answer=lesson_of(card))
-            for card in learned
+            for card in (*learned, *earlier)
             for each in (asked[card.id][:-1] or asked[card.id])[-TASKS_A_CARD:]
         ]
         warned = [

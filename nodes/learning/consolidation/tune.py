@@ -78,9 +78,10 @@ def is_due(state: State) -> str:
 
 async def gather(state: State, runtime: TuningRuntime) -> Update:
     """Make training pairs of the cards as they are now (§8, step 1), and keep them beside the training."""
-    source = CardPairs(cards_of(runtime), limits_of(runtime), runtime.context.recall)
+    before = await cycle_of(runtime).learned()
+    source = CardPairs(cards_of(runtime), limits_of(runtime), runtime.context.recall, before)
     pairs = await source.pairs()
-    if len(pairs.train) < FEWEST:
+    if len(pairs.train) < FEWEST or not pairs.keys:
         raise BadInput(
             f"{len(pairs.keys)} cards are proven enough to be trained on: verified, confidence over 0.8, "
             f"{runtime.context.successes} successes.",
