@@ -23,6 +23,7 @@ from mneme.rules.household.search_routes import (
     AFTER_ENTRY,
     HEEDING,
     KEEPING,
+    NEVER,
     Route,
     Routes,
     insertions,
@@ -43,13 +44,13 @@ Counts = NDArray[np.int64]
 class Trail(NamedTuple):
     """A route followed in every sample: a row for its start and for each stop.
 
-    `reached` is when a stop is seen, `left` when all is done there, `held` what is in hand then, and `away`
-    how far home it is. `found` is when the last find was made, `known` when what was fetched is home, and
-    `soon` the sum of the steps of all finds.
+    `reached` is when a stop is seen, `done` when the member goes on from there, `held` what is in hand then,
+    and `away` how far home it is. `found` is when the last find was made, `known` when what was fetched, and
+    what the hands could not hold, is home, and `soon` the sum of the steps of all finds.
     """
 
     reached: Numbers
-    left: Numbers
+    done: Numbers
     held: Counts
     away: Numbers
     found: Numbers
@@ -76,15 +77,16 @@ class _Walk:
     def go(self, stop: int) -> None:
         self.time = self.time + np.where(self._is_home, self._ways_from_home[stop], self._ways[stop])
 
-    def take(self, loads: Counts, home: int, ways: Sequence[int], ways_from_home: Sequence[int]) -> None:
-        """Take what is here, and bring home what fills both hands; who leaves something here comes back."""
-        pairs, rest = np.divmod(self.held + loads, HANDS)
-        ways_home = (2 * pairs - 1) * home + pairs + (rest > 0) * (home + 1)
-        self.time = self.time + np.where(pairs > 0, ways_home, 0)
-        self.held = rest
-        self._is_home = (pairs > 0) & (rest == 0)
+    def take(self, loads: Counts, home: int, ways: Sequence[int], ways_from_home: Sequence[int]) -> Counts:
+        """Take what two hands hold, and bring it home once they are full; return what is left here."""
+        held = np.minimum(self.held + loads, HANDS)
+        left: Counts = self.held + loads - held
+        self._is_home = held == HANDS
+        self.time = self.time + np.where(self._is_home, home + HANDS - 1, 0)
+        self.held = np.where(self._is_home, 0, held)
         self.away = np.where(self._is_home, 0.0, float(home))
         self._ways, self._ways_from_home = ways, ways_from_home
+        return left
 
 
 class JointRoutes(Routes):
@@ -191,20 +193,31 @@ class JointRoutes(Routes):
         soon = 0.0
         for stop in route:
             walk.go(stop)
-            reached = walk.time
-            finds = self._finds[stop]
+            reached, finds = walk.time, self._finds[stop]
             found = np.where(finds > 0, reached, found)
             soon += float((reached * finds).sum())
-            if stop >= self._fetched:
-                walk.time = walk.time + self._loads[stop] * self._taking(stop) + self._stays[stop]
-            walk.take(
-                self._loads[stop], self._away[stop], self._between[stop], self._ways_from(self._homes[stop])
-            )
+            left = self._taken(walk, stop)
             if stop < self._fetched:
-                known = walk.time + np.where(walk.held > 0, walk.away, 0.0)
+                known = np.maximum(known, walk.time + np.where(walk.held > 0, walk.away, 0.0))
+            known = np.maximum(known, self._brought_later(number, stop, walk, reached, left))
             rows.append((reached, walk.time, walk.held, walk.away))
-        reached, left, held, away = (np.array(each) for each in zip(*rows, strict=True))
-        return Trail(reached, left, held, away, found, known, soon)
+        reached, done, held, away = (np.array(each) for each in zip(*rows, strict=True))
+        return Trail(reached, done, held, away, found, known, soon)
+
+    def _taken(self, walk: _Walk, stop: int) -> Counts:
+        """Take what there is at a stop; return how much is left there."""
+        loads = self._loads[stop]
+        if stop >= self._fetched:
+            walk.time = walk.time + loads * self._taking(stop) + self._stays[stop]
+        return walk.take(loads, self._away[stop], self._between[stop], self._ways_from(self._homes[stop]))
+
+    def _brought_later(self, number: int, stop: int, walk: _Walk, reached: Numbers, left: Counts) -> Numbers:
+        """Return when what is left is home: a teammate comes for it, or the member itself, who is sooner."""
+        home = self._away[stop]
+        helps = min((ways[stop] for n, ways in enumerate(self._from_starts) if n != number), default=NEVER)
+        fetched = np.minimum(np.maximum(reached, helps), walk.time + home)
+        later: Numbers = np.where(left > 0, fetched + left + home, 0.0)
+        return later
 
     def _taking(self, stop: int) -> int:
         return AFTER_ENTRY if self.stops[stop] in self.errands.rooms else 1
@@ -228,9 +241,9 @@ def _home_at(last: Numbers, trail: Trail) -> Numbers:
     """Return when a member is done that turns home, with what it holds, at the last find."""
     stop = np.maximum((trail.reached <= last).sum(axis=0) - 1, 0)
     each = np.arange(SAMPLES)
-    left, held = trail.left[stop, each], trail.held[stop, each]
-    home = np.maximum(left, last) + trail.away[stop, each] + held - 1
-    ends: Numbers = np.maximum(np.where(held > 0, home, left), trail.known)
+    done, held = trail.done[stop, each], trail.held[stop, each]
+    home = np.maximum(done, last) + trail.away[stop, each] + held - 1
+    ends: Numbers = np.maximum(np.where(held > 0, home, done), trail.known)
     return ends
 
 
