@@ -1,7 +1,7 @@
 """Who should do what: the joint action of a whole team, by rules (eq. 4).
 
-While something is to be found, fetching and looking are shared out so that together they bring most, no two
-members going for the same (an assignment problem, solved exactly). Once all is found, the things
+While something is to be found, fetching, looking and bringing home are shared out in joint routes
+(`rules/household/joint_routes.py`), no two members going for the same. Once all is found, the things
 are shared out in whole rounds, next-but-one deliveries included, so that the last member is done as early
 as possible (`rules/household/rounds.py`).
 

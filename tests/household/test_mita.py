@@ -718,7 +718,7 @@ def test_progress_is_what_the_members_believe_together() -> None:
 
 
 def test_who_has_a_free_hand_amid_closed_containers_goes_on_looking() -> None:
-    """Her teammates are two rooms away; what one of them brings later, she need not come back for."""
+    """A teammate can come for what her hands do not hold, and need not look for it."""
     closed = [Container(id=50 + n, name="kitchencabinet", room=2, x=12 + n, z=1) for n in range(2)]
     need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=3)
     held = item(60, 2, 12, 2).model_copy(update={"held_by": 0})
