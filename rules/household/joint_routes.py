@@ -97,6 +97,7 @@ class JointRoutes(Routes):
     ) -> None:
         """Plan; `proposed` are the targets that the workers themselves would go to first."""
         self._workers = list(workers)
+        self._wishes = list(proposed or [None] * len(workers))
         self._delivers = [False] * len(self._workers)
         self._trails: dict[tuple[int, bool, tuple[int, ...]], Trail] = {}
         super().__init__(errands, workers, proposed)
@@ -170,7 +171,8 @@ class JointRoutes(Routes):
         for number, (route, puts) in enumerate(zip(routes, delivers, strict=True)):
             worker = self._workers[number]
             if puts:
-                bonus += KEEPING * (worker.promised in self.errands.targets_of(worker))
+                targets = self.errands.targets_of(worker)
+                bonus += KEEPING * (worker.promised in targets) + HEEDING * (self._wishes[number] in targets)
             elif route:
                 bonus += KEEPING * (route[0] == self._promised[number])
                 bonus += HEEDING * (route[0] == self._proposed[number])
