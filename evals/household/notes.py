@@ -9,7 +9,14 @@ from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.plots import AIM
 from mneme.evals.household.results import AVERAGE, CLEAR, COLUMNS, Difference, Results, name_of
 
-TUNED_ON = (range(21), range(501, 507), range(1001, 1032), range(2000, 2031), range(3000, 3010))
+TUNED_ON = (
+    range(21),
+    range(501, 507),
+    range(1001, 1032),
+    range(2000, 2031),
+    range(3000, 3010),
+    range(5000, 5014),
+)
 """Seeds of generated episodes that were looked at while the rules were tuned."""
 COUNTED_NOTE = (
     "Conflicts and redundant visits are counted in what is decided (MiTa's manager refuses conflicts, so "

@@ -42,17 +42,17 @@ def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     values = {aim: 1 / (1 + KEEPING + cost) for aim, cost in routes.openings(0).items()}
     first = routes.first(0)
     for target in errands.targets_of(me):
-        on_the_way = first is None or is_on_the_way(errands, me, target, first.target)
+        on_the_way = first is None or _is_on_the_way(errands, me, target, first.target)
         values[Aim("goput", target)] = 1.0 if on_the_way else WAITING
     return values
 
 
-def is_on_the_way(errands: Errands, me: Worker, target: int, following: int, detour: float = DETOUR) -> bool:
+def _is_on_the_way(errands: Errands, me: Worker, target: int, following: int) -> bool:
     """Say whether to deliver first: with both hands full, or where the target lies about on the way."""
     if len(me.hands) >= HANDS:
         return True
     around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)
-    return around - errands.steps(me.corner, following) <= detour
+    return around - errands.steps(me.corner, following) <= DETOUR
 
 
 def _merits_of_rounds(errands: Errands, me: Worker) -> dict[Aim, float]:

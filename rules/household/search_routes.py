@@ -111,7 +111,7 @@ class Routes:
         """Return the cost for each stop if a member made it first and all else stayed as planned."""
         costs: dict[Aim, float] = {}
         for place, stop in enumerate(self.stops):
-            routes = _without(self._routes, place)
+            routes = without(self._routes, place)
             routes[number].insert(0, place)
             costs[self.errands.aim(stop)] = self._cost(routes)
         return costs
@@ -175,7 +175,7 @@ class Routes:
         """Insert every stop where it costs least, the most pressing first; then improve."""
         order = sorted(range(len(self.stops)), key=lambda stop: (stop >= self._fetched, -self._press(stop)))
         for stop in order:
-            self._routes = min(_insertions(self._routes, stop), key=self._cost)
+            self._routes = min(insertions(self._routes, stop), key=self._cost)
         best = self._cost(self._routes)
         for _ in range(PASSES):
             before = best
@@ -189,7 +189,7 @@ class Routes:
 
     def _move(self, stop: int, best: float) -> float:
         """Put one stop where it costs least, if that gains something."""
-        found = min(_insertions(_without(self._routes, stop), stop), key=self._cost)
+        found = min(insertions(without(self._routes, stop), stop), key=self._cost)
         cost = self._cost(found)
         if cost < best - 1e-9:
             self._routes, best = found, cost
@@ -215,11 +215,13 @@ def _place_of(promised: int | None, stops: Sequence[int]) -> int | None:
     return stops.index(promised) if promised in stops else None
 
 
-def _without(routes: Sequence[Route], stop: int) -> list[Route]:
+def without(routes: Sequence[Route], stop: int) -> list[Route]:
+    """Return the routes without a stop."""
     return [[each for each in route if each != stop] for route in routes]
 
 
-def _insertions(routes: Sequence[Route], stop: int) -> Iterator[list[Route]]:
+def insertions(routes: Sequence[Route], stop: int) -> Iterator[list[Route]]:
+    """Yield the routes with a stop inserted, at every place."""
     for number, route in enumerate(routes):
         for place in range(len(route) + 1):
             yield [*routes[:number], [*route[:place], stop, *route[place:]], *routes[number + 1 :]]

@@ -1,7 +1,7 @@
 """Who should do what: the joint action of a whole team, by rules (eq. 4).
 
-While something is to be found, fetching and looking are shared out so that together they bring most, no two
-members going for the same (an assignment problem, solved exactly). Once all is found, the things
+While something is to be found, fetching, looking and bringing home are shared out in joint routes
+(`rules/household/joint_routes.py`), no two members going for the same. Once all is found, the things
 are shared out in whole rounds, next-but-one deliveries included, so that the last member is done as early
 as possible (`rules/household/rounds.py`).
 
@@ -16,10 +16,11 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from mneme.prompts.household.household import Knowledge, Option, Worker
-from mneme.rules.household.errands import Aim, Errands
-from mneme.rules.household.judgement import DETOUR, WAITING, is_on_the_way
+from mneme.rules.household.errands import HANDS, Aim, Errands
+from mneme.rules.household.joint_routes import JointRoutes
+from mneme.rules.household.judgement import WAITING
 from mneme.rules.household.rounds import Rounds
-from mneme.rules.household.search_routes import HEEDING, Routes
+from mneme.rules.household.search_routes import HEEDING
 
 
 class Hand(BaseModel):
@@ -52,19 +53,16 @@ def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
 
 
 def _of_routes(errands: Errands, team: Sequence[Hand]) -> list[dict[Aim, float]]:
-    """Return each member's first stop on the joint routes, or a delivery on its way."""
+    """Return what each member does first on the joint routes; where that is nothing, it delivers."""
     proposed = [each.proposed.target if each.proposed else None for each in team]
-    routes = Routes(errands, [each.worker for each in team], proposed)
-    return [_wish(errands, hand, routes.first(number)) for number, hand in enumerate(team)]
+    routes = JointRoutes(errands, [each.worker for each in team], proposed)
+    return [_wish(errands, hand.worker, routes.first(number)) for number, hand in enumerate(team)]
 
 
-def _wish(errands: Errands, hand: Hand, first: Aim | None) -> dict[Aim, float]:
+def _wish(errands: Errands, worker: Worker, first: Aim | None) -> dict[Aim, float]:
     values = {} if first is None else {first: 1.0}
-    for target in errands.targets_of(hand.worker):
-        delivery = Aim("goput", target)
-        detour = DETOUR + HEEDING * (hand.proposed == delivery)
-        if first is None or is_on_the_way(errands, hand.worker, target, first.target, detour):
-            values[delivery] = 2.0
+    if first is None or len(worker.hands) >= HANDS:
+        values |= {Aim("goput", target): 2.0 for target in errands.targets_of(worker)}
     return values
 
 

@@ -715,3 +715,18 @@ def test_progress_is_what_the_members_believe_together() -> None:
         "held": {},
         "found": {},
     }
+
+
+def test_who_has_a_free_hand_amid_closed_containers_goes_on_looking() -> None:
+    """A teammate can come for what her hands do not hold, and need not look for it."""
+    closed = [Container(id=50 + n, name="kitchencabinet", room=2, x=12 + n, z=1) for n in range(2)]
+    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=3)
+    held = item(60, 2, 12, 2).model_copy(update={"held_by": 0})
+    knowledge = Knowledge(**flat(needs=[need], containers=closed, items=[held]))
+    looking = [("gocheck", each.id) for each in closed]
+    team = [
+        Hand(worker=worker(0, 2, 12, 2, (60,)), options=options_for(("goput", 9), *looking)),
+        Hand(worker=worker(1, 1, 1, 3), options=options_for(*looking)),
+    ]
+    chosen = share_out(knowledge, team)
+    assert team[0].options[chosen[0]].kind == "gocheck"
