@@ -22,6 +22,7 @@ from mneme.evals.sharing.tables import (
     Results,
     cell,
     paper_cell,
+    spread,
 )
 from mneme.library.agents.agent import AGENTS, load_agent
 
@@ -153,3 +154,25 @@ MEASURED: tuple[Measure, ...] = ("bert_score", "bert_precision")
 
 def _mean(rows: Sequence[Row], name: Measure) -> str:
     return f"{fmean(row[name] for row in rows):.3f}" if rows else "–"
+
+
+def table_of_expansion(results: Results, sizes: Sequence[int]) -> Table:
+    """Return what the pools of the agents' own answers hold at each size, and how answers are then."""
+    rows = [[_said(size), *_at(results, size)] for size in (100, *sizes)]
+    columns = ["pools that go on to", "memories", "stored", "not good enough", "BERTScore", "ROUGE-L"]
+    return table("Domain pools that go on growing, three shots, all agents", columns, rows)
+
+
+def _said(size: int) -> str:
+    return "all new questions" if size == 100 else f"{size} each"
+
+
+def _at(results: Results, size: int) -> list[str]:
+    rows = results.tests("domain", "own", size, MOST_SHOTS)
+    found = [row for row in results.expanded if row["percent"] == size]
+    held = [
+        float(sum(row["memories"] for row in found if row["seed"] == seed)) for seed in results.seeds if found
+    ]
+    counts = [sum(row.get(name, 0) for row in found) for name in ("stored", "rejected")]
+    scores = [cell(results.spread(rows, ALL, measure)) for measure in ("bert_score", "rouge_l")]
+    return [cell(spread(held), 0), *(str(n) if found else "" for n in counts), *scores]

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field
 
@@ -30,13 +30,22 @@ from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
-from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, table_flagged, tables_of_arms
+from mneme.evals.sharing.arms import (
+    AS_AUTHORS,
+    Arm,
+    arms_of,
+    flagged,
+    table_flagged,
+    table_of_expansion,
+    tables_of_arms,
+)
 from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.notes import notes_on
 from mneme.evals.sharing.plots import draw_all
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, Roles, pools_of, steps
-from mneme.evals.sharing.scores import LAYERS, BertScore, rouge_l
+from mneme.evals.sharing.scores import LAYERS, BertScore
+from mneme.evals.sharing.scoring import score_all, with_scores
 from mneme.evals.sharing.tables import (
     ALL,
     MEASURES,
@@ -52,14 +61,13 @@ from mneme.evals.sharing.tables import (
     ways,
 )
 from mneme.models.embedding.embedders import open_embedder
+from mneme.models.retriever.retriever import Learning
 from mneme.stores.ledger.ledger import open_ledger
 
 FEW = 10
 """Items of each agent in a short run."""
 BESIDE = 3
 """Pools that are worked on at the same time."""
-AT_ONCE = 64
-"""Pairs that are scored together."""
 
 
 class Options(BaseModel):
@@ -89,7 +97,12 @@ class Options(BaseModel):
     as_authors: bool = Field(
         False, description=f"As in their code: {', '.join(f'{k} {v}' for k, v in AS_AUTHORS.items())}."
     )
-    learning: Literal["projection", "encoder"] = Field("projection", description="What the retriever learns.")
+    beyond: list[Annotated[int, Field(gt=100)]] = Field(
+        [],
+        description="Go on growing each domain pool to so many memories; repeat it.",
+        json_schema_extra={"option": "grow-to"},
+    )
+    learning: Learning = Field("projection", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
@@ -126,21 +139,26 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         try:
             gate = asyncio.Semaphore(options.at_once)
             made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
-            runs = [partial(made, arm=arm.name, roles=_roles(options, who, arm)) for arm in arms]
+            runs = [
+                partial(made, arm=arm.name, roles=_roles(options, who, arm), beyond=options.beyond)
+                for arm in arms
+            ]
             await _run(splits, runs, progress)
         finally:
             await ledger.close()
-    await asyncio.to_thread(_score, journal, bert, progress)
-    rows = _with_scores(journal)
+    await asyncio.to_thread(score_all, journal, bert, progress)
+    rows = with_scores(journal)
     results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
     first = next(iter(results.values()))
     report = _report(journal, results, who, notes_on(first, splits, items, bert, who))
+    if options.beyond:
+        report.tables.append(table_of_expansion(first, options.beyond))
     if held := flagged(next(iter(splits.values()))):
         report.tables.append(table_flagged(results, held))
     return report
 
 
-SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
+SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels", "beyond")
 """Options that make another experiment of it."""
 
 
@@ -217,52 +235,6 @@ def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> It
         for growth in get_args(Growth):
             for pools, pool, own in pools_of(items):
                 yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
-
-
-def _score(journal: Journal, bert: BertScore, progress: Progress) -> None:
-    """Score every answer that has no score yet, each pair of texts once, those of one reference together."""
-    pairs = {_name(*pair): pair for row in journal.rows for pair in _pairs(row)}
-    waiting = sorted(
-        (pair for name, pair in pairs.items() if name not in journal), key=lambda pair: pair[::-1]
-    )
-    for start in range(0, len(waiting), AT_ONCE):
-        part = waiting[start : start + AT_ONCE]
-        found = bert.both([answer for answer, _ in part], [reference for _, reference in part])
-        for pair, value in zip(part, found, strict=True):
-            scores = {"bert_score": value.f1, "bert_precision": value.precision, "rouge_l": rouge_l(*pair)}
-            journal.add(_name(*pair), {"kind": "score"} | scores)
-        progress(start + len(part), len(waiting), "scoring the answers")
-
-
-def _pairs(row: Row) -> list[tuple[str, str]]:
-    """Return the answers of a row, each with its standard answer."""
-    if row["kind"] == "test":
-        return [(row["answer"], row["reference"])]
-    if row["kind"] == "judge":
-        return [(way["answer"], row["reference"]) for way in row["ways"].values()]
-    return []
-
-
-def _name(answer: str, reference: str) -> str:
-    return f"score/{digest({'answer': answer, 'reference': reference})}"
-
-
-def _with_scores(journal: Journal) -> list[Row]:
-    """Return the rows with the scores of their answers."""
-
-    def scored(row: Row, reference: str) -> Row:
-        score = journal[_name(row["answer"], reference)]
-        return row | {measure: score[measure] for measure in MEASURES}
-
-    rows = [row for row in journal.rows if row["kind"] != "score"]
-    return [
-        scored(row, row["reference"])
-        if row["kind"] == "test"
-        else row | {"ways": {way: scored(found, row["reference"]) for way, found in row["ways"].items()}}
-        if row["kind"] == "judge"
-        else row
-        for row in rows
-    ]
 
 
 def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str]) -> Report:

@@ -19,10 +19,12 @@ from typing import Any, Literal, get_args
 
 from mneme.evals.report import Journal, Row
 from mneme.evals.sharing.data import Item, Split
+from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.retrievers import Judging, judge
 from mneme.graphs import memory_sharing, retriever_training
 from mneme.library.agents.agent import load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import retrievers_of
@@ -52,7 +54,7 @@ class Roles:
     scorer: str
     grader: str
     threshold: int
-    learning: Literal["projection", "encoder"]
+    learning: Learning
     answerers: str = ""
     scoring: Literal["criteria", "printed"] = "criteria"
     stored: Literal["question", "prompt"] = "question"
@@ -75,6 +77,7 @@ class PoolRun:
     gate: asyncio.Semaphore
     report: Callable[[str], None]
     arm: str = ""
+    beyond: Sequence[int] = ()
 
     @property
     def name(self) -> str:
@@ -122,6 +125,9 @@ class PoolRun:
                 await self._test(percent, shots)
         if self.pools == "domain":
             await self._judge()
+        if (self.pools, self.growth) == ("domain", "own"):
+            for size in self.beyond:
+                await self._go_on(size)
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
@@ -150,6 +156,16 @@ class PoolRun:
                 found = await self._known(item) or await self._ask(item, MOST_SHOTS, self.roles.threshold)
                 self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
             self._report(f"growing to {percent} %")
+
+    async def _go_on(self, size: int) -> None:
+        """Let the pool grow on to so many memories, learn, and ask the test questions again (§4.2)."""
+        case = f"{self.name}/expand/{size}"
+        if case not in self.journal:
+            asking = self._asking(self.items.test[0], MOST_SHOTS, self.roles.threshold)
+            found = await expand(self.memories, size, asking)
+            self.journal.add(case, {"kind": "expand", "percent": size, **self._where, **found})
+        await self._train(size)
+        await self._test(size, MOST_SHOTS)
 
     async def _known(self, item: Item) -> Row | None:
         """Return what a run that was killed between pool and journal has stored already."""

@@ -65,6 +65,7 @@ class Results:
                 self._tests[_stage(row)].append(row)
         self.judged = [row for row in chosen if row["kind"] == "judge"]
         self.grown = [row for row in chosen if row["kind"] == "grow"]
+        self.expanded = [row for row in chosen if row["kind"] == "expand"]
         self.states = [row for row in chosen if row["kind"] in ("retrievers", "end")]
         present = {row["agent"] for rows in self._tests.values() for row in rows}
         self.agents = [agent for agent in AGENTS if agent in present]

@@ -21,9 +21,10 @@ class PoolContext(OwnedByTeam):
         12, ge=2, le=100, description="n: memories that BM25 proposes for grading.", examples=[12]
     )
     labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.", examples=[6])
-    learning: Literal["projection", "encoder"] = Field(
+    learning: Literal["projection", "encoder", "reranker"] = Field(
         "projection",
-        description="What learns: a matrix on the embedder, or a whole encoder of questions.",
+        description="What learns: a matrix on the embedder, a whole encoder of questions, or a re-scorer of "
+        "what the embedder finds.",
         examples=["projection"],
     )
     seed: int = Field(0, ge=0, description="Seed of every training.", examples=[0])

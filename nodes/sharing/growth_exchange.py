@@ -18,7 +18,7 @@ from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
 from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
+from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.stores.pools.memory_pool import MemoryPool
 
 
@@ -101,7 +101,7 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
         return Replied(text=state["standard"], seen=[], retriever=0, calls=0, by="user", failed="")
     number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
     try:
-        who = context.answerer_of(asked.agent.name)
+        who = await who_answers(pool, context.answerer_of(asked.agent.name))
         answered, shown = await exchanging.answer(asked, found, who, "background")
     except (BadAnswer, PromptTooLong) as unusable:
         calls = calls_of(unusable)

@@ -25,7 +25,7 @@ from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
 from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
+from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
 
 
@@ -142,8 +142,9 @@ async def answer(state: State, runtime: SharingRuntime) -> Update:
     asked = _asked(state, runtime)
     frozen = await rubric_of(runtime, asked.agent.domain)
     asked = replace(asked, rubric=frozen.rubric)
-    context = runtime.context
-    answered, shown = await exchange.answer(asked, found, context.answerer_of(asked.agent.name))
+    context, pool = runtime.context, pool_of(runtime, state["pool"])
+    who = await who_answers(pool, context.answerer_of(asked.agent.name))
+    answered, shown = await exchange.answer(asked, found, who)
     prompt = exchange.composed(asked.question, shown) if context.stored == "prompt" else ""
     told = {"answer": answered.value, "answered_by": answered.responder}
     return told | {"shown": _shown(shown), "prompt": prompt}

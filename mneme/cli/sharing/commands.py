@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mneme.cli.options import Json, Limit, Reason, run_command
+from mneme.cli.sharing.consolidate_command import consolidate_pool
 
 app = typer.Typer(
     no_args_is_help=True, help="Agents that share one pool of prompt-answer pairs (Memory Sharing)."
@@ -20,6 +21,7 @@ app.add_typer(agents_app, name="agent")
 app.add_typer(pool, name="pool")
 app.add_typer(retriever, name="retriever")
 app.add_typer(rubric, name="rubric")
+app.command("consolidate")(consolidate_pool)
 
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the pools.")]
 Pools = Annotated[str, typer.Option("--pools", help="domain: one pool per domain; single: one pool for all.")]
@@ -44,7 +46,7 @@ Learning = Annotated[
     str,
     typer.Option(
         "--learning",
-        help="What is trained: projection (a matrix on the embedder) or encoder (a whole encoder).",
+        help="What is trained: projection (a matrix on the embedder), encoder (a whole encoder) or reranker.",
     ),
 ]
 PoolName = Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")]
