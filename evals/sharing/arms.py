@@ -80,7 +80,6 @@ def _by_shots(arms: Mapping[str, Results]) -> Table:
 def _by_pools(arms: Mapping[str, Results]) -> Table:
     kinds: tuple[Pools, ...] = ("domain", "single")
     columns = ["agent", *(f"{pools}, {arm}" for pools in kinds for arm in [*arms, "paper"])]
-    paper = {"domain": lambda agent: PAPER_1[agent][MOST_SHOTS], "single": lambda agent: PAPER_2[agent]}
     rows = [
         [
             agent,
@@ -89,13 +88,17 @@ def _by_pools(arms: Mapping[str, Results]) -> Table:
                 for pools in kinds
                 for text in [
                     *(_cell(found, agent, pools, MOST_SHOTS) for found in arms.values()),
-                    paper_cell(paper[pools](agent)) if agent in PAPER_2 else "",
+                    paper_cell(_paper(agent, pools)) if agent in PAPER_2 else "",
                 ]
             ),
         ]
         for agent in _agents(arms)
     ]
     return table(f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})", columns, rows)
+
+
+def _paper(agent: str, pools: Pools) -> Sequence[float]:
+    return PAPER_1[agent][MOST_SHOTS] if pools == "domain" else PAPER_2[agent]
 
 
 def _agents(arms: Mapping[str, Results]) -> list[str]:

@@ -4,6 +4,8 @@ After all new questions are asked, the agents ask one another through the graph 
 and the test questions are asked again at each size. A pool that stops growing says why.
 """
 
+from typing import Any
+
 from mneme.evals.report import Row
 from mneme.graphs import interactive_learning
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
@@ -21,10 +23,10 @@ async def expand(pool: MemoryPool, size: int, asking: SharingContext) -> Row:
     missing = size - await pool.count()
     if missing <= 0:
         return {"memories": await pool.count(), "why": "The pool holds as many."}
-    graph = interactive_learning.builder.compile(store=LedgerStore(pool.ledger))
+    graph: Any = interactive_learning.builder.compile(store=LedgerStore(pool.ledger))
     told = asking.model_dump(exclude={"agent"})
     context = GrowthContext(**told, budget=min(MOST_CALLS, CALLS * missing), laps=LAPS)
-    config = {"recursion_limit": MOST_CALLS}
+    config: Any = {"recursion_limit": MOST_CALLS}
     ended = await graph.ainvoke({"domain": pool.pool}, config, context=context)
     kept = ("memories", "why", "calls", "known", "rejected")
     return {name: ended[name] for name in kept} | {"stored": len(ended["stored"])}
