@@ -72,7 +72,7 @@ ROLES: Sequence[Role] = (
     Role("pddl", "second_agent", _of("pddl", "choose_otherwise")),
     Role("pddl", "memory_model", _of("discussion", "update_memory")),
     Role("sharing", "answerer", _of("sharing", "answer", "ask_for")),
-    Role("sharing", "scorer", _of("sharing", "score_pair")),
+    Role("sharing", "scorer", _of("sharing", "score_pair", "score_whole")),
     Role("sharing", "grader", _of("sharing", "grade_contradiction")),
     Role("sharing", "grader", _of("sharing", "contradicts"), "as one truth value"),
     Role("sharing", "designer", _of("sharing", "draft_rubric")),

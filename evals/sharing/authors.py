@@ -46,6 +46,15 @@ def read_authors(folder: Path, domain: str) -> Split:
     return made
 
 
+def read_all(folder: Path) -> Split:
+    """Return the items of all domains as the authors split them. Raises BadInput."""
+    made = Split()
+    for domain in FOLDERS:
+        for whole, part in zip(made, read_authors(folder, domain), strict=True):
+            whole.extend(part)
+    return made
+
+
 def is_authors(folder: Path) -> bool:
     """Say whether a folder is a clone of theirs."""
     return (folder / FOLDERS["unconventional_logic"]).is_dir()

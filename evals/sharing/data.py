@@ -53,6 +53,10 @@ class Split:
     new: list[Item] = field(default_factory=list)
     test: list[Item] = field(default_factory=list)
 
+    def __iter__(self) -> Iterator[list[Item]]:
+        """Yield the parts in their order."""
+        return (self.part(each) for each in PARTS)
+
     def part(self, name: Part) -> list[Item]:
         chosen: list[Item] = getattr(self, name)
         return chosen

@@ -5,8 +5,12 @@ for all; the pools grow by what the agents write to new questions, in five parts
 the standard answer by BERTScore and ROUGE-L. Everything runs through the graphs `memory_sharing` and
 `retriever_training`.
 
-Deviations from the paper: the items are the shipped ones, 24 an agent, or the user's, since the paper's are
-not public; the BERTScore encoder is a local one, so that its figures cannot be compared with the paper's
+`--models` gives the paper's backbones, each an arm of its own under one fixed scorer, and `--mixed` one more
+arm whose agents answer by them in turn (§5). `--data` takes a clone of the authors' repository too, as they
+split it, and `--as-authors` sets what their code does where it is not what the paper says.
+
+Deviations from the paper: the items are the shipped ones, 24 an agent, or the user's, since the authors' have
+no licence; the BERTScore encoder is a local one, so that its figures cannot be compared with the paper's
 directly; the split, like everything drawn, is repeated with several seeds. Beyond the paper the pools grow a
 second time by standard answers, and the ways to choose examples are compared.
 """
@@ -14,11 +18,11 @@ second time by standard answers, and the ways to choose examples are compared.
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field
 
@@ -26,11 +30,22 @@ from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
+from mneme.evals.sharing.arms import (
+    AS_AUTHORS,
+    Arm,
+    arms_of,
+    flagged,
+    table_flagged,
+    table_of_expansion,
+    tables_of_arms,
+)
+from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.notes import notes_on
 from mneme.evals.sharing.plots import draw_all
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, Roles, pools_of, steps
-from mneme.evals.sharing.scores import LAYERS, BertScore, rouge_l
+from mneme.evals.sharing.scores import LAYERS, BertScore
+from mneme.evals.sharing.scoring import score_all, with_scores
 from mneme.evals.sharing.tables import (
     ALL,
     MEASURES,
@@ -46,14 +61,13 @@ from mneme.evals.sharing.tables import (
     ways,
 )
 from mneme.models.embedding.embedders import open_embedder
+from mneme.models.retriever.retriever import Learning
 from mneme.stores.ledger.ledger import open_ledger
 
 FEW = 10
 """Items of each agent in a short run."""
 BESIDE = 3
 """Pools that are worked on at the same time."""
-AT_ONCE = 64
-"""Pairs that are scored together."""
 
 
 class Options(BaseModel):
@@ -62,11 +76,33 @@ class Options(BaseModel):
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
     agents: Agents = "auto"
+    models: list[str] = Field(
+        [],
+        description="A backbone of the agents, an arm of its own; repeat it. Default: --agents.",
+        json_schema_extra={"option": "models"},
+    )
+    mixed: bool = Field(False, description="One more arm: agents of different --models on one pool.")
     scorer: str = Field(
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
     threshold: int = Field(70, ge=0, le=99, description="A pair is stored where its score is above this.")
-    learning: Literal["projection", "encoder"] = Field("projection", description="What the retriever learns.")
+    scoring: Literal["criteria", "printed"] = Field(
+        "criteria", description="Points by criteria, or one number by A.1 as printed."
+    )
+    stored: Literal["question", "prompt"] = Field(
+        "question", description="What is kept with an answer: the question, or the whole prompt."
+    )
+    candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes.")
+    labels: int = Field(6, ge=2, le=100, description="v: candidates that are labelled.")
+    as_authors: bool = Field(
+        False, description=f"As in their code: {', '.join(f'{k} {v}' for k, v in AS_AUTHORS.items())}."
+    )
+    beyond: list[Annotated[int, Field(gt=100)]] = Field(
+        [],
+        description="Go on growing each domain pool to so many memories; repeat it.",
+        json_schema_extra={"option": "grow-to"},
+    )
+    learning: Learning = Field("projection", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
@@ -78,17 +114,19 @@ class Options(BaseModel):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run every seed's pools, score the answers; go on where an interrupted run stopped."""
-    items = _items(options)
+    options = options.model_copy(update=AS_AUTHORS if options.as_authors else {})
     seeds = options.seeds[:1] if options.quick else options.seeds
+    splits = await asyncio.to_thread(_splits, options, seeds)
+    items = [item for part in next(iter(splits.values())) for item in part]
+    arms = arms_of(options.models, mixed=options.mixed)
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
     embedder = await open_embedder(options.embedder or settings().embedder)
     who = await identify(options.agents)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
         "agents": who.model_dump(),
-        **({"scorer": options.scorer} if options.scorer else {}),
-        "threshold": options.threshold,
-        "learning": options.learning,
+        **{name: getattr(options, name) for name in SETTINGS},
+        "arms": [(await identify(each)).model_dump() for each in options.models],
         "encoder": f"{bert.name}, layer {bert.layers}",
         "embedder": embedder.name,
     }
@@ -96,30 +134,64 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     home = journal.path.with_suffix("")
     if not journal.rows:
         shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
-    splits = {seed: split(items, seed) for seed in seeds}
     with _at_home(home):
         ledger = await open_ledger(str(home / "ledger"), embedder)
         try:
-            pool_run = partial(PoolRun, ledger=ledger, roles=_roles(options, who), journal=journal)
-            await _run(splits, pool_run, asyncio.Semaphore(options.at_once), progress)
+            gate = asyncio.Semaphore(options.at_once)
+            made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
+            runs = [
+                partial(made, arm=arm.name, roles=_roles(options, who, arm), beyond=options.beyond)
+                for arm in arms
+            ]
+            await _run(splits, runs, progress)
         finally:
             await ledger.close()
-    await asyncio.to_thread(_score, journal, bert, progress)
-    results = Results(_with_scores(journal), seeds)
-    return _report(journal, results, who, notes_on(results, splits, items, bert, who))
+    await asyncio.to_thread(score_all, journal, bert, progress)
+    rows = with_scores(journal)
+    results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
+    first = next(iter(results.values()))
+    report = _report(journal, results, who, notes_on(first, splits, items, bert, who))
+    if options.beyond:
+        report.tables.append(table_of_expansion(first, options.beyond))
+    if held := flagged(next(iter(splits.values()))):
+        report.tables.append(table_flagged(results, held))
+    return report
 
 
-def _items(options: Options) -> list[Item]:
+SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels", "beyond")
+"""Options that make another experiment of it."""
+
+
+def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
+    """Return each seed's split; the authors' own is the same for all."""
+    if options.data and is_authors(options.data):
+        theirs = read_all(options.data)
+        return dict.fromkeys(seeds, Split(*map(_few, theirs)) if options.quick else theirs)
     items = read_items(options.data)
-    if not options.quick:
-        return items
+    return {seed: split(_few(items) if options.quick else items, seed) for seed in seeds}
+
+
+def _few(items: list[Item]) -> list[Item]:
     agents = dict.fromkeys(item.agent for item in items)
     return [item for agent in agents for item in [each for each in items if each.agent == agent][:FEW]]
 
 
-def _roles(options: Options, who: Identity) -> Roles:
-    scorer = options.scorer or who.responder
-    return Roles(who.responder, scorer, who.responder, options.threshold, options.learning)
+def _roles(options: Options, who: Identity, arm: Arm) -> Roles:
+    """Return who does what in an arm; one scorer, who also grades, stands beside all arms."""
+    fixed = options.scorer or who.responder
+    answerer = arm.answerer or who.responder
+    return Roles(
+        answerer=answerer,
+        scorer=fixed,
+        grader=fixed,
+        threshold=options.threshold,
+        learning=options.learning,
+        answerers=arm.answerers,
+        scoring=options.scoring,
+        stored=options.stored,
+        candidates=options.candidates,
+        labels=options.labels,
+    )
 
 
 @contextmanager
@@ -137,11 +209,9 @@ def _at_home(home: Path) -> Iterator[None]:
         settings.cache_clear()
 
 
-async def _run(
-    splits: dict[int, Split], pool_run: Callable[..., PoolRun], gate: asyncio.Semaphore, progress: Progress
-) -> None:
+async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]], progress: Progress) -> None:
     """Run the pools side by side: each is its own, and within one the order is fixed."""
-    total, done = sum(steps(each) for each in splits.values()), 0
+    total, done = len(runs) * sum(steps(each) for each in splits.values()), 0
 
     def report(what: str) -> None:
         nonlocal done
@@ -155,8 +225,9 @@ async def _run(
             await made.run()
 
     async with asyncio.TaskGroup() as group:
-        for made in _pool_runs(splits, partial(pool_run, gate=gate, report=report)):
-            group.create_task(go(made))
+        for run in runs:
+            for made in _pool_runs(splits, partial(run, report=report)):
+                group.create_task(go(made))
 
 
 def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> Iterator[PoolRun]:
@@ -166,69 +237,27 @@ def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> It
                 yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
 
 
-def _score(journal: Journal, bert: BertScore, progress: Progress) -> None:
-    """Score every answer that has no score yet, each pair of texts once, those of one reference together."""
-    pairs = {_name(*pair): pair for row in journal.rows for pair in _pairs(row)}
-    waiting = sorted(
-        (pair for name, pair in pairs.items() if name not in journal), key=lambda pair: pair[::-1]
-    )
-    for start in range(0, len(waiting), AT_ONCE):
-        part = waiting[start : start + AT_ONCE]
-        found = bert.score([answer for answer, _ in part], [reference for _, reference in part])
-        for pair, value in zip(part, found, strict=True):
-            journal.add(_name(*pair), {"kind": "score", "bert_score": value, "rouge_l": rouge_l(*pair)})
-        progress(start + len(part), len(waiting), "scoring the answers")
-
-
-def _pairs(row: Row) -> list[tuple[str, str]]:
-    """Return the answers of a row, each with its standard answer."""
-    if row["kind"] == "test":
-        return [(row["answer"], row["reference"])]
-    if row["kind"] == "judge":
-        return [(way["answer"], row["reference"]) for way in row["ways"].values()]
-    return []
-
-
-def _name(answer: str, reference: str) -> str:
-    return f"score/{digest({'answer': answer, 'reference': reference})}"
-
-
-def _with_scores(journal: Journal) -> list[Row]:
-    """Return the rows with the scores of their answers."""
-
-    def scored(row: Row, reference: str) -> Row:
-        score = journal[_name(row["answer"], reference)]
-        return row | {measure: score[measure] for measure in MEASURES}
-
-    rows = [row for row in journal.rows if row["kind"] != "score"]
-    return [
-        scored(row, row["reference"])
-        if row["kind"] == "test"
-        else row | {"ways": {way: scored(found, row["reference"]) for way, found in row["ways"].items()}}
-        if row["kind"] == "judge"
-        else row
-        for row in rows
-    ]
-
-
-def _report(journal: Journal, results: Results, who: Identity, notes: list[str]) -> Report:
+def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str]) -> Report:
+    first = next(iter(arms))
+    answered = ", ".join(arms) if first else str(who)
+    shown = f" ({first})" if first else ""
+    tables = [each(arms[first]) for each in TABLES]
+    for each in tables:
+        each.title += shown
     return Report(
         name="memory_sharing",
-        answered_by=str(who),
+        answered_by=answered,
         raw=journal.path,
         rows=journal.rows,
-        summary=_summary(results),
-        tables=[
-            table_1(results),
-            table_1_otherwise(results),
-            table_2(results),
-            table_of_growth(results),
-            table_of_pools(results),
-            table_of_ways(results),
-        ],
-        plots=draw_all(results, journal.path, str(who)),
+        summary=_summary(arms[first])
+        | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
+        tables=[*(tables_of_arms(arms) if first else []), *tables],
+        plots=draw_all(arms[first], journal.path, first or str(who)),
         notes=notes,
     )
+
+
+TABLES = (table_1, table_1_otherwise, table_2, table_of_growth, table_of_pools, table_of_ways)
 
 
 def _summary(results: Results) -> Row:

@@ -19,10 +19,12 @@ from typing import Any, Literal, get_args
 
 from mneme.evals.report import Journal, Row
 from mneme.evals.sharing.data import Item, Split
+from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.retrievers import Judging, judge
 from mneme.graphs import memory_sharing, retriever_training
 from mneme.library.agents.agent import load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import retrievers_of
@@ -46,18 +48,23 @@ BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evalu
 
 @dataclass(frozen=True)
 class Roles:
-    """Who answers, who scores pairs, who grades candidates; above which score a pair is kept."""
+    """Who answers, who scores pairs, who grades candidates; above which score a pair is kept, and how."""
 
     answerer: str
     scorer: str
     grader: str
     threshold: int
-    learning: Literal["projection", "encoder"]
+    learning: Learning
+    answerers: str = ""
+    scoring: Literal["criteria", "printed"] = "criteria"
+    stored: Literal["question", "prompt"] = "question"
+    candidates: int = 12
+    labels: int = 6
 
 
 @dataclass
 class PoolRun:
-    """One pool of one seed, with the items of its agents."""
+    """One pool of one seed, with the items of its agents; `arm` says whose answers it is about."""
 
     seed: int
     pools: Pools
@@ -69,14 +76,17 @@ class PoolRun:
     journal: Journal
     gate: asyncio.Semaphore
     report: Callable[[str], None]
+    arm: str = ""
+    beyond: Sequence[int] = ()
 
     @property
     def name(self) -> str:
-        return f"{self.seed}/{self.pools}/{self.growth}/{self.pool}"
+        return "/".join(filter(None, [self.arm, str(self.seed), self.pools, self.growth, self.pool]))
 
     @property
     def team(self) -> str:
-        return f"seed {self.seed}, {self.pools}, {self.growth}"
+        told = [self.arm, f"seed {self.seed}", self.pools, self.growth]
+        return ", ".join(filter(None, told))
 
     @property
     def memories(self) -> MemoryPool:
@@ -86,7 +96,13 @@ class PoolRun:
     def training(self) -> PoolContext:
         roles = self.roles
         return PoolContext(
-            team=self.team, pools=self.pools, grader=roles.grader, learning=roles.learning, seed=self.seed
+            team=self.team,
+            pools=self.pools,
+            grader=roles.grader,
+            learning=roles.learning,
+            seed=self.seed,
+            candidates=roles.candidates,
+            labels=roles.labels,
         )
 
     @cached_property
@@ -109,6 +125,9 @@ class PoolRun:
                 await self._test(percent, shots)
         if self.pools == "domain":
             await self._judge()
+        if (self.pools, self.growth) == ("domain", "own"):
+            for size in self.beyond:
+                await self._go_on(size)
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
@@ -138,10 +157,20 @@ class PoolRun:
                 self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
             self._report(f"growing to {percent} %")
 
+    async def _go_on(self, size: int) -> None:
+        """Let the pool grow on to so many memories, learn, and ask the test questions again (§4.2)."""
+        case = f"{self.name}/expand/{size}"
+        if case not in self.journal:
+            asking = self._asking(self.items.test[0], MOST_SHOTS, self.roles.threshold)
+            found = await expand(self.memories, size, asking)
+            self.journal.add(case, {"kind": "expand", "percent": size, **self._where, **found})
+        await self._train(size)
+        await self._test(size, MOST_SHOTS)
+
     async def _known(self, item: Item) -> Row | None:
         """Return what a run that was killed between pool and journal has stored already."""
         async for each in self.memories.pairs(item.agent):
-            if each.pair.prompt == item.question:
+            if each.pair.prompt.endswith(item.question):  # alone, or at the end of a whole prompt
                 known = {"answer": each.pair.answer, "score": each.pair.score, "stored": True}
                 return known | {"retriever": each.pair.retriever, "shown": [], "faults": []}
         return None
@@ -159,10 +188,7 @@ class PoolRun:
         retrievers = await retrievers_of(self.memories)
         versions = [each.model_dump(exclude={"memories", "losses"}) for each in await retrievers.all()]
         return {
-            "seed": self.seed,
-            "pools": self.pools,
-            "growth": self.growth,
-            "pool": self.pool,
+            **self._where,
             "memories": await self.memories.count(),
             "serving": await retrievers.serving(),
             "versions": versions,
@@ -180,34 +206,46 @@ class PoolRun:
         self._report(f"asked at {percent} %, {shots} shots")
 
     def _row(self, kind: str, percent: int, shots: int, item: Item) -> Row:
-        where = {"seed": self.seed, "pools": self.pools, "growth": self.growth, "pool": self.pool}
         asked = {"agent": item.agent, "item": item.id, "reference": item.answer}
-        return {"kind": kind, "percent": percent, "shots": shots, **where, **asked}
+        return {"kind": kind, "percent": percent, "shots": shots, **self._where, **asked}
+
+    @property
+    def _where(self) -> Row:
+        where = {"seed": self.seed, "pools": self.pools, "growth": self.growth, "pool": self.pool}
+        return where | ({"arm": self.arm} if self.arm else {})
 
     async def _ask(self, item: Item, shots: int, threshold: int) -> Row:
         """Put a question to its agent through the graph."""
-        context = SharingContext(
-            **self.training.model_dump(),
-            agent=item.agent,
-            shots=shots,
-            threshold=threshold,
-            answerer=self.roles.answerer,
-            scorer=self.roles.scorer,
-        )
         given: Any = {"question": item.question}
+        context = self._asking(item, shots, threshold)
         found = await self._sharing_graph.ainvoke(given, context=context)
         kept = ("answer", "score", "stored", "retriever", "faults")
         shown = [each["key"] for each in found["shown"]]
         return {name: found[name] for name in kept} | {"shown": shown}
 
+    def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
+        roles = self.roles
+        return SharingContext(
+            **self.training.model_dump(),
+            agent=item.agent,
+            shots=shots,
+            threshold=threshold,
+            answerer=roles.answerer,
+            answerers=roles.answerers,
+            scorer=roles.scorer,
+            scoring=roles.scoring,
+            stored=roles.stored,
+        )
+
     async def _judge(self) -> None:
         """Compare ways to choose examples, for each test question, over the pool as it is in the end."""
-        judging = Judging(self.memories, self.roles.answerer, self.roles.grader, self.seed)
-        await _all(self._judged(item, judging) for item in self.items.test)
+        await _all(self._judged(item) for item in self.items.test)
 
-    async def _judged(self, item: Item, judging: Judging) -> None:
+    async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"
         if case not in self.journal:
+            answerer = self._asking(item, MOST_SHOTS, CLOSED).answerer_of(item.agent)
+            judging = Judging(self.memories, answerer, self.roles.grader, self.seed)
             by_graph = self.journal[f"{self.name}/test/100/{MOST_SHOTS}/{item.id}"]
             async with self.gate:
                 found = await judge(item, judging, by_graph["answer"])
@@ -215,7 +253,7 @@ class PoolRun:
         self._report("ways to choose examples")
 
     def _report(self, what: str) -> None:
-        self.report(f"seed {self.seed}, {self.pool}: {what}")
+        self.report(f"{self.arm and f'{self.arm}, '}seed {self.seed}, {self.pool}: {what}")
 
 
 def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
@@ -39,6 +39,13 @@ def rouge_l(answer: str, reference: str) -> float:
     said, wanted = tokens(answer), tokens(reference)
     common = LCSseq.similarity(said, wanted)
     return 2 * common / (len(said) + len(wanted)) if common else 0.0
+
+
+class Likeness(NamedTuple):
+    """BERTScore's precision (how much of the answer the standard answer covers) and its F1."""
+
+    precision: float
+    f1: float
 
 
 class BertScore:
@@ -70,10 +77,14 @@ class BertScore:
 
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the F1 of each answer with its reference; an answer without a word has 0."""
+        return [each.f1 for each in self.both(answers, references)]
+
+    def both(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:
+        """Return precision and F1 of each answer with its reference."""
         said = [
             at for at, (a, b) in enumerate(zip(answers, references, strict=True)) if a.strip() and b.strip()
         ]
-        scores = [0.0] * len(answers)
+        scores = [Likeness(0.0, 0.0)] * len(answers)
         if said:
             found = self._library.bert_cos_score_idf(
                 self._model,
@@ -84,8 +95,8 @@ class BertScore:
                 batch_size=BATCH,
                 device=self._device,
             )
-            for at, value in zip(said, found[..., 2].tolist(), strict=True):
-                scores[at] = float(value)
+            for at, (precision, _, f1) in zip(said, found.tolist(), strict=True):
+                scores[at] = Likeness(precision, f1)
         return scores
 
     def unknown(self, texts: Sequence[str]) -> float:

@@ -14,8 +14,12 @@ from mneme.evals.sharing.pool_runs import MOST_SHOTS, PARTS_OF_GROWTH, SHOTS, Gr
 from mneme.evals.sharing.retrievers import WAYS, Way
 from mneme.library.agents.agent import AGENTS
 
-Measure = Literal["bert_score", "rouge_l"]
-NAMES: dict[Measure, str] = {"bert_score": "BERTScore", "rouge_l": "ROUGE-L"}
+Measure = Literal["bert_score", "bert_precision", "rouge_l"]
+NAMES: dict[Measure, str] = {
+    "bert_score": "BERTScore",
+    "bert_precision": "BERTScore's precision",
+    "rouge_l": "ROUGE-L",
+}
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 NUMBERS = ("zero", "one", "two", "three")
 BACKBONES = "gpt-3.5-turbo / gpt-4o / open-mistral-7b"
@@ -52,8 +56,8 @@ ALL = "all agents"
 class Results:
     """The answers of a run with their scores, by seed and by agent."""
 
-    def __init__(self, rows: Iterable[Row], seeds: Sequence[int]) -> None:
-        chosen = [row for row in rows if row.get("seed") in seeds]
+    def __init__(self, rows: Iterable[Row], seeds: Sequence[int], arm: str = "") -> None:
+        chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
         self.seeds = list(seeds)
         self._tests: dict[Stage, list[Row]] = {_stage(row): [] for row in chosen if row["kind"] == "test"}
         for row in chosen:
@@ -61,6 +65,7 @@ class Results:
                 self._tests[_stage(row)].append(row)
         self.judged = [row for row in chosen if row["kind"] == "judge"]
         self.grown = [row for row in chosen if row["kind"] == "grow"]
+        self.expanded = [row for row in chosen if row["kind"] == "expand"]
         self.states = [row for row in chosen if row["kind"] in ("retrievers", "end")]
         present = {row["agent"] for rows in self._tests.values() for row in rows}
         self.agents = [agent for agent in AGENTS if agent in present]

@@ -101,6 +101,12 @@ def read_rubric(text: str, where: str = "The rubric") -> Rubric:
     return read_yaml(text, Rubric, where)
 
 
+def printed(rubric: Rubric) -> str:
+    """Return a shipped rubric as the paper prints it (A.1), any other one as lines."""
+    path = HOME / f"{rubric.name}.txt"
+    return text_of(path) if rubric.name in RUBRICS else rubric.as_text()
+
+
 @cache
 def _shipped(name: str) -> Rubric:
     path = HOME / f"{name}.yaml"

@@ -14,7 +14,7 @@ from mneme.nodes.learning.abstracting import abstraction_of
 from mneme.nodes.learning.dispute_decisions import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
-from mneme.stores.cards.consolidation import Archive, Attempt, ConsolidationCycle
+from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval
@@ -26,6 +26,7 @@ from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.trends import Period, Unit, trend
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
+from mneme.stores.tuned_models import Archive, Attempt
 
 Sentence = Annotated[str, Field(max_length=2000)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]

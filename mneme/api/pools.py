@@ -10,7 +10,8 @@ from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import opened, question_vector, retrievers_of
+from mneme.nodes.sharing.pools import look_up, opened, retrievers_of
+from mneme.nodes.sharing.reranking import depth, reranked
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
@@ -18,6 +19,8 @@ from mneme.stores.ledger.records import Version
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
+from mneme.stores.pools.tuned import PoolModels
+from mneme.stores.tuned_models import Archive, Attempt
 
 PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", examples=["literary_creation"])]
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
@@ -90,9 +93,10 @@ class Pools(Operations):
         of = self._pool(pool)
         if not await of.count():
             raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
-        _, vector = await question_vector(of, question)
-        found = await of.retrieve(question, limit, vector=vector)
-        return found if vector else [each.model_copy(update={"similarity": None}) for each in found]
+        asked = await look_up(of, question)
+        hits = await of.retrieve(question, depth(limit, asked.favours), vector=asked.vector)
+        found = reranked(hits, asked.favours)[:limit]
+        return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 
     @reads("pools/{pool}/pairs/{key}")
     async def pair(self, pool: PoolName, key: Key) -> Pooled:
@@ -185,6 +189,27 @@ class Pools(Operations):
         """Go back to an earlier version of the retriever; return its number. Raises BadInput, NotFound."""
         retrievers = await retrievers_of(self._pool(pool))
         return await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
+
+    @reads("pools/{pool}/consolidations")
+    async def consolidations(self, pool: PoolName) -> Sequence[Attempt]:
+        """Return the consolidations of a pool into a model that came to their end, oldest first."""
+        return await PoolModels(self._pool(pool)).attempts()
+
+    @reads("pools/{pool}/consolidations/due")
+    async def consolidation_due(self, pool: PoolName) -> Sequence[str]:
+        """Return why a consolidation of a pool is due; nothing where it is not."""
+        return await PoolModels(self._pool(pool)).due()
+
+    @reads("pools/{pool}/consolidations/serving")
+    async def serving(self, pool: PoolName) -> str:
+        """Return the model tuned on a pool that answers where the answerer is `auto`; empty: none."""
+        return await PoolModels(self._pool(pool)).serving()
+
+    @changes("pools/{pool}/consolidations/rollback")
+    async def roll_back_consolidation(self, pool: PoolName, reason: Reason = "") -> Archive:
+        """Undo the latest consolidation of a pool: the model before it answers again. Raises BadInput."""
+        change = self._change(reason, "taken back by a person")
+        return await PoolModels(self._pool(pool)).take_back(change=change)
 
     @reads("rubrics")
     async def rubrics(self) -> Sequence[FrozenRubric]:

@@ -26,9 +26,10 @@ class TeamSession:
         """Return the config of the thread on which a dispute is resolved, or waits for a person."""
         return await self.flows.thread(f"dispute/{self.team}/{dispute_id}", "dispute_resolution")
 
-    async def consolidation(self) -> RunnableConfig:
-        """Return the config of the thread of consolidation; a killed one continues there."""
-        return await self.flows.thread(f"consolidate/{self.team}", "consolidation")
+    async def consolidation(self, pool: str = "") -> RunnableConfig:
+        """Return the config of consolidation, of the cards or of a pool; a killed one continues there."""
+        name = "/".join(filter(None, ["consolidate", self.team, pool]))
+        return await self.flows.thread(name, "consolidation")
 
 
 LEARNING = ("compound_learning", "dispute_resolution")

@@ -4,6 +4,7 @@ from mneme.core.errors import BadInput
 from mneme.models.embedding import minilm
 from mneme.models.embedding.absent import NAME
 from mneme.models.retriever.projection import Projection
+from mneme.models.retriever.reranker import Reranker
 from mneme.models.retriever.retriever import Learning, QueryEncoder, Weights
 from mneme.models.retriever.whole_encoder import WholeEncoder
 
@@ -17,6 +18,8 @@ def query_encoder(
     """
     if learning == "projection":
         return Projection.of(weights) if weights else Projection.untrained(dimension)
+    if learning == "reranker":
+        return Reranker.of(dimension, weights or {})
     if embedder != f"bundled:{NAME}":
         raise BadInput(
             f"{embedder} cannot be fine-tuned whole: its weights are not here.",

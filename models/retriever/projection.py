@@ -5,7 +5,7 @@ serving needs numpy alone. What is fixed here was chosen on half of the shipped 
 over memories, beside ranks 4 and 8, whole and diagonal matrices and other weights; nothing is finely tuned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -50,6 +50,9 @@ class Projection:
         projected = embedded + (embedded @ self.up) @ self.down.T
         unit: Matrix = projected / np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-12)
         return unit
+
+    def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
+        return [{} for _ in texts]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:
         import torch  # noqa: PLC0415  (an extra, and slow)

@@ -10,7 +10,7 @@ In place of eq. 2, which needs labels of 0 and 1, it learns from the grades them
 memories are; `listwise` says how.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float32]
 Weights = dict[str, Matrix]
-Learning = Literal["projection", "encoder"]
+Learning = Literal["projection", "encoder", "reranker"]
 SCALE = 10.0
 """The logit's first scale: cosines of sentences lie close together."""
 
@@ -37,7 +37,8 @@ class Examples:
     at most, among its candidates, the more the more useful they are: 0 where there is none, and everywhere
     where they could not be told apart.
     `kinds` is 1 where a question and a memory of the batch are of one agent, -1 where they are of two, 0
-    where that is not known, and between a question and its own memory.
+    where that is not known, and between a question and its own memory. `agents` says whose each question is;
+    empty where that is not known.
     """
 
     texts: Sequence[str]
@@ -46,6 +47,7 @@ class Examples:
     useful: Matrix
     batch: Matrix
     kinds: Matrix
+    agents: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         count = len(self.texts)
@@ -58,7 +60,8 @@ class Examples:
         """Return the examples of some questions; the batch stays whole."""
         some = list(rows)
         own = (self.questions[some], self.candidates[some], self.useful[some], self.batch, self.kinds[some])
-        return Examples([self.texts[row] for row in some], *own)
+        agents = [self.agents[row] for row in some] if self.agents else ()
+        return Examples([self.texts[row] for row in some], *own, agents)
 
     def tensors(self, device: str = "cpu") -> "list[torch.Tensor]":
         """Return the candidates, what each is worth, the batch, and the kinds."""
@@ -73,6 +76,10 @@ class QueryEncoder(Protocol):
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
         """Return what to search memories with, of length 1, a row a question."""
+        ...
+
+    def favours(self, texts: Sequence[str], embedded: Matrix) -> Sequence[Mapping[str, float]]:
+        """Return by how much each question favours memories, by their agents; none: their order stays."""
         ...
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:

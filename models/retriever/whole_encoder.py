@@ -5,7 +5,7 @@ without dropout, which draws from the one source of chance of the process: two t
 would not be the same by seed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,9 @@ class WholeEncoder:
             batches = [self._encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
             found: Matrix = torch.cat(batches).float().cpu().numpy()
         return found
+
+    def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
+        return [{} for _ in texts]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:
         import torch  # noqa: PLC0415  (an extra, and slow)

@@ -11,11 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.models.retriever.retriever import Matrix
-from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.pools import LookUp, look_up
+from mneme.nodes.sharing.reranking import depth, reranked
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near_to_any
-from mneme.stores.pools.retrievers import UNTRAINED
 
 SPARE = 5
 """Memories that are looked at beyond those shown, in case some are nearly the same."""
@@ -42,13 +42,15 @@ async def chosen(  # noqa: PLR0913 (one name for each thing a caller may say)
 
     None is nearly the same as one before it, or as the answer `without`; none was rated down by a person.
     """
-    number, vector = (UNTRAINED, None) if untrained else await question_vector(pool, question)
-    wanted = shots * (WIDE if choice.diversity else 1) + SPARE
-    found = await pool.retrieve(question, wanted, vector=vector, mode=MODES[choice.retrieval])
-    distinct = _distinct([each for each in found if not each.pair.is_rated_down], without)
+    asked = LookUp() if untrained else await look_up(pool, question)
+    favours = {} if choice.retrieval == "bm25" else asked.favours
+    wanted = depth(shots * (WIDE if choice.diversity else 1) + SPARE, favours)
+    found = await pool.retrieve(question, wanted, vector=asked.vector, mode=MODES[choice.retrieval])
+    ordered = reranked(found, favours)
+    distinct = _distinct([each for each in ordered if not each.pair.is_rated_down], without)
     if choice.diversity:
         distinct = await _diverse(pool, distinct, shots, choice.diversity)
-    return number, distinct[:shots]
+    return asked.number, distinct[:shots]
 
 
 def _distinct(found: Sequence[Pooled], without: str) -> list[Pooled]:

@@ -5,6 +5,7 @@ from typing import Literal, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
+from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS
 from mneme.nodes.context import OwnedByTeam, responder
 
@@ -20,9 +21,10 @@ class PoolContext(OwnedByTeam):
         12, ge=2, le=100, description="n: memories that BM25 proposes for grading.", examples=[12]
     )
     labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.", examples=[6])
-    learning: Literal["projection", "encoder"] = Field(
+    learning: Literal["projection", "encoder", "reranker"] = Field(
         "projection",
-        description="What learns: a matrix on the embedder, or a whole encoder of questions.",
+        description="What learns: a matrix on the embedder, a whole encoder of questions, or a re-scorer of "
+        "what the embedder finds.",
         examples=["projection"],
     )
     seed: int = Field(0, ge=0, description="Seed of every training.", examples=[0])
@@ -50,7 +52,35 @@ class ScoredContext(PoolContext):
         examples=[70],
     )
     answerer: str = responder("Who answers the questions.")
+    answerers: str = Field(
+        "",
+        description="Agents who are answered for by another model than `answerer`, so that agents of several "
+        "models share a pool (§5): AGENT=MODEL, with commas between.",
+        examples=["sonnet=ollama:llama3.1:8b, limerick=rules"],
+    )
     scorer: str = responder("Who scores the pairs.")
+    scoring: Literal["criteria", "printed"] = Field(
+        "criteria",
+        description="How a pair is scored: by points for each criterion, or by one number of 0 to 100, with "
+        "the rubric and the question of A.1 as the paper prints them.",
+        examples=["criteria"],
+    )
+    stored: Literal["question", "prompt"] = Field(
+        "question",
+        description="What is scored and kept with an answer: the question, or the whole prompt with its "
+        "examples, as in figure 2 and A.2.",
+        examples=["question"],
+    )
+
+    def answerer_of(self, agent: str) -> str:
+        """Return who answers for an agent. Raises BadInput where `answerers` cannot be read."""
+        given = [each.strip() for each in self.answerers.split(",") if each.strip()]
+        if wrong := [each for each in given if not all(each.partition("="))]:
+            raise BadInput(
+                f'`answerers` names no agent and model: "{wrong[0]}".', "Write sonnet=ollama:llama3.1:8b."
+            )
+        own = dict(each.split("=", 1) for each in given)
+        return own.get(agent, self.answerer)
 
 
 class SharingContext(ScoredContext):

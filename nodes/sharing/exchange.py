@@ -6,6 +6,7 @@ The agents that are asked one by one and those that learn from one another do th
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import httpx
 from langgraph.runtime import Runtime
@@ -14,14 +15,23 @@ from langgraph_sdk.errors import LangGraphError
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from mneme.library.agents.agent import DOMAINS, Agent
 from mneme.library.agents.forms import check_form
-from mneme.library.agents.rubric import Rubric
+from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.models.asking.attempts import REPAIRS
 from mneme.nodes.sharing.choosing import Choice, chosen
 from mneme.nodes.sharing.context import ScoredContext, Sharing
 from mneme.nodes.sharing.rubrics import FrozenRubric
 from mneme.nodes.sharing.training_wake import wake_training
-from mneme.prompts.sharing.memory_sharing import Asked, Criterion, Example, Fault, Judgeable, score_pair
+from mneme.prompts.sharing.memory_sharing import (
+    Asked,
+    Criterion,
+    Example,
+    Fault,
+    Gradeable,
+    Judgeable,
+    score_pair,
+    score_whole,
+)
 from mneme.prompts.sharing.memory_sharing import answer as answer_question
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
@@ -30,12 +40,18 @@ from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, P
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question to an agent, after the turns that led up to it."""
+    """A question to an agent, after the turns that led up to it; `prompt` is kept in the question's place."""
 
     agent: Agent
     question: str
     leading: Sequence[str] = ()
     rubric: Rubric | None = None
+    prompt: str = ""
+
+    @property
+    def kept(self) -> str:
+        """Return what is scored and kept with the answer."""
+        return self.prompt or self.question
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,7 @@ class Scorer:
     rubric: FrozenRubric
     who: str
     lane: Lane = "user"
+    scoring: Literal["criteria", "printed"] = "criteria"
 
 
 @dataclass(frozen=True)
@@ -137,6 +154,20 @@ def _criteria(rubric: Rubric, agent: Agent) -> list[Criterion]:
     return [Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)]
 
 
+def composed(question: str, examples: Sequence[Pooled]) -> str:
+    """Return the whole prompt as A.2 stores it, with fewer examples where it is too long for a memory."""
+    shown = [f"{each.pair.prompt}->{each.pair.answer} | " for each in examples]
+    while shown:
+        whole = f"{''.join(shown)}{COMPOSED}{question}"
+        if len(whole) <= LONGEST:
+            return whole
+        shown.pop()
+    return question
+
+
+COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
+
+
 def example_of(pair: Pair) -> Example:
     """Return a memory as it is shown to an agent."""
     return Example(question=pair.prompt, answer=pair.answer, leading=pair.leading, kind=pair.agent)
@@ -147,11 +178,13 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
     if len(text) > LONGEST:
         told = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
         return Scored({}, told, (), "")
+    if scorer.scoring == "printed":
+        return await _score_whole(exchange, text, scorer)
     form, found = await _form_of(exchange, text)
     faults = [str(each) for each in found]
     criteria = _criteria(scorer.rubric.rubric, exchange.agent)
     given = Judgeable(
-        question="\n".join([*exchange.leading, exchange.question]),
+        question="\n".join([*exchange.leading, exchange.kept]),
         answer=text,
         criteria=criteria,
         examples=list(examples),
@@ -161,11 +194,29 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
     try:
         answered = await ask(score_pair, given, scorer.who, lane=scorer.lane)
     except (BadAnswer, PromptTooLong) as unusable:
-        spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
-        return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
+        return _unscored(unusable, faults, scorer)
     points = {each.name: answered.value.points[each.name] for each in criteria}
     most = sum(each.points for each in criteria)
     return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts, most)
+
+
+def _unscored(unusable: MnemeError, faults: Sequence[str], scorer: Scorer) -> Scored:
+    spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
+    return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
+
+
+async def _score_whole(exchange: Exchange, text: str, scorer: Scorer) -> Scored:
+    """Score a pair by one number, with the rubric and the question of A.1 as printed."""
+    rubric = scorer.rubric.rubric
+    told = rubric.as_text() if scorer.rubric.version else printed(rubric)
+    question = "\n".join([*exchange.leading, exchange.kept])
+    given = Gradeable(rubric=told, question=question, answer=text)
+    try:
+        answered = await ask(score_whole, given, scorer.who, lane=scorer.lane)
+    except (BadAnswer, PromptTooLong) as unusable:
+        return _unscored(unusable, (), scorer)
+    points, why = {"whole": answered.value.score}, "One number, without a reason (A.1.5)."
+    return Scored(points, why, (), answered.responder, answered.attempts)
 
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
@@ -184,7 +235,7 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
 def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubric: int) -> Pair:
     """Return what is kept of an exchange; `rubric` is the version that scored it."""
     return Pair(
-        prompt=exchange.question,
+        prompt=exchange.kept,
         answer=text,
         leading=list(exchange.leading),
         agent=exchange.agent.name,

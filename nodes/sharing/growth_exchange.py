@@ -4,6 +4,7 @@ The answer and the score are tasks of their own in the checkpoint, and the write
 a growth that was killed asks no model again for what it has, and counts what it stored once.
 """
 
+from dataclasses import replace
 from typing import Any, NotRequired
 
 from langgraph.func import task
@@ -17,7 +18,7 @@ from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
 from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
+from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.stores.pools.memory_pool import MemoryPool
 
 
@@ -48,6 +49,7 @@ class Replied(TypedDict):
     calls: int
     by: str
     failed: str
+    prompt: NotRequired[str]
 
 
 class Judged(TypedDict):
@@ -86,7 +88,9 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     replied = await _reply(state, asked, pool, runtime.context)
     if replied["failed"]:
         return {"calls": replied["calls"], "failed": [Failure(what=asked.question, why=replied["failed"])]}
-    judged = await _judge(asked, replied, Scorer(rubric, runtime.context.scorer, "background"))
+    asked = replace(asked, prompt=replied.get("prompt", ""))
+    context = runtime.context
+    judged = await _judge(asked, replied, Scorer(rubric, context.scorer, "background", context.scoring))
     return await _kept(state, asked, replied, judged, runtime)
 
 
@@ -97,7 +101,8 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
         return Replied(text=state["standard"], seen=[], retriever=0, calls=0, by="user", failed="")
     number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
     try:
-        answered, shown = await exchanging.answer(asked, found, context.answerer, "background")
+        who = await who_answers(pool, context.answerer_of(asked.agent.name))
+        answered, shown = await exchanging.answer(asked, found, who, "background")
     except (BadAnswer, PromptTooLong) as unusable:
         calls = calls_of(unusable)
         return Replied(text="", seen=[], retriever=number, calls=calls, by="", failed=str(unusable))
@@ -108,6 +113,7 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
         calls=answered.attempts,
         by=answered.responder,
         failed="",
+        prompt=exchanging.composed(asked.question, shown) if context.stored == "prompt" else "",
     )
 
 

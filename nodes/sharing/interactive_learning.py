@@ -230,8 +230,9 @@ async def ask(state: Chosen, runtime: GrowthRuntime) -> Update:
     agent = members_of(state["domain"], runtime.context)[pair["agent"]]
     known = [*state["known"], *filter(None, [pair["prompt"]])]
     given = Standard(does=agent.does, questions=agent.questions, answer=pair["answer"], known=known)
+    who = runtime.context.answerer_of(agent.name)
     try:
-        answered = await ask_model(ask_for, given, runtime.context.answerer, lane="background")
+        answered = await ask_model(ask_for, given, who, lane="background")
     except (BadAnswer, PromptTooLong) as unusable:
         failure = Failure(what=f"a question for {key}", why=str(unusable))
         return {"calls": calls_of(unusable), "failed": [failure]}

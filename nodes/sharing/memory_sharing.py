@@ -25,7 +25,7 @@ from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
 from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of
+from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
 
 
@@ -81,9 +81,10 @@ class Result(TypedDict, total=False):
 
 
 class State(Question, Result, total=False):
-    """The question with the turns before it, the examples found, and the rubric's version that scored."""
+    """The question, the turns before it, what is kept in its place, the examples, the rubric's version."""
 
     turns: list[str]
+    prompt: str
     examples: list[dict[str, Any]]
     rubric: int
 
@@ -107,6 +108,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     return {
         "question": question,
         "turns": turns,
+        "prompt": "",
         "leading": [],
         "examples": [each.model_dump() for each in found],
         "pool": pool.pool,
@@ -140,12 +142,17 @@ async def answer(state: State, runtime: SharingRuntime) -> Update:
     asked = _asked(state, runtime)
     frozen = await rubric_of(runtime, asked.agent.domain)
     asked = replace(asked, rubric=frozen.rubric)
-    answered, shown = await exchange.answer(asked, found, runtime.context.answerer)
-    return {"answer": answered.value, "answered_by": answered.responder, "shown": _shown(shown)}
+    context, pool = runtime.context, pool_of(runtime, state["pool"])
+    who = await who_answers(pool, context.answerer_of(asked.agent.name))
+    answered, shown = await exchange.answer(asked, found, who)
+    prompt = exchange.composed(asked.question, shown) if context.stored == "prompt" else ""
+    told = {"answer": answered.value, "answered_by": answered.responder}
+    return told | {"shown": _shown(shown), "prompt": prompt}
 
 
 def _asked(state: State, runtime: SharingRuntime) -> Exchange:
-    return Exchange(agent_of(runtime.context.agent), state["question"], state["turns"])
+    agent = agent_of(runtime.context.agent)
+    return Exchange(agent, state["question"], state["turns"], prompt=state.get("prompt", ""))
 
 
 @counted
@@ -154,7 +161,7 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
     asked = _asked(state, runtime)
     rubric = await rubric_of(runtime, asked.agent.domain)
     seen = [each["pair"]["answer"] for each in state["examples"]]
-    scorer = Scorer(rubric, runtime.context.scorer)
+    scorer = Scorer(rubric, runtime.context.scorer, scoring=runtime.context.scoring)
     found = await exchange.score(asked, state["answer"], seen, scorer)
     runtime.stream_writer({"step": "score", "score": found.score, "why": found.rationale})
     return {

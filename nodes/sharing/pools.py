@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from langgraph.runtime import Runtime
@@ -19,6 +21,7 @@ from mneme.nodes.sharing.context import Pools
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.retrievers import UNTRAINED, Retrievers
+from mneme.stores.pools.tuned import PoolModels
 
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
@@ -61,28 +64,49 @@ def pool_named(runtime: Runtime[Pools], name: str) -> MemoryPool:
     return MemoryPool(ledger_of(runtime), team_of(runtime), name)
 
 
+async def who_answers(pool: MemoryPool, who: str) -> str:
+    """Return who answers; for `auto` the model that was tuned on the pool, where one was promoted (§5)."""
+    if who.strip() != "auto" or (await read_settings()).auto:
+        return who
+    return await PoolModels(pool).serving() or who
+
+
 async def retrievers_of(pool: MemoryPool) -> Retrievers:
     """Return a pool's retrievers; their files are in the home folder."""
     return Retrievers(pool, (await read_settings()).home / "retrievers")
 
 
+class LookUp(NamedTuple):
+    """What a question is looked up with: the retriever's number, its vector, what reorders the memories."""
+
+    number: int = UNTRAINED
+    vector: list[float] | None = None
+    favours: Mapping[str, float] = {}
+
+
 async def question_vector(pool: MemoryPool, question: str) -> tuple[int, list[float] | None]:
-    """Return the number of the retriever that serves a pool, and the vector that it makes of a question.
+    """Return the number of the retriever that serves a pool, and the vector that it makes of a question."""
+    return (await look_up(pool, question))[:2]
+
+
+async def look_up(pool: MemoryPool, question: str) -> LookUp:
+    """Return what the retriever that serves a pool makes of a question.
 
     Where the embedder is absent no retriever serves, and there is no vector. Raises StorageFailure where the
     retriever's file is missing or damaged; the hint names the command that helps.
     """
     embedded = await pool.ledger.vector_of(question)
     if embedded is None:
-        return UNTRAINED, None
+        return LookUp()
     retrievers = await retrievers_of(pool)
     number = await retrievers.serving()
     if number == UNTRAINED:
-        return number, list(embedded)
+        return LookUp(number, list(embedded))
     encoder = await opened(pool, retrievers, number)
     given = np.array([embedded], dtype=np.float32)
     found = await asyncio.to_thread(encoder.vectors, [question], given)
-    return number, [float(each) for each in found[0]]
+    (favours,) = await asyncio.to_thread(encoder.favours, [question], given)
+    return LookUp(number, [float(each) for each in found[0]], favours)
 
 
 async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QueryEncoder:

@@ -16,12 +16,14 @@ version that is worse by it beyond chance is kept out.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
+from mneme.nodes.sharing.reranking import depth, reranked
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near, near_to_any
@@ -53,13 +55,13 @@ class Material:
     memories: Vectors
     held_out: Sequence[HeldOut]
 
-    @property
+    @cached_property
     def trained_on(self) -> list[RetrieverLesson]:
         """Return the lessons that are not held out and of which a question and a memory are still there."""
         there = (each for each in self.lessons if each.key in self.questions and each.key in self.memories)
         return [each for each in there if not each.is_held_out]
 
-    @property
+    @cached_property
     def judged_by(self) -> list[HeldOut]:
         """Return the held-out memories but those whose questions are nearly trained on."""
         asked = [each.question for each in self.trained_on]
@@ -76,6 +78,7 @@ class Material:
         """Return the candidates of a label that are trained on."""
         return sum(each == label for lesson in self.trained_on for _, each in self.labels(lesson))
 
+    @cached_property
     def examples(self) -> Examples:
         """Return what is trained on."""
         lessons = self.trained_on
@@ -89,9 +92,8 @@ class Material:
                 candidates[row, column], useful[row, column] = self.memories[key], share
         batch = np.array([self.memories[each.key] for each in lessons], dtype=np.float32)
         questions = self.embedded([each.key for each in lessons])
-        return Examples(
-            [each.question for each in lessons], questions, candidates, useful, batch, _kinds(lessons)
-        )
+        texts, agents = [each.question for each in lessons], [each.agent for each in lessons]
+        return Examples(texts, questions, candidates, useful, batch, _kinds(lessons), agents)
 
     def _graded(self, lesson: RetrieverLesson) -> list[tuple[str, float]]:
         """Return a lesson's candidates with their share of usefulness; none where grades tell nothing."""
@@ -158,8 +160,10 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> 
     """Measure a retriever on the held-out memories, in the pool as it is."""
     held = material.judged_by
     embedded = material.embedded([each.key for each in held])
-    vectors = await asyncio.to_thread(encoder.vectors, [each.question for each in held], embedded)
-    hits = await asyncio.gather(*(_found(*each, pool) for each in zip(held, vectors, strict=True)))
+    asked = [each.question for each in held]
+    vectors = await asyncio.to_thread(encoder.vectors, asked, embedded)
+    favours = await asyncio.to_thread(encoder.favours, asked, embedded)
+    hits = await asyncio.gather(*(_found(*each, pool) for each in zip(held, vectors, favours, strict=True)))
     kind = [_kind(each, found) for each, found in zip(held, hits, strict=True)]
     labelled = {each.key: each for each in material.lessons if material.labels(each)}
     graded = [
@@ -171,13 +175,17 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> 
 
 
 def _loss(encoder: QueryEncoder, material: Material) -> float:
-    examples = material.examples()
+    examples = material.examples
     return encoder.loss(encoder.vectors(examples.texts, examples.questions), examples)
 
 
-async def _found(held: HeldOut, vector: Matrix, pool: MemoryPool) -> list[Pooled]:
+async def _found(
+    held: HeldOut, vector: Matrix, favours: Mapping[str, float], pool: MemoryPool
+) -> list[Pooled]:
     """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
-    hits = await pool.retrieve(held.question, K + 1 + SHOWN, vector=[float(each) for each in vector])
+    wanted = depth(K + 1 + SHOWN, favours)
+    found = await pool.retrieve(held.question, wanted, vector=[float(each) for each in vector])
+    hits = reranked(found, favours)
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]

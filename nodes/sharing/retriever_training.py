@@ -269,7 +269,7 @@ def _learn(encoder: QueryEncoder, material: Material, seed: int) -> tuple[list[f
     """Train; return the losses and the seconds, without those that loading PyTorch takes."""
     load()
     began = time.perf_counter()
-    losses = encoder.train(material.examples(), seed)
+    losses = encoder.train(material.examples, seed)
     return losses, time.perf_counter() - began
 
 

@@ -13,11 +13,13 @@ from mneme.prompts.sharing.memory_sharing import (
     Domain,
     Drafted,
     DraftedCriterion,
+    Gradeable,
     Judgeable,
     Leads,
     Question,
     Score,
     Standard,
+    Whole,
     words,
 )
 from mneme.rules.english.words import stem
@@ -45,6 +47,14 @@ def score_pair(given: Judgeable) -> Score:
         rationale=f"Counted: {told}.",
         points={each.name: round(each.points * _share(each, found)) for each in given.criteria},
     )
+
+
+@rule(questions.score_whole)
+def score_whole(given: Gradeable) -> Whole:
+    """Take the rubric for one criterion, which leans on whatever it speaks of."""
+    criterion = Criterion(name="whole", points=100, looks_at=given.rubric)
+    pair = Judgeable(question=given.question, answer=given.answer, criteria=[criterion])
+    return Whole(score=round(100 * _share(criterion, _evidence(pair))))
 
 
 def _evidence(given: Judgeable) -> dict[str, float]:

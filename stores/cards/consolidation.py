@@ -10,9 +10,6 @@ version's tag, and the model answers for the team. So is what takes it back.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-
-from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.card_records import retry_on_conflict
 from mneme.stores.cards.check import findings
@@ -23,52 +20,20 @@ from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.training_data import TrainingData, training_data
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Namespace, Value, Write, make_write
+from mneme.stores.ledger.records import Change, Write
+from mneme.stores.tuned_models import Archive, TunedModels
 
 CONSOLIDATED = "consolidated as {tag}"
-SERVING = "serving"
 DELTA = 2
 """Cards at most that a task is shown where a tuned model serves (§8: 1 to 2, and 5 to 10 before)."""
 
 
-class Archive(BaseModel):
-    """A knowledge base that was consolidated: its version tag, when, into which model, how many cards."""
-
-    model_config = ConfigDict(frozen=True)
-
-    tag: str
-    at: datetime
-    model: str = ""
-    cards: int = 0
-    kept: list[str] = []
-    ids: list[str] = Field([], description="The cards that were archived.")
-    serves: str = Field("", description="The tuned model that answers for the team since then.")
-    before: str = Field("", description="The tuned model that answered until then.")
-    taken_back: bool = False
-
-
-class Attempt(BaseModel):
-    """One consolidation that came to its end: promoted or not, why, and every figure that it rests on."""
-
-    model_config = ConfigDict(frozen=True)
-
-    tag: str
-    promoted: bool
-    why: str
-    base: str = ""
-    model: str = Field("", description="The tuned model; empty where none was served.")
-    due: list[str] = []
-    figures: dict[str, JsonValue] = {}
-
-
-class ConsolidationCycle:
+class ConsolidationCycle(TunedModels):
     """The consolidations of one team's cards."""
 
     def __init__(self, ledger: Ledger, cards: KnowledgeCards) -> None:
-        self._ledger, self._cards = ledger, cards
-        self.namespace = team_namespace(cards.team, "archives")
-        self._attempts = team_namespace(cards.team, "consolidations")
-        self._pointer = team_namespace(cards.team, "model")
+        super().__init__(ledger, team_namespace(cards.team))
+        self._cards = cards
 
     async def due(
         self, *, model: str = "", now: datetime | None = None, settings: Consolidation | None = None
@@ -78,10 +43,7 @@ class ConsolidationCycle:
         The quarter runs from the last consolidation, or from the first card. `model` is the base model
         that is used now.
         """
-        at, archives = (
-            now or datetime.now(UTC),
-            [each for each in await self.archives() if not each.taken_back],
-        )
+        at, archives = now or datetime.now(UTC), await self._standing()
         first = await self._ledger.records(self._cards.records.namespace, limit=1)
         last = archives[-1].at if archives else first[0].created if first else None
         return reasons_to_consolidate(
@@ -120,11 +82,8 @@ class ConsolidationCycle:
         can be restored, and its versions say when it was archived and why. Raises BadInput where the tag is
         taken.
         """
-        if await self._ledger.get(self.namespace, tag):
-            raise BadInput(f"There is an archive {tag} already.", "Choose another version tag.")
-        records = self._cards.records
-        serving, earlier = await self._serving()
-        before = earlier if serves and serving == serves else serving  # it was begun by a write that was cut
+        await self._check_free(tag)
+        records, before = self._cards.records, await self._before(serves)
         name = CONSOLIDATED.format(tag=tag)
         reason = f"{name}: {change.reason}"
         heads = await self._ledger.records(records.namespace, limit=await records.count())
@@ -146,9 +105,7 @@ class ConsolidationCycle:
             serves=serves,
             before=before,
         )
-        noted = await self._noted(self.namespace, tag, made.model_dump(mode="json"), change)
-        points = [await self._pointed(serves, before, change)] if serves else []
-        await self._ledger.write([*filter(None, writes), *points, noted])
+        await self._ledger.write([*filter(None, writes), *await self._promoting(made, change)])
         return made
 
     @retry_on_conflict
@@ -158,17 +115,10 @@ class ConsolidationCycle:
         All of it is one write. A card that changed since then stays as it is. Raises BadInput where there is
         none to undo.
         """
-        standing = [each for each in await self.archives() if not each.taken_back]
-        if not standing:
-            raise BadInput(
-                "There is no consolidation to take back.", "See `mneme cards consolidate --status`."
-            )
-        last = standing[-1]
+        last = await self._last("See `mneme cards consolidate --status`.")
         writes = [await self._brought_back(each, last.tag, change) for each in last.ids]
-        undone = last.model_copy(update={"taken_back": True})
-        noted = await self._noted(self.namespace, last.tag, undone.model_dump(mode="json"), change)
-        points = [await self._pointed(last.before, "", change)] if last.serves else []
-        await self._ledger.write([*filter(None, writes), *points, noted])
+        undone, points = await self._undoing(last, change)
+        await self._ledger.write([*filter(None, writes), *points])
         return undone
 
     async def _brought_back(self, card_id: str, tag: str, change: Change) -> Write | None:
@@ -184,49 +134,6 @@ class ConsolidationCycle:
     async def learned(self) -> set[str]:
         """Return the cards that the standing consolidations archived: each trains the same base anew."""
         return {each for one in await self.archives() if not one.taken_back for each in one.ids}
-
-    async def serving(self) -> str:
-        """Return the tuned model that answers for the team; empty where none was promoted."""
-        return (await self._serving())[0]
-
-    async def _serving(self) -> tuple[str, str]:
-        """Return the tuned model that answers, and the one that did before it."""
-        head = await self._ledger.get(self._pointer, SERVING)
-        return (str(head.value["model"]), str(head.value["before"])) if head else ("", "")
-
-    async def _pointed(self, model: str, before: str, change: Change) -> Write:
-        return await self._noted(self._pointer, SERVING, {"model": model, "before": before}, change)
-
-    async def _noted(self, namespace: Namespace, key: str, value: Value, change: Change) -> Write:
-        """Return the write of a record that is not searched, new or again."""
-        head = await self._ledger.get(namespace, key)
-        return make_write(
-            event="update" if head else "insert",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text="",
-            change=change,
-            expected_version=head.version if head else None,
-        )
-
-    async def note(self, attempt: Attempt, *, change: Change) -> None:
-        """Keep how a consolidation ended; noting it again changes nothing."""
-        if await self._ledger.get(self._attempts, attempt.tag) is None:
-            value = attempt.model_dump(mode="json")
-            await self._ledger.insert(self._attempts, value, text="", change=change, key=attempt.tag)
-
-    async def attempts(self) -> Sequence[Attempt]:
-        """Return the consolidations that came to their end, oldest first."""
-        count = await self._ledger.count(self._attempts)
-        found = await self._ledger.records(self._attempts, limit=count)
-        return [Attempt.model_validate(version.value) for version in found]
-
-    async def archives(self) -> Sequence[Archive]:
-        """Return the archives, oldest first."""
-        count = await self._ledger.count(self.namespace)
-        found = await self._ledger.records(self.namespace, limit=count)
-        return [Archive.model_validate(version.value) for version in found]
 
 
 def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)

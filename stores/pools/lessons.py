@@ -119,7 +119,7 @@ class RetrieverLessons:
         """Return the writes of a question and of its lesson; done again, they change nothing."""
         question = pair.pair.asked
         agent = pair.pair.agent
-        lesson = RetrieverLesson(key=pair.key, question=question, group=_group(pair), agent=agent)
+        lesson = RetrieverLesson(key=pair.key, question=question, group=group_of(pair), agent=agent)
         held = HeldOut(key=pair.key, question=question, agent=agent)
         shelf = HELD_SHELF if lesson.is_held_out else None
         fields = {"event": "insert", "key": pair.key, "change": change, "idempotency_key": pair.key}
@@ -201,7 +201,8 @@ class RetrieverLessons:
         return {points[point]: vector for point, vector in found.items()}
 
 
-def _group(pair: Pooled) -> str:
+def group_of(pair: Pooled) -> str:
+    """Return the checksum of an answer: questions of one answer are held out together."""
     return hashlib.sha256(pair.pair.answer.strip().encode()).hexdigest()[:32]
 
 

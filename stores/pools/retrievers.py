@@ -76,7 +76,7 @@ class Retriever(BaseModel):
 
     number: int = Field(ge=1)
     parent: int = Field(ge=0, description="The version it was trained onwards from; 0: the embedder.")
-    learning: Literal["projection", "encoder"]
+    learning: Literal["projection", "encoder", "reranker"]
     weights: str = Field(description="SHA-256 of its file.")
     embedder: str
     memories: list[str] = Field(description="Keys of the memories that it learned from newly.")

@@ -65,7 +65,10 @@ async def test_every_way_is_measured_and_an_untrained_pool_says_so(
     row = await measure(Setting(pool=items[1:], asked=items[:1]), WordEmbedder())
     settings.cache_clear()
     assert set(row["shares"]) == set(WAYS) and row["shares"]["untrained"] == [1.0]
-    assert row["versions"] == [] and retriever_kinds._serving(row) == "nothing trained"
+    assert row["learned"].keys() == {*retriever_kinds.LEARNINGS}
+    journal = open_journal(tmp_path, "retriever_kinds", {})
+    told = retriever_kinds.report([row | {"pool": "few"}], journal, "words")
+    assert "few, reranker: nothing trained" in told.notes
 
 
 async def test_judges_are_held_against_anchors_and_one_another(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mneme.prompts.sharing.memory_sharing import (
     Domain,
     Drafted,
     Example,
+    Gradeable,
     Judgeable,
     Score,
     Standard,
@@ -23,6 +24,7 @@ from mneme.prompts.sharing.memory_sharing import (
     draft_rubric,
     grade_contradiction,
     score_pair,
+    score_whole,
 )
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
@@ -35,6 +37,7 @@ PAIR = Judgeable(question="Sing of a cat.", answer="A cat sat on a mat.", criter
 COMPARED = Comparison(example=Example(answer="La."), question="Sing.", answer="La, la.")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (score_pair, PAIR),
+    (score_whole, Gradeable(rubric="Rhyme: 60. Wit: 40.", question="Sing.", answer="A cat sat on a mat.")),
     (grade_contradiction, COMPARED),
     (contradicts, COMPARED),
     (ask_for, Standard(does="A limerick.", questions="Any.", answer="A cat sat on a mat.")),

@@ -167,9 +167,10 @@ async def test_every_lesson_is_learned_once_and_held_out_ones_never(pool: Memory
     await train(pool)
     assert (await train(pool))["why"] == "No memory is new.", "one run learns from all that waits"
     versions = await (await retrievers_of(pool)).all()
-    learned = [key for version in versions for key in version.memories]
-    assert len(learned) == len(set(learned))
-    lessons = await RetrieverLessons(pool).of(learned)
+    kept = [key for version in versions if version.kept for key in version.memories]
+    assert len(kept) == len(set(kept)), "what a refused version learned is learned again, no other"
+    lessons = await RetrieverLessons(pool).of([*dict.fromkeys(k for each in versions for k in each.memories)])
+    assert {each.status for each in lessons if each.key in kept} <= {"learned"}
     assert {each.status for each in lessons} <= {"learned", "refused"}
     trained = [each for each in lessons if not each.is_held_out]
     assert versions[-1].positives == sum(len(each.positives) for each in trained)

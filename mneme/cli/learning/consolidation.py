@@ -5,11 +5,12 @@ from typing import Any
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.api.pools import Pools
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import open_team_session
 from mneme.core.errors import BadInput
-from mneme.stores.cards.consolidation import Attempt
+from mneme.stores.tuned_models import Attempt
 
 GRAPH = "consolidation"
 SAME = ("base", "served_base")
@@ -34,7 +35,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
             "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
         )
     async with open_team_session(context["team"], [GRAPH]) as session:
-        config = await session.consolidation()
+        config = await session.consolidation(context.get("pool", ""))
         left, values = await session.flows.left_at(GRAPH, config)
         goes_on = bool(left) and "examine" not in left and not anew  # what was refused begins anew
         other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
@@ -91,14 +92,16 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-async def status(team: str, as_json: bool) -> None:
+async def status(team: str, as_json: bool, pool: str = "") -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    async with open_operations(Cards, team, reading=True) as cards:
-        due, serving, attempts = (
-            await cards.consolidation_due(),
-            await cards.serving(),
-            await cards.consolidations(),
-        )
+    if pool:
+        async with open_operations(Pools, team, reading=True) as pools:
+            due, serving = await pools.consolidation_due(pool), await pools.serving(pool)
+            attempts = await pools.consolidations(pool)
+    else:
+        async with open_operations(Cards, team, reading=True) as cards:
+            due, serving = await cards.consolidation_due(), await cards.serving()
+            attempts = await cards.consolidations()
     if as_json:
         print_json({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
         return
@@ -112,14 +115,19 @@ def _row(attempt: Attempt) -> list[str]:
     return [attempt.tag, "yes" if attempt.promoted else "no", attempt.model, attempt.why]
 
 
-async def rollback(team: str, reason: str, as_json: bool) -> None:
+async def rollback(team: str, reason: str, as_json: bool, pool: str = "") -> None:
     """Undo the latest consolidation: its cards come back, and the model before it serves."""
-    async with open_operations(Cards, team) as cards:
-        undone = await cards.roll_back_consolidation(reason)
+    if pool:
+        async with open_operations(Pools, team) as pools:
+            undone = await pools.roll_back_consolidation(pool, reason)
+    else:
+        async with open_operations(Cards, team) as cards:
+            undone = await cards.roll_back_consolidation(reason)
     if as_json:
         print_json(undone)
         return
     now = undone.before or "no tuned model"
-    console.print(f"{undone.tag} is taken back: {len(undone.ids)} cards are as before; {escape(now)} serves.")
+    told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
+    console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")
     if undone.serves:
         console.print(f"[dim]Ollama still has {escape(undone.serves.removeprefix('ollama:'))}.[/]")

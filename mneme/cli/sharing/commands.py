@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mneme.cli.options import Json, Limit, Reason, run_command
+from mneme.cli.sharing.consolidate_command import consolidate_pool
 
 app = typer.Typer(
     no_args_is_help=True, help="Agents that share one pool of prompt-answer pairs (Memory Sharing)."
@@ -20,6 +21,7 @@ app.add_typer(agents_app, name="agent")
 app.add_typer(pool, name="pool")
 app.add_typer(retriever, name="retriever")
 app.add_typer(rubric, name="rubric")
+app.command("consolidate")(consolidate_pool)
 
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the pools.")]
 Pools = Annotated[str, typer.Option("--pools", help="domain: one pool per domain; single: one pool for all.")]
@@ -44,7 +46,7 @@ Learning = Annotated[
     str,
     typer.Option(
         "--learning",
-        help="What is trained: projection (a matrix on the embedder) or encoder (a whole encoder).",
+        help="What is trained: projection (a matrix on the embedder), encoder (a whole encoder) or reranker.",
     ),
 ]
 PoolName = Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")]
@@ -59,6 +61,20 @@ Retrieval = Annotated[
 ]
 Diversity = Annotated[
     float, typer.Option("--diversity", min=0, max=1, help="How much examples are to differ; 0: not at all.")
+]
+AnswererOf = Annotated[
+    list[str],
+    typer.Option("--answerer-of", help="AGENT=MODEL: another model for this agent; may be repeated."),
+]
+Scoring = Annotated[
+    str,
+    typer.Option(
+        "--scoring", help="criteria (points for each), or printed (one number; rubric and prompt of A.1)."
+    ),
+]
+Stored = Annotated[
+    str,
+    typer.Option("--stored", help="Kept with an answer: question, or prompt (the whole, with its examples)."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the training.")]
 
@@ -86,6 +102,9 @@ def ask(
     labels: Labels = 6,
     retrieval: Retrieval = "dense",
     diversity: Diversity = 0.0,
+    answerer_of: AnswererOf = [],  # noqa: B006 (typer makes a new list of it)
+    scoring: Scoring = "criteria",
+    stored: Stored = "question",
     seed: Seed = 0,
     thread: Annotated[
         str,
@@ -102,7 +121,8 @@ def ask(
     roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
     context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
     context |= {"threshold": threshold, "learning": learning, "seed": seed, "candidates": candidates}
-    context |= {"labels": labels, "retrieval": retrieval, "diversity": diversity}
+    context |= {"labels": labels, "retrieval": retrieval, "diversity": diversity, "scoring": scoring}
+    context |= {"stored": stored, "answerers": ", ".join(answerer_of)}
     run_command(run.ask(question, context, thread, train, as_json))
 
 
@@ -144,6 +164,9 @@ def grow(
     labels: Labels = 6,
     retrieval: Retrieval = "dense",
     diversity: Diversity = 0.0,
+    answerer_of: AnswererOf = [],  # noqa: B006 (typer makes a new list of it)
+    scoring: Scoring = "criteria",
+    stored: Stored = "question",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -154,6 +177,7 @@ def grow(
     context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
     context |= {"threshold": threshold, "learning": learning, "seed": seed, "budget": budget, "asked": asked}
     context |= {"candidates": candidates, "labels": labels, "retrieval": retrieval, "diversity": diversity}
+    context |= {"scoring": scoring, "stored": stored, "answerers": ", ".join(answerer_of)}
     run_command(run.grow(domain, file, name, context, as_json))
 
 

@@ -15,7 +15,6 @@ from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import SYSTEM, Pair, with_lessons
-from mneme.nodes.context import team_of
 from mneme.nodes.learning.consolidation.state import (
     Replaying,
     State,
@@ -24,9 +23,10 @@ from mneme.nodes.learning.consolidation.state import (
     because,
     cycle_of,
     folder_of,
+    owner_of,
     read_pairs,
 )
-from mneme.stores.cards.consolidation import Attempt
+from mneme.stores.tuned_models import Attempt
 
 WORSE = 0.05
 """The share of a lesson's words that a tuned model must be shown not to lose on replayed tasks."""
@@ -37,7 +37,7 @@ WORD = re.compile(r"\w{3,}")
 
 async def deploy(state: State, runtime: TuningRuntime) -> Update:
     """Give Ollama the adapter, as a model of the team's own with a version (§8, step 4)."""
-    name = model_name(team_of(runtime), state["tag"])
+    name = model_name(owner_of(runtime), state["tag"])
     folder = await folder_of(state["tag"], runtime)
     url = (await read_settings()).ollama_url
     await create(url, name, state["served_base"], folder / ADAPTER)

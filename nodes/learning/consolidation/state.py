@@ -1,6 +1,7 @@
 """What a consolidation is given, what it carries from step to step, and what came of it."""
 
 import hashlib
+from collections.abc import Sequence
 from operator import add
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,14 +18,24 @@ from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.ledger.records import Change
+from mneme.stores.pools.memory_pool import MemoryPool
+from mneme.stores.pools.tuned import PoolModels
 
 ACTOR = "consolidation"
 
 
 class TuningContext(OwnedByTeam):
-    """Whose cards are consolidated, and how the model is tuned."""
+    """Whose cards, or which pool's memories, are consolidated, and how the model is tuned."""
 
-    recall: int = Field(5, ge=1, le=20, description="Cards that a task is shown.", examples=[5])
+    pool: str = Field(
+        "",
+        description="The pool whose memories are learned (Memory Sharing, §5); none: the team's cards.",
+        examples=["literary_creation"],
+    )
+    above: int = Field(
+        70, ge=0, le=99, description="A memory is learned where its score is above this.", examples=[70]
+    )
+    recall: int = Field(5, ge=1, le=20, description="Cards or examples that a task is shown.", examples=[5])
     successes: int = Field(
         3, ge=1, description="Successes that a card needs to be trained on (§8, step 1).", examples=[3]
     )
@@ -102,8 +113,28 @@ def cards_of(runtime: TuningRuntime) -> KnowledgeCards:
     return KnowledgeCards(ledger_of(runtime), team_of(runtime))
 
 
-def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle:
+def pool_of(runtime: TuningRuntime) -> MemoryPool:
+    return MemoryPool(ledger_of(runtime), team_of(runtime), runtime.context.pool)
+
+
+def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle | PoolModels:
+    """Return the consolidations of the team's cards, or of the pool that is named."""
+    if runtime.context.pool:
+        return PoolModels(pool_of(runtime))
     return ConsolidationCycle(ledger_of(runtime), cards_of(runtime))
+
+
+async def reasons(runtime: TuningRuntime, model: str) -> Sequence[str]:
+    """Return why a consolidation is due; `model` is the base model."""
+    cycle = cycle_of(runtime)
+    if isinstance(cycle, PoolModels):
+        return await cycle.due(model=model)
+    return await cycle.due(model=model, settings=limits_of(runtime))
+
+
+def owner_of(runtime: TuningRuntime) -> str:
+    """Return the name of what is consolidated: the team, or the team's pool."""
+    return "-".join(filter(None, [team_of(runtime), runtime.context.pool]))
 
 
 def limits_of(runtime: TuningRuntime) -> Consolidation:
@@ -130,12 +161,13 @@ def because(reason: str, model: str = "") -> Change:
 async def folder_of(tag: str, runtime: TuningRuntime) -> Path:
     """Return the folder of one version: its pairs, its training, its adapter."""
     home = (await read_settings()).home
-    return home / "consolidations" / folder_name(team_of(runtime)) / tag
+    owner = "\n".join(filter(None, [team_of(runtime), runtime.context.pool]))
+    return home / "consolidations" / folder_name(owner) / tag
 
 
-def folder_name(team: str) -> str:
-    """Return the name of a team's folder; a team may be named like no file."""
-    return hashlib.sha256(team.encode()).hexdigest()[:16]
+def folder_name(owner: str) -> str:
+    """Return the name of a team's or a pool's folder; it may be named like no file."""
+    return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
 def read_pairs(folder: Path) -> Pairs:

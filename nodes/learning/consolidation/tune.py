@@ -19,19 +19,24 @@ from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
 from mneme.models.tuning.lora import Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Question
+from mneme.models.tuning.pairs import PairSource, Question
+from mneme.nodes.learning.consolidation.memories import MemoryPairs
 from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import (
     State,
+    TuningContext,
     TuningRuntime,
     Update,
     cards_of,
     cycle_of,
     folder_of,
     limits_of,
+    pool_of,
     read_pairs,
+    reasons,
     recipe_of,
 )
+from mneme.stores.pools.tuned import PoolModels
 
 FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
@@ -57,7 +62,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     await asyncio.to_thread(read_generic, state.get("generic", ""))
     cycle = cycle_of(runtime)
     mark = await asyncio.to_thread(fingerprint, base)
-    due = [*await cycle.due(model=mark, settings=limits_of(runtime))]
+    due = [*await reasons(runtime, mark)]
     goes_on = bool(due) or state.get("force", False)
     return {
         "tag": f"v{len(await cycle.attempts()) + 1}" if goes_on else "",
@@ -77,16 +82,10 @@ def is_due(state: State) -> str:
 
 
 async def gather(state: State, runtime: TuningRuntime) -> Update:
-    """Make training pairs of the cards as they are now (§8, step 1), and keep them beside the training."""
-    before = await cycle_of(runtime).learned()
-    source = CardPairs(cards_of(runtime), limits_of(runtime), runtime.context.recall, before)
-    pairs = await source.pairs()
+    """Make training pairs of what is there now (§8, step 1), and keep them beside the training."""
+    pairs = await (await _source(runtime)).pairs()
     if len(pairs.train) < FEWEST or not pairs.keys:
-        raise BadInput(
-            f"{len(pairs.keys)} cards are proven enough to be trained on: verified, confidence over 0.8, "
-            f"{runtime.context.successes} successes.",
-            "Learn from more tasks, or ask for fewer successes: --successes 1.",
-        )
+        raise _too_few(len(pairs.keys), runtime.context)
     folder = await folder_of(state["tag"], runtime)
     await asyncio.to_thread(_write, folder, pairs.model_dump_json())
     return {
@@ -94,9 +93,29 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
             "train": len(pairs.train),
             "held_out": len(pairs.held_out),
             "replays": len(pairs.replays),
-            "cards": len(pairs.keys),
+            "memories" if runtime.context.pool else "cards": len(pairs.keys),
         }
     }
+
+
+async def _source(runtime: TuningRuntime) -> PairSource:
+    told, cycle = runtime.context, cycle_of(runtime)
+    if isinstance(cycle, PoolModels):
+        return MemoryPairs(pool_of(runtime), told.above, told.recall)
+    return CardPairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
+
+
+def _too_few(count: int, told: TuningContext) -> BadInput:
+    if told.pool:
+        return BadInput(
+            f"{count} memories of {told.pool} can be trained on: scored above {told.above}, not held out.",
+            "Let the pool grow, or ask for less: --above 50.",
+        )
+    return BadInput(
+        f"{count} cards are proven enough to be trained on: verified, confidence over 0.8, "
+        f"{told.successes} successes.",
+        "Learn from more tasks, or ask for fewer successes: --successes 1.",
+    )
 
 
 def _write(folder: Path, text: str) -> None:
