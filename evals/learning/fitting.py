@@ -75,7 +75,9 @@ class Fit:
         return self.figures["t"] * log(SETTLED) if self.shape == "ceiling" else None
 
 
-def fit_all(at: Sequence[float], values: Sequence[float], likelihood: Likelihood) -> list[Fit]:
+def fit_all(
+    at: Sequence[float] | Values, values: Sequence[float] | Values, likelihood: Likelihood
+) -> list[Fit]:
     """Fit every shape to one value for each task number, the best by AIC first.
 
     Raises ValueError for fewer values than a curve has figures.
