@@ -1,38 +1,45 @@
 """The options of `mneme cards consolidate`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mneme.cli.learning.card_commands import Team
 from mneme.cli.options import Json, Reason, run_command
-
-Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the cards.")]
+from mneme.cli.tuning_options import (
+    Anew,
+    Base,
+    Batch,
+    Epochs,
+    Force,
+    Generic,
+    Longest,
+    Ollama,
+    Rank,
+    Rate,
+    Seed,
+    Status,
+)
 
 
 def consolidate_cards(
-    base: Annotated[
-        str,
-        typer.Option("--base", help="The model to tune: a GGUF file, a folder of safetensors, or smollm2."),
-    ] = "",
-    ollama: Annotated[str, typer.Option("--ollama", help="The same model's name in Ollama.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Though nothing makes it due.")] = False,
-    anew: Annotated[bool, typer.Option("--anew", help="Give up one that was begun.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Only say what is due and what was.")] = False,
+    base: Base = "",
+    ollama: Ollama = "",
+    force: Force = False,
+    anew: Anew = False,
+    status: Status = False,
     rollback: Annotated[
         bool, typer.Option("--rollback", help="Undo the latest: the model and the archive, in one step.")
     ] = False,
     successes: Annotated[int, typer.Option("--successes", min=1, help="Of a card to be trained on.")] = 3,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Rounds through the pairs.")] = 3,
-    rank: Annotated[int, typer.Option("--rank", min=1, help="Of the adapter's matrices.")] = 16,
-    rate: Annotated[float, typer.Option("--rate", help="Learning rate.")] = 2e-4,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Pairs in one step.")] = 4,
-    longest: Annotated[int, typer.Option("--longest", min=32, help="Tokens of a pair; more are cut.")] = 512,
+    epochs: Epochs = 3,
+    rank: Rank = 16,
+    rate: Rate = 2e-4,
+    batch: Batch = 4,
+    longest: Longest = 512,
     recall: Annotated[int, typer.Option("--recall", min=1, help="Cards that a task is shown.")] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the training.")] = 0,
-    generic: Annotated[
-        Path | None, typer.Option("--generic", help="Your own generic questions (YAML).")
-    ] = None,
+    seed: Seed = 0,
+    generic: Generic = None,
     reason: Reason = "decided on the command line",
     team: Team = "local",
     as_json: Json = False,
