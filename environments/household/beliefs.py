@@ -95,10 +95,13 @@ class Beliefs(BaseModel):
             self.checked[seen.id] = step
 
     def merge(self, other: "Beliefs") -> None:
-        """Copy what another agent saw more recently."""
+        """Copy what another agent saw more recently.
+
+        What one misses in a room while another sees it elsewhere, at the same step, is where it is seen.
+        """
         for known in other.things.values():
             mine = self.things.get(known.id)
-            if (mine.step if mine else self.lost.get(known.id, -1)) < known.step:
+            if mine.step < known.step if mine else self.lost.get(known.id, -1) <= known.step:
                 self.things[known.id] = known.model_copy()
                 self.lost.pop(known.id, None)
         for thing, step in other.lost.items():

@@ -11,6 +11,7 @@ improved by moving single stops, by exchanging the rest of two routes, and by br
 hand.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from mneme.rules.household.search_routes import (
 )
 
 SAMPLES = 32
+EACH = np.arange(SAMPLES)
 PASSES = 2
 """How often every change of the routes is tried."""
 SOON = 0.1
@@ -39,54 +41,29 @@ SOON = 0.1
 Numbers = NDArray[np.float64]
 """One for each sample."""
 Counts = NDArray[np.int64]
+Stops = tuple[int, ...]
+JointPlan = tuple[tuple[Stops, ...], tuple[bool, ...]]
+"""A route for each member, and whether it first brings home what it has in hand."""
 
 
 class Trail(NamedTuple):
-    """A route followed in every sample: a row for its start and for each stop.
+    """A route followed in every sample; routes that begin alike share the trail of what they have in common.
 
-    `reached` is when a stop is seen, `done` when the member goes on from there, `held` what is in hand then,
-    and `away` how far home it is. `found` is when the last find was made, `known` when what was fetched, and
-    what the hands could not hold, is home, and `soon` the sum of the steps of all finds.
+    `rows` has, for the start and for each stop, when it is reached, when the member goes on from there, and
+    how much later it is home if it turns home there: the way, and putting down what is in hand.
+    `held` is what is in hand at the end, `is_home` where the last finds have been brought home; `ways` lead
+    on from the last stop, `ways_from_home` from home. `found` is when the last find was made, `known` when
+    what was fetched, and what the hands could not hold, is home, `soon` the sum of the steps of all finds.
     """
 
-    reached: Numbers
-    done: Numbers
+    rows: Numbers
     held: Counts
-    away: Numbers
+    is_home: NDArray[np.bool_]
+    ways: Sequence[int]
+    ways_from_home: Sequence[int]
     found: Numbers
     known: Numbers
     soon: float
-
-
-class _Walk:
-    """A member on its route, in every sample at once."""
-
-    def __init__(self, time: float, held: int, away: float, ways: Sequence[int]) -> None:
-        self.time: Numbers = np.full(SAMPLES, float(time))
-        self.held: Counts = np.full(SAMPLES, held)
-        self.away: Numbers = np.full(SAMPLES, float(away))
-        self._ways = self._ways_from_home = ways
-        self._is_home = np.zeros(SAMPLES, dtype=bool)
-
-    def deliver(self, ways: Sequence[int]) -> None:
-        """Bring home what is in hand; `ways` lead on from there."""
-        self.time = self.time + self.away
-        self.held, self.away = np.zeros_like(self.held), np.zeros_like(self.away)
-        self._ways = ways
-
-    def go(self, stop: int) -> None:
-        self.time = self.time + np.where(self._is_home, self._ways_from_home[stop], self._ways[stop])
-
-    def take(self, loads: Counts, home: int, ways: Sequence[int], ways_from_home: Sequence[int]) -> Counts:
-        """Take what two hands hold, and bring it home once they are full; return what is left here."""
-        held = np.minimum(self.held + loads, HANDS)
-        left: Counts = self.held + loads - held
-        self._is_home = held == HANDS
-        self.time = self.time + np.where(self._is_home, home + HANDS - 1, 0)
-        self.held = np.where(self._is_home, 0, held)
-        self.away = np.where(self._is_home, 0.0, float(home))
-        self._ways, self._ways_from_home = ways, ways_from_home
-        return left
 
 
 class JointRoutes(Routes):
@@ -99,7 +76,7 @@ class JointRoutes(Routes):
         self._workers = list(workers)
         self._wishes = list(proposed or [None] * len(workers))
         self._delivers = [False] * len(self._workers)
-        self._trails: dict[tuple[int, bool, tuple[int, ...]], Trail] = {}
+        self._trails: dict[tuple[int, bool, Stops], Trail] = {}
         super().__init__(errands, workers, proposed)
 
     def first(self, number: int) -> Aim | None:
@@ -112,15 +89,26 @@ class JointRoutes(Routes):
         super()._build()
         self._away = [self.errands.steps(self.errands.spots[s].corner, h) for s, h in self._stops_and_homes()]
         self._finds, self._loads = self._samples()
-        best = self._end(self._routes, self._delivers)
+        self._helps = [self._next_nearest(number) for number in range(len(self._workers))]
+        plan = _plan(self._routes, self._delivers)
+        best, tried = self._end(plan), {plan}
         for _ in range(PASSES):
             before = best
             for routes, delivers in self._changes():
-                end = self._end(routes, delivers)
+                plan = _plan(routes, delivers)
+                if plan in tried:
+                    continue
+                tried.add(plan)
+                end = self._end(plan, best)
                 if end < best - 1e-9:
                     self._routes, self._delivers, best = routes, delivers, end
             if best >= before:
                 return
+
+    def _next_nearest(self, number: int) -> list[int]:
+        """Return how far the nearest teammate of a member is from each stop."""
+        others = [ways for n, ways in enumerate(self._from_starts) if n != number]
+        return [min((ways[stop] for ways in others), default=NEVER) for stop in range(len(self.stops))]
 
     def _stops_and_homes(self) -> Iterator[tuple[int, int]]:
         return zip(self.stops, self._homes, strict=True)
@@ -137,9 +125,9 @@ class JointRoutes(Routes):
             chances = {places[stop]: share for stop, share in where.shares[name].items() if stop in places}
             for _ in range(count if chances else 0):
                 drawn = _drawn(chances, chance)
-                np.add.at(finds, (drawn, np.arange(SAMPLES)), 1)
+                np.add.at(finds, (drawn, EACH), 1)
                 if name in self.errands.targets:  # else it is a target that nobody has seen
-                    np.add.at(loads, (drawn, np.arange(SAMPLES)), 1)
+                    np.add.at(loads, (drawn, EACH), 1)
         return finds, loads
 
     def _changes(self) -> Iterator[tuple[list[Route], list[bool]]]:
@@ -156,16 +144,24 @@ class JointRoutes(Routes):
         for routes in _exchanges(self._routes):
             yield routes, self._delivers
 
-    def _end(self, routes: Sequence[Route], delivers: Sequence[bool]) -> float:
-        """Return when the last member is home, on average, and a little of when finds are made."""
-        trails = [self._trail(*each) for each in zip(range(len(routes)), delivers, routes, strict=True)]
-        last = np.maximum.reduce([trail.found for trail in trails])
-        ends = np.maximum.reduce([last, *(_home_at(last, trail) for trail in trails)])
+    def _end(self, plan: JointPlan, best: float = math.inf) -> float:
+        """Return when the last member is home, on average, and a little of when finds are made.
+
+        Once that cannot be less than `best`, what it is at least is returned.
+        """
+        trails = [self._trail(number, *each) for number, each in enumerate(zip(*plan, strict=True))]
         finds = max(1, sum(self.errands.whereabouts.unfound.values()))
         soon = SOON * sum(trail.soon for trail in trails) / SAMPLES / finds
-        return float(ends.mean()) + soon - self._bonus(routes, delivers)
+        bonus = self._bonus(*plan)
+        last = np.maximum.reduce([trail.found for trail in trails])
+        ends = np.maximum.reduce([last, *(trail.known for trail in trails)])
+        least = float(ends.sum()) / SAMPLES + soon - bonus
+        if least >= best:
+            return least
+        ends = np.maximum.reduce([ends, *(_home_at(last, trail) for trail in trails)])
+        return float(ends.sum()) / SAMPLES + soon - bonus
 
-    def _bonus(self, routes: Sequence[Route], delivers: Sequence[bool]) -> float:
+    def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
         """Return what a plan is worth for going on as before, and for doing as was proposed."""
         bonus = 0.0
         for number, (route, puts) in enumerate(zip(routes, delivers, strict=True)):
@@ -178,46 +174,63 @@ class JointRoutes(Routes):
                 bonus += HEEDING * (route[0] == self._proposed[number])
         return bonus
 
-    def _trail(self, number: int, delivers: bool, route: Route) -> Trail:
-        key = (number, delivers, tuple(route))
+    def _trail(self, number: int, route: Stops, delivers: bool) -> Trail:
+        key = (number, delivers, route)
         if key not in self._trails:
-            self._trails[key] = self._followed_by(number, delivers, route)
+            self._trails[key] = (
+                self._followed(number, self._trail(number, route[:-1], delivers), route[-1])
+                if route
+                else self._begun(number, delivers)
+            )
         return self._trails[key]
 
-    def _followed_by(self, number: int, delivers: bool, route: Route) -> Trail:
-        """Follow a route in every sample."""
-        start = self._starts[number]
-        walk = _Walk(start.time, start.load, self._ways_home[number], self._from_starts[number])
+    def _begun(self, number: int, delivers: bool) -> Trail:
+        """Stand where a member's route begins; `delivers`: at home, with empty hands."""
+        _, time, load = self._starts[number]
+        away, ways = self._ways_home[number], self._from_starts[number]
         if delivers:
-            walk.deliver(self._ways_from(self.errands.targets_of(self._workers[number])[0]))
-        rows = [(walk.time, walk.time, walk.held, walk.away)]
-        found = known = np.zeros(SAMPLES)
-        soon = 0.0
-        for stop in route:
-            walk.go(stop)
-            reached, finds = walk.time, self._finds[stop]
-            found = np.where(finds > 0, reached, found)
-            soon += float((reached * finds).sum())
-            left = self._taken(walk, stop)
-            if stop < self._fetched:
-                known = np.maximum(known, walk.time + np.where(walk.held > 0, walk.away, 0.0))
-            known = np.maximum(known, self._brought_later(number, stop, walk, reached, left))
-            rows.append((reached, walk.time, walk.held, walk.away))
-        reached, done, held, away = (np.array(each) for each in zip(*rows, strict=True))
-        return Trail(reached, done, held, away, found, known, soon)
+            ways = self._ways_from(self.errands.targets_of(self._workers[number])[0])
+            time, load = time + away, 0
+        nothing = np.zeros(SAMPLES)
+        start = [[time], [time], [away + load - 1 if load else 0]]
+        rows: Numbers = np.repeat(np.array(start, dtype=float)[:, :, None], SAMPLES, axis=2)
+        return Trail(rows, np.full(SAMPLES, load), nothing > 0, ways, ways, nothing, nothing, 0.0)
 
-    def _taken(self, walk: _Walk, stop: int) -> Counts:
-        """Take what there is at a stop; return how much is left there."""
-        loads = self._loads[stop]
+    def _followed(self, number: int, trail: Trail, stop: int) -> Trail:
+        """Go on to a stop in every sample, take what two hands hold, and bring it home once they are full."""
+        ways = np.where(trail.is_home, trail.ways_from_home[stop], trail.ways[stop])
+        reached, finds, home = trail.rows[1, -1] + ways, self._finds[stop], self._away[stop]
+        done: Numbers = reached
         if stop >= self._fetched:
-            walk.time = walk.time + loads * self._taking(stop) + self._stays[stop]
-        return walk.take(loads, self._away[stop], self._between[stop], self._ways_from(self._homes[stop]))
+            done = reached + self._loads[stop] * self._taking(stop) + self._stays[stop]
+        lifted = trail.held + self._loads[stop]
+        held: Counts = np.minimum(lifted, HANDS)
+        is_home = held == HANDS
+        done = done + np.where(is_home, home + HANDS - 1, 0)
+        left, held = lifted - held, np.where(is_home, 0, held)
+        known = trail.known
+        if stop < self._fetched:
+            known = np.maximum(known, done + np.where(held > 0, home, 0))
+        if left.any():
+            known = np.maximum(known, self._brought_later(number, stop, done, reached, left))
+        row = np.array([reached, done, np.where(held > 0, home + held - 1, 0)])
+        return Trail(
+            np.concatenate([trail.rows, row[:, None]], axis=1),
+            held,
+            is_home,
+            self._between[stop],
+            self._ways_from(self._homes[stop]),
+            np.where(finds > 0, reached, trail.found),
+            known,
+            trail.soon + float((reached * finds).sum()),
+        )
 
-    def _brought_later(self, number: int, stop: int, walk: _Walk, reached: Numbers, left: Counts) -> Numbers:
+    def _brought_later(
+        self, number: int, stop: int, done: Numbers, reached: Numbers, left: Counts
+    ) -> Numbers:
         """Return when what is left is home: a teammate comes for it, or the member itself, who is sooner."""
         home = self._away[stop]
-        helps = min((ways[stop] for n, ways in enumerate(self._from_starts) if n != number), default=NEVER)
-        fetched = np.minimum(np.maximum(reached, helps), walk.time + home)
+        fetched = np.minimum(np.maximum(reached, self._helps[number][stop]), done + home)
         later: Numbers = np.where(left > 0, fetched + left + home, 0.0)
         return later
 
@@ -239,13 +252,15 @@ def _drawn(chances: dict[int, float], chance: np.random.Generator) -> Counts:
     return places
 
 
+def _plan(routes: Sequence[Route], delivers: Sequence[bool]) -> JointPlan:
+    return tuple(tuple(route) for route in routes), tuple(delivers)
+
+
 def _home_at(last: Numbers, trail: Trail) -> Numbers:
-    """Return when a member is done that turns home, with what it holds, at the last find."""
-    stop = np.maximum((trail.reached <= last).sum(axis=0) - 1, 0)
-    each = np.arange(SAMPLES)
-    done, held = trail.done[stop, each], trail.held[stop, each]
-    home = np.maximum(done, last) + trail.away[stop, each] + held - 1
-    ends: Numbers = np.maximum(np.where(held > 0, home, done), trail.known)
+    """Return when a member is home that turns home, with what it holds, at the last find."""
+    reached, done, homeward = trail.rows
+    stop = np.maximum((reached <= last).sum(axis=0) - 1, 0)
+    ends: Numbers = np.maximum(done[stop, EACH], last) + homeward[stop, EACH]
     return ends
 
 

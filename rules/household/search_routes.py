@@ -75,6 +75,7 @@ class Routes:
         self._promised = [_place_of(worker.promised, self.stops) for worker in workers]
         self._proposed = [_place_of(target, self.stops) for target in proposed or [None] * len(workers)]
         self._routes: list[Route] = [[] for _ in workers]
+        self._costs: dict[tuple[tuple[int, ...], ...], float] = {}
         self._build()
 
     def _start(self, worker: Worker) -> Start:
@@ -117,6 +118,13 @@ class Routes:
         return costs
 
     def _cost(self, routes: Sequence[Route]) -> float:
+        """Return what a plan costs; the same plan comes up many times, and is weighed once."""
+        plan = tuple(tuple(route) for route in routes)
+        if plan not in self._costs:
+            self._costs[plan] = self._weighed(routes)
+        return self._costs[plan]
+
+    def _weighed(self, routes: Sequence[Route]) -> float:
         """Return the expected end, and a little of the mean."""
         ends = [NEVER] * len(self.stops)
         trails: list[Trail] = []

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from random import Random
 
@@ -303,6 +304,23 @@ def test_merging_takes_what_was_seen_later() -> None:
     assert beliefs[1].things[APPLE].relation == "held by"
     beliefs[0].merge(beliefs[1])
     assert beliefs[0].things[PEAR].room == STUDY
+
+
+def test_a_thing_missed_by_one_while_another_holds_it_is_not_lost_to_the_team() -> None:
+    world = World(standing(BY_DESK, (STUDY, 16.5, 1.6), (STUDY, 16.5, 1.7)))
+    beliefs = team(world)
+    world.agents[0].room = KITCHEN
+    assert world.step([Action(kind="wait"), Action(kind="wait"), Action(kind="grab", object=PEAR)])[2].ok
+    world.agents[2].room = HALL
+    for agent, known in enumerate(beliefs):
+        known.update(world.observe(agent))
+    assert (beliefs[0].things[PEAR].step, beliefs[1].lost[PEAR], beliefs[2].things[PEAR].step) == (0, 1, 1)
+    for order in permutations(beliefs):
+        together = Beliefs(agent=-1)
+        for known in order:
+            together.merge(known)
+        assert (together.things[PEAR].relation, together.things[PEAR].holder) == ("held by", 2)
+        assert PEAR not in together.lost
 
 
 # -- whole episodes ----------------------------------------------------------------------------------------
