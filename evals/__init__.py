@@ -41,16 +41,14 @@ EVALUATIONS = {
     ),
     "retriever_speed": Evaluation("sharing.retriever_speed", "Measure a training step in large pools."),
     "compound_learning": Evaluation(
-        "learning.compound_learning", "Compare query tuning with a team's cards, with rivals and without."
+        "learning.compound_learning", "Compare query tuning with cards, rivals and nothing."
     ),
     "learning_curve": Evaluation(
-        "learning.learning_curve", "Fit curves to what a task costs, over hundreds of tasks (§11)."
+        "learning.learning_curve", "Fit curves to what a task costs, over hundreds."
     ),
-    "transfer": Evaluation(
-        "learning.transfer", "Try cards of one family of tasks in another; compare with similarity."
-    ),
+    "transfer": Evaluation("learning.transfer", "Try cards of one family of tasks in another (§11)."),
     "private_sharing": Evaluation(
-        "learning.private_sharing", "Share abstract cards between organisations: gain against ε (§11)."
+        "learning.private_sharing", "Share cards between organisations: gain against ε."
     ),
     "plain_lessons": Evaluation(
         "learning.plain_lessons", "Count ordinary lessons that the poison check flags."

@@ -1,5 +1,6 @@
 """Fixtures that several tests share."""
 
+import gc
 import os
 
 # Read when numpy and PyTorch are loaded. There is a test process on each core: threads beside it would only
@@ -122,3 +123,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     with serving(folder / "home", MNEME_AUTH=str(users), MNEME_WAITING_BYTES="2000") as running:
         yield Guarded(running, users)
     assert "BlockingError" not in running.log.read_text()
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collection pass over what is loaded: it would look through it again and again."""
+    gc.collect()
+    gc.freeze()

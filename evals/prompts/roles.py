@@ -34,8 +34,9 @@ def _of(workflow: str, *names: str) -> list[Key]:
 _CHANGING = ("rewrite_memory", "choose_forgotten")
 _WRITING = ("route_message", "compose_memories", *_CHANGING)
 _TURNS = ("contribute", "delegate", "integrate", "evaluate", "write_document", "update_memory")
+_JUDGING = ("judge_design", "judge_as_printed", "compare_designs")
 _TRIALS = ("summarise_trial", "rate_relevance", "summarise_phase", "extract_key_steps", "explain_failure")
-_INSIGHTS = ("revise_insights", "merge_insights")
+_INSIGHTS = ("revise_insights", "merge_insights", "project_insights")
 
 CONTEXTS: dict[str, Sequence[type[BaseModel]]] = {
     "chat": [ChatContext],
@@ -58,7 +59,8 @@ ROLES: Sequence[Role] = (
     Role("chat", "memory_agent", _of("chat", "read_message", "find_updates", *_CHANGING), "two agents"),
     Role("discussion", "agents", _of("discussion", *_TURNS)),
     Role("discussion", "agents", _of("discussion", "make_template", "design_team"), "a new team"),
-    Role("discussion", "agents", _of("discussion", "judge_design"), "judge of eval"),
+    Role("discussion", "agents", _of("discussion", *_JUDGING), "judge of eval"),
+    Role("discussion", "agents", _of("discussion", "answer_from_context"), "reader of eval"),
     Role("household", "member", _of("household", "propose_action")),
     Role("household", "manager", _of("household", "allocate_actions", "summarise_passage")),
     Role("household", "member", _of("household", "draft_message", "choose_action"), "CoELA"),

@@ -145,6 +145,7 @@ class BlockingCards(Blocking):
     supersede = Waits(Cards.supersede)
     upkeep = Waits(Cards.upkeep)
     export = Waits(Cards.export)
+    share = Waits(Cards.share)
     import_ = Waits(Cards.import_)
     metrics = Waits(Cards.metrics)
     trend = Waits(Cards.trend)
@@ -199,3 +200,5 @@ class BlockingTeamDiscussions(Blocking):
     memory_at = Waits(TeamDiscussions.memory_at)
     memory_history = Waits(TeamDiscussions.memory_history)
     memory_diff = Waits(TeamDiscussions.memory_diff)
+    carried = Waits(TeamDiscussions.carried)
+    forget_carried = Waits(TeamDiscussions.forget_carried)

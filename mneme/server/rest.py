@@ -93,7 +93,8 @@ def _endpoint(operation: Operation, opened: Opened) -> Callable[..., Any]:
     async def answer(request: Request, **given: Any) -> Response:
         body, key = given.pop("given", None), given.pop("once_for", "")
         arguments = {name: getattr(body, name) for name in operation.beside_path} | {
-            name: restored(given[name]) for name in operation.in_path
+            name: restored(given[name]) if isinstance(given[name], str) else given[name]
+            for name in operation.in_path
         }
         whose = getattr(body, owner) if operation.route.method == "GET" else given[owner]
 

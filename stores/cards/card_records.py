@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
-
-from mneme.core.errors import Conflict, NotFound
+from mneme.core.errors import NotFound
 from mneme.stores.cards.card import Card, CardVersion, Status
 from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.lifecycle import Decide
@@ -13,14 +11,7 @@ from mneme.stores.cards.settings import CardSettings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version, Write, make_write
-
-retry_on_conflict = retry(
-    retry=retry_if_exception_type(Conflict),
-    stop=stop_after_attempt(100),
-    wait=wait_random(0, 0.02),
-    reraise=True,
-)
-"""Read and decide again where somebody else wrote first."""
+from mneme.stores.ledger.retrying import retry_on_conflict
 
 
 class CardRecords:

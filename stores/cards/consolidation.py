@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.card_records import retry_on_conflict
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import archived, is_in_service
@@ -21,6 +20,7 @@ from mneme.stores.cards.training_data import TrainingData, training_data
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Write
+from mneme.stores.ledger.retrying import retry_on_conflict
 from mneme.stores.tuned_models import Archive, TunedModels
 
 CONSOLIDATED = "consolidated as {tag}"

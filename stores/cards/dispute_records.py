@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.card_records import CardRecords, retry_on_conflict
+from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.disputes import (
     Approach,
     ConflictType,
@@ -26,6 +26,7 @@ from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version, Write, make_write
+from mneme.stores.ledger.retrying import retry_on_conflict
 
 
 class DisputeRecords:

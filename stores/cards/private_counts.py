@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import BadInput, needs
 from mneme.stores.cards.card import CardVersion
-from mneme.stores.cards.card_records import retry_on_conflict
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.retrying import retry_on_conflict
 
 A_TASK = 1
 """Cards that one task counts for."""
