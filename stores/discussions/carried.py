@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
-from mneme.core.errors import Conflict
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
+from mneme.stores.ledger.retrying import retry_on_conflict
 
-ATTEMPTS = 5
+MANY = 1_000
+"""More agents than a team has."""
 
 
 class CarriedMemory(BaseModel):
@@ -58,30 +58,17 @@ class Carried:
         found = await self._ledger.history(self.namespace, agent)
         return [CarriedMemory.of(each) for each in found if each.value]
 
+    @retry_on_conflict
     async def keep(self, agent: str, memory: dict[str, Any], discussion: str, change: Change) -> None:
         """Store what an agent remembered as a discussion ended; once for each discussion."""
         value: dict[str, Any] = {"memory": memory, "discussion": discussion}
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(ATTEMPTS), reraise=True
-        )
-        async for attempt in retrying:
-            with attempt:
-                await self._keep(agent, value, change, f"ended {discussion}")
-
-    async def _keep(self, agent: str, value: dict[str, Any], change: Change, once: str) -> None:
-        ledger, where = self._ledger, self.namespace
-        head = await ledger.get(where, agent)
+        told: Any = {"change": change, "idempotency_key": f"ended {discussion}"}
+        head = await self._ledger.get(self.namespace, agent)
         if head is None:
-            await ledger.insert(where, value, text="", change=change, key=agent, idempotency_key=once)
+            await self._ledger.insert(self.namespace, value, text="", key=agent, **told)
             return
-        await ledger.update(
-            where,
-            agent,
-            value,
-            text=None,
-            change=change,
-            expected_version=head.version,
-            idempotency_key=once,
+        await self._ledger.update(
+            self.namespace, agent, value, text=None, expected_version=head.version, **told
         )
 
     async def forget(self, agents: Sequence[str], *, reason: str, actor: str) -> list[str]:
@@ -91,6 +78,3 @@ class Carried:
         for agent in erased:
             await self._ledger.forget(self.namespace, agent, reason=reason, actor=actor)
         return erased
-
-
-MANY = 1_000
