@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
-from scipy.stats import permutation_test, spearmanr
+from scipy.stats import permutation_test, rankdata
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
@@ -235,17 +235,19 @@ def correlation(similar: Matrix, gain: Matrix) -> Row:
     has = ~np.isnan(similar).any(axis=1)
     similar, gain = similar[np.ix_(has, has)], gain[np.ix_(has, has)]
     others = ~np.eye(len(gain), dtype=bool)
-    x, y = similar[others], gain[others]
-    if len(set(x)) < 2 or len(set(y)) < 2:
+    x, y = rankdata(similar[others]), rankdata(gain[others])
+    if not (np.ptp(x) and np.ptp(y)):
         return {"pairs": len(x), "rho": None, "p_pairs": None, "p_families": None}
+    ranks = np.zeros_like(similar)
+    ranks[others] = x
 
     def rho(first: Matrix) -> float:
-        return float(spearmanr(first, y).statistic)
+        return float(np.corrcoef(first, y)[0, 1])
 
     dice = np.random.default_rng(0)
     loose = permutation_test((x,), rho, permutation_type="pairings", n_resamples=SHUFFLES, rng=dice)
     found = rho(x)
-    renamed = [abs(rho(similar[np.ix_(order, order)][others])) for order in _orders(len(gain), dice)]
+    renamed = [abs(rho(ranks[np.ix_(order, order)][others])) for order in _orders(len(gain), dice)]
     beaten = sum(each >= abs(found) - 1e-12 for each in renamed)
     strict = (beaten + 1) / (len(renamed) + 1)
     return {"pairs": len(x), "rho": found, "p_pairs": float(loose.pvalue), "p_families": strict}

@@ -1,5 +1,7 @@
 """The tiny Llama of the evaluations, written once for all tests."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,14 @@ from mneme.evals.doubles.tiny_llama import write_tiny_llama
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a Llama of two layers and 100,000 parameters that answers a few facts."""
-    folder = tmp_path_factory.mktemp("llama")
-    write_tiny_llama(folder)
+    """Write a Llama of two layers and 100,000 parameters that answers a few facts: one for all processes."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "llama"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            part = folder.with_suffix(".part")
+            part.mkdir()
+            write_tiny_llama(part)
+            part.rename(folder)
     return folder
