@@ -73,6 +73,7 @@ def test_targets_are_judged_by_the_figures() -> None:
     ]
 
 
+@pytest.mark.long
 async def test_a_run_is_reported_and_resumed(tmp_path: Path, embedder: WordEmbedder) -> None:
     async def open_embedder(spec: str) -> WordEmbedder:
         return embedder

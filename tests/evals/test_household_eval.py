@@ -143,6 +143,7 @@ def command(out: Path, jobs: str) -> dict[str, Any]:
     return printed
 
 
+@pytest.mark.long
 def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
