@@ -115,6 +115,10 @@ class Beliefs(BaseModel):
         """List the containers known, in the order of their ids."""
         return self._kind("container")
 
+    def surfaces(self) -> list[Known]:
+        """List the furniture known on which things of the task belong, in the order of their ids."""
+        return self._kind("surface")
+
     def objects(self) -> list[Known]:
         """List the goal objects known, in the order of their ids."""
         return self._kind("object")
@@ -147,7 +151,7 @@ class Beliefs(BaseModel):
         """
         last = self.step if last is None else last
         containers = (each for each in self.containers() if with_shut or each.is_open)
-        known = (*containers, *self.objects())
+        known = (*containers, *self.surfaces(), *self.objects())
         return [
             self._sentence(each)
             for each in known

@@ -74,11 +74,7 @@ def draw_step(films: Sequence[Film], step: int, file: Path) -> None:
         raise BadInput(f"There is no step {step}.", f"Steps 0 to {last} were played.")
     shown = [next(scene for scene in reversed(each) if scene.step <= step) for each in played]
     stages = [_Stage(film, SHARP, scene.open) for film, scene in zip(films, shown, strict=True)]
-    shots = [
-        _with_sights(film, scene, stage.shot(scene))
-        for film, stage, scene in zip(films, stages, shown, strict=True)
-    ]
-    _beside(shots).save(file)
+    _beside([stage.shot(scene) for stage, scene in zip(stages, shown, strict=True)]).save(file)
 
 
 def animate(films: Sequence[Film], file: Path) -> None:
@@ -87,21 +83,20 @@ def animate(films: Sequence[Film], file: Path) -> None:
     stages = [_Stage(film, DOTS, each[-1].open) for film, each in zip(films, played, strict=True)]
     longest = max(len(each) for each in played)
     stride = math.ceil(longest / MOST_SHOTS)
-    shots = []
-    for at in [*range(0, longest - 1, stride), longest - 1]:
-        shown = zip(films, stages, (each[min(at, len(each) - 1)] for each in played), strict=True)
-        shots.append(_beside([_with_sights(film, scene, stage.shot(scene)) for film, stage, scene in shown]))
+    shots = [
+        _beside(
+            [stage.shot(each[min(at, len(each) - 1)]) for stage, each in zip(stages, played, strict=True)]
+        )
+        for at in [*range(0, longest - 1, stride), longest - 1]
+    ]
     palette = _palette(shots[-1])
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [BLINK] * len(others) + [LAST]
     first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
 
 
-def _with_sights(film: Film, scene: Scene, shot: Image.Image) -> Image.Image:
+def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Image:
     """Put what each agent saw beside the plan, in a row of its own: colour, depth and segments."""
-    if film.strips is None:
-        return shot
-    strips = film.strips(scene.step)
     height = min(shot.height // len(strips), round(SIGHT * shot.height))
     width = 3 * height
     column = Image.new("RGB", (width, shot.height), "white")
@@ -134,6 +129,7 @@ class _Stage:
     def __init__(self, film: Film, dots: int, opened: Collection[int]) -> None:
         episode = film.episode
         self._episode, self._synopses, self._name = episode, film.synopses, film.name
+        self._strips = film.strips
         self._things = episode.by_id()
         names = episode.goal_names()
         self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
@@ -156,7 +152,11 @@ class _Stage:
         return self._canvas.copy_from_bbox(self._canvas.figure.bbox)
 
     def shot(self, scene: Scene) -> Image.Image:
-        """Draw a scene on the plan."""
+        """Draw a scene on the plan, beside it what agents saw, where they have eyes."""
+        plan = self._drawn_with(scene)
+        return _with_sights(plan, self._strips(scene.step)) if self._strips else plan
+
+    def _drawn_with(self, scene: Scene) -> Image.Image:
         self._canvas.restore_region(self._background)
         self._wishes = []
         drawn = [self._fog(scene), self._furniture(scene), self._items(scene), self._team(scene)]

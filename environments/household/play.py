@@ -56,7 +56,9 @@ def advance(
             for plan, view, known in zip(plans, seen, beliefs, strict=True)
         ]
         news = _news(world, seen, stop) if frames else []
-        events = _over(world) or [*news, *_ended(turns)]
+        over, ended = _over(world), _ended(turns)
+        finished = [event for event in ended if event.kind == "finished"]
+        events = [*over, *finished] if over else [*news, *ended]
         if events or len(frames) >= most:
             return events, frames
         frames.append(_stepped(world, plans, beliefs, seen, turns))

@@ -23,8 +23,6 @@ from mneme.prompts.household.sight import OTHER, recognise_frame
 
 BOX = re.compile(r"^\[\d+\] left (\d+), top (\d+), right (\d+), bottom (\d+)$", re.MULTILINE)
 CLASS = re.compile(r"^\[\d+\] (\S+) \((\w+), .*\)$", re.MULTILINE)
-SHADES = {"object": (0.75, 0.9), "container": (0.3, 0.8), "surface": (0.35, 0.7)}
-"""How strong and light each kind is drawn."""
 NEAR = 0.025
 """How far the colour of a pixel may be from that of its class; colours have the length 1."""
 LEAST = 0.08
@@ -64,9 +62,9 @@ def _thing(pixels: NDArray[np.float32], kinds: dict[str, str]) -> Thing:
 
 def _share(unit: NDArray[np.float32], name: str, kind: str) -> float:
     if kind == "person":
-        colours = [colour_of(f"person {number}", 0.9, 0.6) for number in range(len(NAMES))]
+        colours = [colour_of(f"person {number}", kind) for number in range(len(NAMES))]
     else:
-        colours = [colour_of(name, *SHADES[kind])]
+        colours = [colour_of(name, kind)]
     wanted = np.array(colours, np.float32)
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     apart = np.linalg.norm(unit[:, :, None, :] - wanted, axis=3).min(axis=2)

@@ -20,7 +20,7 @@ LAPSE_KIND: LapseKind = "stuck"
 """Share of a weaker role's decisions that are lapses in figure 3b, and of which kind."""
 RATES = (0.1, 0.3, 0.6)
 KINDS: tuple[LapseKind, ...] = ("random", "stuck", "silent")
-"""How often, and in which way, the manager is weak in the table of weaknesses."""
+"""How often, and in which way, a role is weak in the table of weaknesses."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
@@ -88,6 +88,23 @@ class Arm:
     def is_weakened(self) -> bool:
         return bool(self.member_lapses or self.manager_lapses)
 
+    @property
+    def rate(self) -> float:
+        """Return the share of decisions that lapse, of the roles that do."""
+        return max(self.member_lapses, self.manager_lapses)
+
+    @property
+    def weakness(self) -> str:
+        """Return who is weak, and in which way."""
+        members = "members" if self.allocation else "members, no manager"
+        who = "both" if self.member_lapses and self.manager_lapses else members
+        return f"{'manager' if not self.member_lapses else who}: {self.lapse_kind}"
+
+    @property
+    def unweakened(self) -> "Arm":
+        """Return the same without lapses."""
+        return replace(self, member_lapses=0.0, manager_lapses=0.0, lapse_kind="random")
+
     def context(self, episode: Episode) -> HouseholdContext:
         """Return what the graph runs with."""
         alone = self.method == "LLM"
@@ -111,8 +128,8 @@ class Plan:
     """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles).
 
     `narrow` holds MiTa with a narrower window, and the same without the summary; `opened` is MiTa informed of
-    what containers hold; `weak` has managers that are weak in several ways, `talking` teams that negotiate in
-    two rounds, with a manager and without. Weak and talking teams play a part of the episodes.
+    what containers hold; `weak` has managers and members that are weak in several ways, `talking` teams that
+    negotiate in two rounds, with a manager and without. Weak and talking teams play a part of the episodes.
     """
 
     arms: list[Arm]
@@ -198,8 +215,18 @@ def narrow_arms(mita: Arm) -> list[Arm]:
 
 
 def weak_arms(mita: Arm) -> list[Arm]:
-    """Return MiTa with a manager that is weak in each way and at each rate."""
-    return [replace(mita, manager_lapses=rate, lapse_kind=kind) for kind in KINDS for rate in RATES]
+    """Return MiTa with a manager that is weak in each way and at each rate; members alone, and with it.
+
+    Members without a manager show what their weakness costs where nobody corrects it. A member's lapse lasts
+    a round: it has no `stuck` of its own.
+    """
+    silent_or_random = [kind for kind in KINDS if kind != "stuck"]
+    return [
+        *(replace(mita, manager_lapses=rate, lapse_kind=kind) for kind in KINDS for rate in RATES),
+        *(replace(mita, member_lapses=rate, lapse_kind=kind) for kind in silent_or_random for rate in RATES),
+        *(replace(mita, member_lapses=rate, manager_lapses=rate, lapse_kind=LAPSE_KIND) for rate in RATES),
+        *(replace(mita, allocation=False, member_lapses=rate) for rate in RATES),
+    ]
 
 
 def talking_arms(mita: Arm) -> list[Arm]:

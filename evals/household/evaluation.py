@@ -15,7 +15,7 @@ seeds are others. The ablation of the summary is played at two windows, since th
 and MiTa once more with every container open, which shows where the gap to the oracle comes from.
 
 Figure 3b wants a weaker model for members or manager. With `--weak-model` it is that one. Under `rules` a
-weaker role is one whose decisions lapse in `LAPSES` of the cases; which kind of lapse costs what has a table.
+weaker role is one whose decisions lapse in `LAPSES` of the cases; which lapses of whom cost what has a table.
 """
 
 import asyncio

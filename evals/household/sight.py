@@ -19,6 +19,7 @@ from mneme.evals.options import RUNS, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.models.asking.responders import check_sight
 from mneme.nodes.household.eyes import SEGMENTS, Eyes
+from mneme.prompts.household.sight import recognise_frame
 
 FRAMES = 100
 """Frames that are timed."""
@@ -100,7 +101,7 @@ def _cost(eyes: Eyes) -> Row:
         "frames": len(eyes.answers) + len(eyes.lost),
         "blind": len(eyes.lost),
         "tokens": sum(each.prompt_tokens + each.reply_tokens for each in eyes.answers),
-        "calls": sum(each.attempts for each in eyes.answers) + 2 * len(eyes.lost),
+        "calls": sum(each.attempts for each in eyes.answers) + (1 + recognise_frame.repairs) * len(eyes.lost),
     }
 
 

@@ -1,6 +1,6 @@
 """The household evaluation's tables and the figures of its summary."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -44,7 +44,6 @@ def _tables(results: Results, plan: Plan) -> list[Table]:
         *_main_tables(results, plan),
         *([_table_2(results, plan.mita, plan.ablations)] if plan.mita and plan.ablations else []),
         *([_window_table(results, plan)] if plan.narrow else []),
-        *([_weakness_table(results, plan.mita, plan.weak)] if plan.mita and plan.weak else []),
         *([_talking_table(results, plan)] if plan.talking else []),
         _cost_table(results, plan.arms),
         _paper_table(plan),
@@ -58,6 +57,7 @@ def _main_tables(results: Results, plan: Plan) -> list[Table]:
         *([_pairs_table(results, plan)] if plan.pairs else []),
         _course_table(results, plan.arms),
         *([_roles_table(results, plan)] if plan.weaker else []),
+        *([_weakness_table(results, plan.weak)] if plan.weak else []),
     ]
 
 
@@ -83,21 +83,27 @@ def _paper_table(plan: Plan) -> Table:
     return table(title, ["", *COLUMNS], rows)
 
 
-def _weakness_table(results: Results, mita: Arm, weak: Sequence[Arm]) -> Table:
-    """Say what a manager costs that lapses in several ways, over the episodes that both have played."""
-    rows: list[list[object]] = [
-        [
-            f"{arm.lapse_kind}, {arm.manager_lapses:.0%}",
-            results.steps(arm),
-            f"{gap.mean:+.1f}",
-            _verdict(gap),
-            f"{results.count(arm, 'unallocated'):.1f}",
-        ]
-        for arm in weak
-        if (gap := results.difference(arm, mita)) is not None
-    ]
-    columns = ["the manager's lapses", "steps", "more than MiTa", "p", "rounds without allocation"]
-    return table(f"Figure 3b, further: a weak manager, {mita.agents} agents", columns, rows)
+def _weakness_table(results: Results, weak: Sequence[Arm]) -> Table:
+    """Say what it costs that a role lapses in several ways, over the episodes that both have played."""
+    rates = sorted({arm.rate for arm in weak})
+    rows: list[list[object]] = []
+    for kind in dict.fromkeys(arm.weakness for arm in weak):
+        alike = [arm for arm in weak if arm.weakness == kind]
+        gaps = {arm: gap for arm in alike if (gap := results.difference(arm, arm.unweakened))}
+        if gaps:
+            lost = " / ".join(f"{results.count(arm, 'unallocated'):.1f}" for arm in gaps)
+            rows.append([kind, *_weak_cells(results, gaps), lost])
+    columns = ["who is weak, and how", "n", "without", *(f"{rate:.0%}" for rate in rates)]
+    title = f"Figure 3b, further, {name_of(results)}: {weak[0].agents} agents, a share of decisions lapses"
+    return table(f"{title} (* clear)", [*columns, "rounds without allocation"], rows)
+
+
+def _weak_cells(results: Results, gaps: Mapping[Arm, Difference]) -> list[str]:
+    """Return how many episodes, the steps without lapses, and with them at each rate."""
+    (arm, gap), *_ = gaps.items()
+    steps = {each: fmean(row["steps"] for row in results.cell(each)) for each in gaps}
+    with_lapses = [f"{steps[each]:.1f}\n{more.mean:+.1f}{'*' * more.is_clear}" for each, more in gaps.items()]
+    return [str(gap.mean.n), f"{steps[arm] - gap.mean.value:.1f}", *with_lapses]
 
 
 def _talking_table(results: Results, plan: Plan) -> Table:

@@ -12,7 +12,8 @@ from mneme.nodes.household.context import HouseholdContext
 from mneme.prompts.household.sight import OTHER, Box, Class, Frame, Marked, Sight, recognise_frame
 
 if TYPE_CHECKING:  # what renders is an extra
-    from mneme.environments.household.visual.recognition import Picture, Recognised
+    from mneme.environments.household.visual.perception import Recognised
+    from mneme.environments.household.visual.recognition import Picture
 
 SEGMENTS = "segments"
 """Perception from segments and depth, without a model."""
@@ -91,7 +92,7 @@ def frame_of(picture: "Picture") -> Frame:
 
 def _recognised(marked: Marked, kinds: dict[str, str]) -> "Recognised":
     """Return an answer as the world takes it: what does not belong to a class is left out."""
-    from mneme.environments.household.visual.recognition import Recognised  # noqa: PLC0415  (an extra)
+    from mneme.environments.household.visual.perception import Recognised  # noqa: PLC0415  (an extra)
 
     kind = kinds.get(marked.what, OTHER)
     is_held = kind == "object" and marked.relation != "-" and marked.holder >= 0

@@ -35,10 +35,10 @@ from mneme.environments.household.play import Event, Frame, advance
 from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import Answered
-from mneme.models.asking.attempts import REPAIRS
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.eyes import Eyes, check_perception
 from mneme.prompts.household.sight import recognise_frame
+from mneme.prompts.prompt import REPAIRS
 
 if TYPE_CHECKING:  # what renders is an extra
     from mneme.environments.household.visual.world import SeeingWorld
@@ -467,10 +467,9 @@ def answered(*each: Answered[Any]) -> Counters:
     )
 
 
-def unusable(decisions: int = 1, repairs: int | None = None) -> Counters:
+def unusable(decisions: int = 1, repairs: int = REPAIRS) -> Counters:
     """Count an answer that stayed unusable after every repair; its tokens are not known any more."""
-    often = REPAIRS if repairs is None else repairs
-    return Counters(calls=often + 1, repaired=often, fallbacks=decisions)
+    return Counters(calls=repairs + 1, repaired=repairs, fallbacks=decisions)
 
 
 def lapse(share: float, options: int, *marks: Any) -> int | None:

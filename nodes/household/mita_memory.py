@@ -41,11 +41,16 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         change=change_of(state["last"], state["assessed"]),
         progress=progress_in_words(state),
         items=knowledge.items,
-        places={each.id: each.room if each.holder is None else each.holder for each in team.objects()},
+        places={each.id: _place_of(each) for each in team.objects()},
         containers=knowledge.containers,
         rooms=[room for room in knowledge.rooms if room.seen is not None],
         workers=workers,
     )
+
+
+def _place_of(known: Known) -> int:
+    """Return what a thing is in or on; the room, where it lies there or somebody holds it."""
+    return known.room if known.holder is None or known.relation == "held by" else known.holder
 
 
 def deeds(state: State, update: Update) -> list[str]:

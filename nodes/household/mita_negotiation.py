@@ -68,7 +68,7 @@ async def _asked_for(situation: Situation, runtime: HouseholdRuntime, *when: int
 def _evident(situation: Situation, proposed_in: str) -> Update | None:
     """Propose the only option, or what is under way where nothing changed; None where a member is asked."""
     if len(situation.options) == 1:
-        return _proposed(situation, situation.options[0], "Nothing else is possible.")
+        return _proposed(situation, situation.options[0], "I have no other option.")
     going = [option for option in situation.options if option.under_way]
     if not going or mark_of(situation) != proposed_in:
         return None

@@ -33,13 +33,14 @@ def kept_short(
 
 
 def _resolved(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
-    """Drop from the fields what is not where the synopsis says any more."""
+    """Drop from the fields what is not as the synopsis says any more: things moved, containers opened."""
     gone = {piece["id"] for piece in dated["named"] if _is_superseded(piece, team)}
     told = Synopsis.model_validate(dated["synopsis"])
     holds = told.model_copy(
         update={
             "found": [each for each in told.found if each.thing not in gone],
             "placed": [each for each in told.placed if each not in gone],
+            "unchecked": [each for each in told.unchecked if each not in team.checked],
         }
     )
     named = [piece for piece in dated["named"] if piece["id"] not in gone]
@@ -87,9 +88,9 @@ def _in_words(told: Synopsis, named: Mapping[int, Piece], rooms: Mapping[int, st
     """Put the fields of a synopsis into words, as many sentences as a narrative holds."""
     sentences = [
         _listed("Placed", (_label(each, named, rooms) for each in told.placed)),
-        _listed("Found and still loose", (_found(each, named, rooms) for each in told.found)),
+        _listed("Found and loose by then", (_found(each, named, rooms) for each in told.found)),
         _listed("Checked", (_label(each, named, rooms) for each in told.checked)),
-        _listed("Still unchecked", (_label(each, named, rooms) for each in told.unchecked)),
+        _listed("Unchecked by then", (_label(each, named, rooms) for each in told.unchecked)),
         _listed("Explored rooms", (_label(each, named, rooms) for each in told.explored)),
     ]
     text = ""

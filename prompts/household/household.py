@@ -133,12 +133,13 @@ class Option(BaseModel):
     text: str = ""
 
     def __str__(self) -> str:
-        if self.kind in ("wait", "send_message"):
-            return f'{self.kind} "{self.text}"' if self.text else self.kind
-        where = f" in the {self.room}" if self.room and self.room != self.name else ""
-        far = "distance not known" if self.steps is None else f"about {self.steps} steps"
-        seen = "" if self.explored is None else f"; explored at step {self.explored}"
         going = "; under way" if self.under_way else ""
+        if self.kind in ("wait", "send_message"):
+            return f'{self.kind} "{self.text}"' if self.text else f"{self.kind}{going}"
+        where = f" in the {self.room}" if self.room and self.room != self.name else ""
+        steps = "step" if self.steps == 1 else "steps"
+        far = "distance not known" if self.steps is None else f"about {self.steps} {steps}"
+        seen = "" if self.explored is None else f"; explored at step {self.explored}"
         return f"{self.kind} <{self.name}> ({self.target}){where}, {far}{seen}{going}"
 
     @property

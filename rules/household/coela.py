@@ -94,8 +94,8 @@ def heed(given: Planning) -> Planning:
     return given.model_copy(
         update={
             "taken": [*given.taken, *_spoken_for(given, everything)],
-            "containers": [_after(each, checked, given.step) for each in given.containers],
-            "rooms": [_entered(each, explored, given.step) for each in given.rooms],
+            "containers": [_after(each, checked) for each in given.containers],
+            "rooms": [_entered(each, explored) for each in given.rooms],
             "items": _heard_of(given, said),
             "needs": [_located(need, given, said) for need in given.needs],
         }
@@ -203,20 +203,23 @@ def _said(dialogue: Sequence[str]) -> Iterator[Said]:
             yield Said(who, int(step), sentence)
 
 
-def _about(said: Sequence[Said], act: Act) -> set[int]:
-    return {number for each in said if each.sentence.act == act for _, number in each.sentence.about}
+def _about(said: Sequence[Said], act: Act) -> dict[int, int]:
+    """Return what was said to be done, and when it was last said: what was seen then grows old."""
+    return {
+        number: each.step for each in said if each.sentence.act == act for _, number in each.sentence.about
+    }
 
 
-def _after(container: Container, checked: set[int], step: int) -> Container:
+def _after(container: Container, checked: dict[int, int]) -> Container:
     if container.id not in checked or container.checked is not None:
         return container
-    return container.model_copy(update={"checked": step, "is_open": True})
+    return container.model_copy(update={"checked": checked[container.id], "is_open": True})
 
 
-def _entered(room: Room, explored: set[int], step: int) -> Room:
+def _entered(room: Room, explored: dict[int, int]) -> Room:
     if room.id not in explored or room.seen is not None:
         return room
-    return room.model_copy(update={"seen": step})
+    return room.model_copy(update={"seen": explored[room.id]})
 
 
 def _heard_of(given: Situation, said: Sequence[Said]) -> list[Item]:

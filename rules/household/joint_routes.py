@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.search_routes import (
-    AFTER_ENTRY,
     HEEDING,
     KEEPING,
     NEVER,
@@ -87,7 +86,6 @@ class JointRoutes(Routes):
 
     def _build(self) -> None:
         super()._build()
-        self._away = [self.errands.steps(self.errands.spots[s].corner, h) for s, h in self._stops_and_homes()]
         self._finds, self._loads = self._samples()
         self._helps = [self._next_nearest(number) for number in range(len(self._workers))]
         plan = _plan(self._routes, self._delivers)
@@ -110,9 +108,6 @@ class JointRoutes(Routes):
         others = [ways for n, ways in enumerate(self._from_starts) if n != number]
         return [min((ways[stop] for ways in others), default=NEVER) for stop in range(len(self.stops))]
 
-    def _stops_and_homes(self) -> Iterator[tuple[int, int]]:
-        return zip(self.stops, self._homes, strict=True)
-
     def _samples(self) -> tuple[Counts, Counts]:
         """Draw for each place and sample how many finds, and how many things to take, it has."""
         chance = np.random.default_rng(SAMPLES)
@@ -132,9 +127,7 @@ class JointRoutes(Routes):
 
     def _changes(self) -> Iterator[tuple[list[Route], list[bool]]]:
         """Yield changes of the routes as they are by then."""
-        for stop in sorted(
-            range(len(self.stops)), key=lambda stop: (stop >= self._fetched, -self._press(stop))
-        ):
+        for stop in self._pressing():
             for routes in insertions(without(self._routes, stop), stop):
                 yield routes, self._delivers
         for number, worker in enumerate(self._workers):
@@ -233,9 +226,6 @@ class JointRoutes(Routes):
         fetched = np.minimum(np.maximum(reached, self._helps[number][stop]), done + home)
         later: Numbers = np.where(left > 0, fetched + left + home, 0.0)
         return later
-
-    def _taking(self, stop: int) -> int:
-        return AFTER_ENTRY if self.stops[stop] in self.errands.rooms else 1
 
     def _ways_from(self, home: int) -> list[int]:
         if home not in self._from_homes:

@@ -64,7 +64,11 @@ class Routes:
         self.stops = [*fetched, *errands.gains]
         self._fetched = len(fetched)
         self._homes = [errands.home(stop) for stop in self.stops]
-        self._tails = [self._tail(stop, n < self._fetched) for n, stop in enumerate(self.stops)]
+        self._away = [
+            errands.steps(errands.spots[stop].corner, home)
+            for stop, home in zip(self.stops, self._homes, strict=True)
+        ]
+        self._tails = [self._tail(place) for place in range(len(self.stops))]
         self._stays = [LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops]
         self._gains = [errands.gains.get(stop, 1.0) for stop in self.stops]
         self._chances = _chances(errands, self.stops)
@@ -93,12 +97,12 @@ class Routes:
         targets = self.errands.targets_of(worker)
         return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
 
-    def _tail(self, stop: int, is_known: bool) -> int:
+    def _tail(self, stop: int) -> int:
         """Return the steps from finding something at a stop to its being home."""
-        to_target = self.errands.steps(self.errands.spots[stop].corner, self.errands.home(stop))
-        if is_known:
-            return to_target
-        return to_target + (AFTER_ENTRY if stop in self.errands.rooms else 1)
+        return self._away[stop] + (0 if stop < self._fetched else self._taking(stop))
+
+    def _taking(self, stop: int) -> int:
+        return AFTER_ENTRY if self.stops[stop] in self.errands.rooms else 1
 
     def _row(self, start: Corner) -> list[int]:
         return [self.errands.steps(start, stop) for stop in self.stops]
@@ -181,7 +185,7 @@ class Routes:
 
     def _build(self) -> None:
         """Insert every stop where it costs least, the most pressing first; then improve."""
-        order = sorted(range(len(self.stops)), key=lambda stop: (stop >= self._fetched, -self._press(stop)))
+        order = self._pressing()
         for stop in order:
             self._routes = min(insertions(self._routes, stop), key=self._cost)
         best = self._cost(self._routes)
@@ -192,8 +196,10 @@ class Routes:
             if best >= before:
                 return
 
-    def _press(self, stop: int) -> float:
-        return self._gains[stop] * (1 + self._tails[stop])
+    def _pressing(self) -> list[int]:
+        """Return the stops, the most pressing first."""
+        press = [gain * (1 + tail) for gain, tail in zip(self._gains, self._tails, strict=True)]
+        return sorted(range(len(press)), key=lambda stop: (stop >= self._fetched, -press[stop]))
 
     def _move(self, stop: int, best: float) -> float:
         """Put one stop where it costs least, if that gains something."""

@@ -114,7 +114,7 @@ class Whereabouts:
         self._unopened = [each for each in knowledge.containers if each.checked is None and not each.is_open]
         self._unexplored = [each for each in knowledge.rooms if each.seen is None]
         if not self._unexplored and not self._unopened:  # something was overlooked, or has been moved
-            self._unexplored = knowledge.rooms
+            self._unexplored = _longest_unseen(knowledge)
         self.unfound = _unfound(knowledge)
         self.shares = {name: self._shares(name) for name in self.unfound}
         for need in knowledge.needs:
@@ -164,6 +164,12 @@ class Whereabouts:
     def _hidden(self, name: str, room: Room) -> float:
         expected = self._hidden_places[room.id].items()
         return sum(count * self._inside(name, place, room.id) for place, count in expected)
+
+
+def _longest_unseen(knowledge: Knowledge) -> list[Room]:
+    """Return the rooms that one saw longest ago: who sought in all would walk between two for ever."""
+    ages = {room.id: knowledge.step - (room.seen or 0) for room in knowledge.rooms}
+    return [room for room in knowledge.rooms if 2 * ages[room.id] >= max(ages.values())]
 
 
 def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:

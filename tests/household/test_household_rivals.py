@@ -211,6 +211,13 @@ def test_leaves_a_teammate_what_it_said_it_would_do_until_that_is_long_ago() -> 
     assert FRIDGE not in heed(given.model_copy(update={"step": 60})).taken
 
 
+def test_a_room_that_a_teammate_explored_was_seen_when_it_said_so() -> None:
+    given = planning_of(view(), dialogue=[f"Bob at step 3: I explored <livingroom> ({HALL})."])
+    for step in (5, 60):
+        known = heed(given.model_copy(update={"step": step}))
+        assert {room.id: room.seen for room in known.rooms} == {KITCHEN: 1, HALL: 3, STUDY: None}
+
+
 def test_of_two_who_claim_the_same_the_first_by_name_keeps_it() -> None:
     both = [f"{name} at step 4: I will check <fridge> ({FRIDGE})." for name in ("Alice", "Bob")]
     assert FRIDGE not in heed(planning_of(view(), dialogue=both)).taken

@@ -539,6 +539,18 @@ def test_what_the_target_holds_would_have_been_counted() -> None:
     assert gains == {41: pytest.approx(1.0)}
 
 
+def test_who_has_looked_everywhere_in_vain_goes_round_all_rooms() -> None:
+    """With all to choose from, the two that lie nearest to each other would be sought in turn for ever."""
+    seen = dict.fromkeys((1, 2, 3, 4), 0)
+    visited = []
+    for step in range(10, 90, 5):
+        rooms = [Room(id=n, name="bedroom", room=n, x=n, z=2, seen=at) for n, at in seen.items()]
+        gains = Whereabouts(Knowledge(**flat(rooms=rooms, step=step))).gains()
+        visited.append(min(gains))  # the nearest to the first
+        seen[visited[-1]] = step
+    assert set(visited[:8]) == set(visited[8:]) == {1, 2, 3, 4}
+
+
 def options_for(*chosen: tuple[str, int]) -> list[Option]:
     made = [Option(kind=kind, target=target, name="x") for kind, target in chosen]
     return [*made, Option(kind="wait")]

@@ -32,7 +32,8 @@ from mneme.environments.household import (
 )
 from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.film import Sights
-from mneme.environments.household.visual.recognition import PICTURE, Picture, Recognised
+from mneme.environments.household.visual.perception import Recognised
+from mneme.environments.household.visual.recognition import PICTURE, Picture
 from mneme.environments.household.visual.world import SeeingWorld
 from mneme.evals.doubles.models import NO_PICTURES
 from mneme.evals.doubles.ollama import Json, Model, OllamaDouble, Reply

@@ -45,7 +45,7 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
     async for kind, event in stream:
         if kind == "values":
             state = event
-            kept_synopses |= {in_words(each): each for each in state.get("synopses", [])}
+            kept_synopses = {in_words(each): each for each in state.get("synopses", [])} | kept_synopses
         elif event["step"] == "execute":
             history.play(event["frames"])
         elif event["step"] == "summarise":
@@ -73,7 +73,7 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
         read["put together" if put_together else "synopsis"] += 1
         try:
             Reader(history, each["step"], context.window, -1 if put_together else last).synopsis(
-                each["synopsis"]
+                each["synopsis"], put_together=put_together
             )
         except UntrueError as error:
             wrong.append(f"step {each['step']}, synopsis: {error}")

@@ -107,8 +107,9 @@ class History:
         return containers - self.moments[step].open
 
     def sights(self, agent: int, step: int) -> set[int]:
-        """Return the containers and things of the task that an agent sees at a step."""
-        worded = {each.id for each in self.things.values() if each.category == "container"} | self.wanted
+        """Return the containers, targets and things of the task that an agent sees at a step."""
+        containers = {each.id for each in self.things.values() if each.category == "container"}
+        worded = containers | self.targets | self.wanted
         return {thing for thing in worded if self.is_seen(agent, thing, step)}
 
     def last_seen(self, agent: int, thing: int, now: int) -> int | None:

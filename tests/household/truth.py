@@ -134,6 +134,7 @@ class Reader:
                 self._outcome(agent, found[3], found[4], int(found[2]), line)
             elif found := re.fullmatch(r"since step (\d+): (.+): under way", line):
                 self._deed(agent, found[2], int(found[1]), self.now, line)
+                self._outcome(agent, found[2], "under way", self.now, line)
             elif found := re.fullmatch(r"at step (\d+): (.+): (needed no step|failed: .+)", line):
                 self._outcome(agent, found[2], found[3], int(found[1]), line)
             else:
@@ -178,7 +179,7 @@ class Reader:
             hold(is_so, line)
         elif how == "needed no step":
             hold(is_so or target in moment.open, line)
-        elif how != "given up" or kind != "wait":
+        elif kind != "wait" or how not in ("given up", "under way"):
             hold(not is_so or "nothing in hand" in how, line)
         if found := re.fullmatch(r"failed: (\w+) holds it", how):
             hold(target in moment.hands[_number(found[1], line)], line)
@@ -278,7 +279,8 @@ class Reader:
             if kind != "wait":
                 self._far(agent, kind, target, where[0].strip() if where else "", line)
             self._marked(agent, kind, target, marks, line)
-            if under_way is not None and kind != "wait":
+            hold("about 1 steps" not in line, line)
+            if under_way is not None:
                 hold(("under way" in marks) == (under_way == macro), f"{line}; in fact: {under_way}")
 
     def _far(self, agent: int, kind: str, target: int, where: str, line: str) -> None:
@@ -309,8 +311,11 @@ class Reader:
 
     # -- synopses --------------------------------------------------------------------------------------
 
-    def synopsis(self, told: dict[str, Any]) -> None:
-        """Check the fields of a synopsis, and the sentences in which rules say them."""
+    def synopsis(self, told: dict[str, Any], *, put_together: bool) -> None:
+        """Check the fields of a synopsis, and the sentences in which rules say them.
+
+        Synopses that were `put_together` say no more of containers that were opened later.
+        """
         seen = {
             thing: max(steps)
             for thing in self.so.things
@@ -323,7 +328,8 @@ class Reader:
         containers = {each for each in seen if self.so.things[each].category == "container"}
         moment = self.so.moments[self.now]
         hold({*told["checked"]} == containers & moment.open, f"checked: {told}")
-        hold({*told["unchecked"]} == containers - moment.open, f"unchecked: {told}")
+        shut, unchecked = containers - moment.open, {*told["unchecked"]}
+        hold(unchecked <= shut if put_together else unchecked == shut, f"unchecked: {told}")
         explored = {*self.so.explored(self.team, self.last_synopsis + 1, self.now)}
         hold({*told["explored"]} == explored, f"explored: {told}")
         for found in told["found"]:
@@ -332,6 +338,17 @@ class Reader:
             hold(place[0] != "held by" and found["place"] in places, f"found: {told}")
         self.narrative(told["narrative"], told)
 
+    def recalled(self, text: str) -> None:
+        """Check that old synopses, put together, call nothing unchecked that the latest one saw open."""
+        known = range(self.last_synopsis + 1)
+        for line in re.findall("^Up to step .+, put together: .+$", text, re.M):
+            for named in re.findall(r"(?:Still unchecked|Unchecked by then): ([^.]+)\.", line):
+                opened = [
+                    each for each in self.each(named) for step in known for agent in self.team
+                    if each in self.so.moments[step].open and self.so.is_seen(agent, each, step)
+                ]  # fmt: skip
+                hold(not opened, f"{opened} was opened: {line}")
+
     def narrative(self, text: str, told: dict[str, Any]) -> None:
         for sentence in re.findall(r"[^.]+\.", text):
             self._said(sentence.strip().removesuffix("."), told)
@@ -339,15 +356,16 @@ class Reader:
 
     def _said(self, sentence: str, told: dict[str, Any]) -> None:
         what, _, rest = sentence.partition(": ")
-        if what in ("Checked", "Still unchecked", "Explored rooms"):
-            of = {"Checked": "checked", "Still unchecked": "unchecked", "Explored rooms": "explored"}[what]
+        lists = {"Checked": "checked", "Explored rooms": "explored"}
+        lists |= dict.fromkeys(("Still unchecked", "Unchecked by then"), "unchecked")
+        if of := lists.get(what):
             names = [self.so.things[each].name for each in told[of]]
             for part in rest.split(", "):
                 many = re.fullmatch(r"(\d+) (\w+)s", part)
                 hold(
                     names.count(many[2]) == int(many[1]) if many else self.each(part)[0] in told[of], sentence
                 )
-        elif what == "Found and still loose":
+        elif what in ("Found and still loose", "Found and loose by then"):
             hold({*self.each(rest)} >= {each["thing"] for each in told["found"]}, sentence)
             for name, number, where, holder, at in re.findall(rf"{ONE} (on|inside) {ONE}", rest):
                 place = self.so.moments[self.now].places[self.named(name, number)]
@@ -393,6 +411,7 @@ def asked(reader: Reader, question: str, text: str, member: str) -> Iterator[Cal
         yield lambda: reader.proposals(agent, said["What your teammates propose now"])
         yield lambda: reader.options(agent, said["Options"].splitlines(), under_way_in(done))
     elif question == "allocate_actions":
+        yield lambda: reader.recalled(said["What happened so far"])
         for report in re.split(r"^\[\d+\] (?=\w+ sees: )", said["Members"], flags=re.M)[1:]:
             yield from _report(reader, report.strip())
     else:

@@ -27,8 +27,6 @@ from mneme.environments.household.visual.perception import (
 )
 from mneme.environments.household.visual.solids import colour_of, is_round, person
 
-__all__ = ["Picture", "Recognise", "Recognised", "Recognition", "classes_of", "picture_of"]
-
 with needs("The visual setting", "visual"):
     from PIL import Image, ImageDraw
 
@@ -38,7 +36,9 @@ LEAST = 40
 """Pixels from which on a segment gets a box."""
 MOST = 24
 """Boxes in a picture at most, the largest ones."""
-PERSON, OTHER = "person", "other"
+PERSON = "person"
+WORDS = {"object": "bright", "container": "pale", "surface": "dull"}
+"""How each kind is drawn (`solids.SHADES`), in a word."""
 
 HUES = (
     *("red", "orange", "yellow", "yellow-green", "green", "sea green"),
@@ -72,11 +72,9 @@ def look_of(name: str, kind: str) -> str:
     """Say in what shape and colour a class is drawn: nobody can know of a box alone that it is a fridge."""
     if kind == PERSON:
         return "tall dark pillar"
-    shades = {"object": (0.75, 0.9, "bright"), "container": (0.3, 0.8, "pale")}
-    strength, light, word = shades.get(kind, (0.35, 0.7, "dull"))
-    hue, _, _ = rgb_to_hsv(*colour_of(name, strength, light))
+    hue, _, _ = rgb_to_hsv(*colour_of(name, kind))
     shape = "round piece" if kind == "object" and is_round(name) else "box"
-    return f"{word} {HUES[round(hue * len(HUES)) % len(HUES)]} {shape}"
+    return f"{WORDS[kind]} {HUES[round(hue * len(HUES)) % len(HUES)]} {shape}"
 
 
 def classes_of(episode: Episode) -> dict[str, str]:
@@ -118,11 +116,6 @@ def _marked(colour: NDArray[np.uint8], boxes: Sequence[Box]) -> bytes:
         at = draw.textbbox((left, max(0, top - 12)), str(number))
         draw.rectangle(at, fill="black")
         draw.text((left, max(0, top - 12)), str(number), fill="white")
-    return png_of(image)
-
-
-def png_of(image: Image.Image) -> bytes:
-    """Return an image as a PNG."""
     written = BytesIO()
     image.save(written, "PNG")
     return written.getvalue()

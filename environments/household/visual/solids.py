@@ -29,6 +29,14 @@ WALL, PANEL = 0.02, 0.04
 DOOR, DOOR_HEIGHT = 0.93, 2.1
 BESIDE_WALL = 0.8
 """Metres from a wall within which the centre of a door makes a doorway in it."""
+SHADES = {
+    "room": (0.25, 0.75),
+    "surface": (0.35, 0.7),
+    "container": (0.3, 0.8),
+    "object": (0.75, 0.9),
+    "person": (0.9, 0.6),
+}
+"""How strong and how light the colours of each kind are."""
 PERSON, TALL = 0.22, 1.75
 """Radius and height of a person."""
 ARM = 0.35
@@ -187,7 +195,7 @@ def _top(thing: Boxed) -> float:
 def _room(room: Thing, episode: Episode) -> Iterator[Solid]:
     (x, y, z), (width, height, depth) = room.center, room.size
     low, high = y - height / 2, y + height / 2
-    floor = colour_of(room.name, 0.25, 0.75)
+    floor = colour_of(room.name, "room")
     yield _box(room.id, (x, low - WALL / 2, z), (width, WALL, depth), floor)
     yield _box(room.id, (x, high + WALL / 2, z), (width, WALL, depth), (0.95, 0.95, 0.93))
     doors = [center for *_, center in episode.doors]
@@ -228,7 +236,7 @@ def _stretch(
 
 def _surface(thing: Thing, room: Thing) -> Iterator[Solid]:
     """Build furniture without doors: a slab on legs, shelves where it is high, or a block."""
-    colour = colour_of(thing.name, 0.35, 0.7)
+    colour = colour_of(thing.name, "surface")
     (x, _, z), (width, height, depth) = thing.center, thing.size
     if _has_shelves(thing):
         yield from _shelves(thing, room, colour)
@@ -257,7 +265,7 @@ def _container(thing: Thing, world: World) -> Iterator[Solid]:
 
     Open it shows its back, and of top and bottom what does not stand between a person's eyes and the inside.
     """
-    colour = colour_of(thing.name, 0.3, 0.8)
+    colour = colour_of(thing.name, "container")
     (x, y, z), (width, height, depth) = thing.center, thing.size
     board, is_open = (width, PANEL, depth), thing.id in world.open
     if not is_open:
@@ -293,7 +301,7 @@ def is_round(name: str) -> bool:
 @lru_cache(4096)
 def _object(thing: Thing, place: Box) -> Solid:
     size = _triple([max(each, THIN) for each in place.size])
-    colour = colour_of(thing.name, 0.75, 0.9)
+    colour = colour_of(thing.name, "object")
     if is_round(thing.name):
         return _cylinder(thing.id, place.center, min(size[0], size[2]) / 2, size[1], colour)
     return _box(thing.id, place.center, size, colour)
@@ -301,7 +309,7 @@ def _object(thing: Thing, place: Box) -> Solid:
 
 def _person(number: int, position: Point) -> Solid:
     x, z = position
-    return _cylinder(person(number), (x, TALL / 2, z), PERSON, TALL, colour_of(f"person {number}", 0.9, 0.6))
+    return _cylinder(person(number), (x, TALL / 2, z), PERSON, TALL, colour_of(f"person {number}", "person"))
 
 
 @lru_cache(4096)
@@ -332,9 +340,9 @@ def _unit_cylinder() -> tuple[NDArray[np.float32], NDArray[np.int32]]:
 
 
 @lru_cache(256)
-def colour_of(name: str, strength: float, light: float) -> Colour:
-    """Give each class its hue, the same everywhere."""
-    return colorsys.hsv_to_rgb(zlib.crc32(name.encode()) % 997 / 997, strength, light)
+def colour_of(name: str, kind: str) -> Colour:
+    """Give each class its hue, the same everywhere, and each kind of things its strength and light."""
+    return colorsys.hsv_to_rgb(zlib.crc32(name.encode()) % 997 / 997, *SHADES[kind])
 
 
 def _triple(values: Sequence[float]) -> Extent:

@@ -19,12 +19,11 @@ from mneme.environments.household.layout import Boxed, Point, flat
 from mneme.environments.household.play import Frame
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
-from mneme.environments.household.visual.perception import Memory, Percept, Perception
+from mneme.environments.household.visual.perception import Memory, Percept, Perception, Recognised
 from mneme.environments.household.visual.recognition import (
     PICTURE,
     Picture,
     Recognise,
-    Recognised,
     Recognition,
     classes_of,
     picture_of,
