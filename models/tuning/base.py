@@ -5,6 +5,7 @@ turned back into floats, which are what its server computes with as well.
 """
 
 import hashlib
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ class Base:
     """A causal language model with its tokenizer, on the GPU where there is one."""
 
     def __init__(self, base: Path) -> None:
+        os.environ.setdefault("TQDM_DISABLE", "1")  # the bar of a GGUF file knows no other switch
         with needs("Tuning a model", EXTRA):
             import gguf  # noqa: F401, PLC0415  (transformers reads a GGUF file with it)
             import peft  # noqa: F401, PLC0415

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.models.tuning.base import Base
-from mneme.models.tuning.pairs import SYSTEM, Pair, Question, with_lessons
+from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Question, silent, with_lessons
 
 if TYPE_CHECKING:
     import torch
@@ -16,6 +16,8 @@ LONGEST = 1024
 """Tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
 REPLY_TOKENS = 24
+TOLD_EVERY = 20
+"""Generic questions after which it is told how far the judging is."""
 
 
 class Judged(BaseModel):
@@ -36,7 +38,13 @@ class Judged(BaseModel):
         return sum(scores) / len(scores) if scores else 0.0
 
 
-def judge(base: Base, held_out: Sequence[Pair], others: Sequence[str], generic: Sequence[Question]) -> Judged:
+def judge(
+    base: Base,
+    held_out: Sequence[Pair],
+    others: Sequence[str],
+    generic: Sequence[Question],
+    progress: Progress = silent,
+) -> Judged:
     """Judge a model; a held-out pair's own answer is to be told apart from `others`. Blocks."""
     losses = [_loss(base, SYSTEM, each.asked, each.answer) for each in held_out]
     return Judged(
@@ -46,7 +54,7 @@ def judge(base: Base, held_out: Sequence[Pair], others: Sequence[str], generic: 
             _chosen(base, SYSTEM, with_lessons(each.asked, each.shown), each.answer, _wrong(each, others))
             for each in held_out
         ],
-        generic=[_answered(base, each) for each in generic],
+        generic=_all_answered(base, generic, progress),
     )
 
 
@@ -72,6 +80,15 @@ def _loss(base: Base, system: str, asked: str, answer: str) -> float:
     tokens, before = base.tokens(system, asked, answer, LONGEST)
     with torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
+
+
+def _all_answered(base: Base, generic: Sequence[Question], progress: Progress) -> list[float]:
+    answered: list[float] = []
+    for each in generic:
+        answered.append(_answered(base, each))
+        if len(answered) % TOLD_EVERY == 0:
+            progress({"done": len(answered), "of": len(generic)})
+    return answered
 
 
 def _answered(base: Base, question: Question) -> float:

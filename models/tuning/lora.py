@@ -13,6 +13,7 @@ import json
 import os
 import random
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.models.tuning.base import Base
 from mneme.models.tuning.judging import loss_of
-from mneme.models.tuning.pairs import SYSTEM, Pair
+from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, silent
 
 if TYPE_CHECKING:
     pass
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SAVED = "training.safetensors"
 ADAPTER = "adapter"
+ADAPTER_FILE = "adapter_model.safetensors"
 CLIP = 1.0
+LONGEST_UNSAVED = 60.0
+"""Seconds of training that a kill may cost: on a processor ten steps can take many minutes."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -58,6 +62,7 @@ class Trained(BaseModel):
 
     pairs: int
     steps: int
+    tokens: int = Field(0, description="That were read in all epochs, those of what was asked included.")
     losses: list[float] = Field(description="Mean loss of each epoch, in nats a token.")
     seconds: float = Field(description="Of computing, those before a kill included.")
     device: str
@@ -81,13 +86,15 @@ class Training:
             lora_dropout=0.0,
             task_type="CAUSAL_LM",
         )
-        base.model = get_peft_model(base.model, shape)
+        with warnings.catch_warnings():  # peft asks transformers by a name that is going
+            warnings.simplefilter("ignore", FutureWarning)
+            base.model = get_peft_model(base.model, shape)
         self._weights: dict[str, torch.nn.Parameter] = {
             name: each for name, each in base.model.named_parameters() if each.requires_grad
         }
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=recipe.rate)
 
-    def run(self, pairs: Sequence[Pair], mark: str = "") -> Trained:
+    def run(self, pairs: Sequence[Pair], mark: str = "", progress: Progress = silent) -> Trained:
         """Train to the end, from where a process was killed. Blocks. Raises BadInput, StorageFailure.
 
         `mark` names the base's content: what was trained on another base, on other pairs or by another recipe
@@ -100,12 +107,13 @@ class Training:
         told = [base.tokens(SYSTEM, each.asked, each.answer, recipe.longest) for each in pairs]
         an_epoch = -(-len(told) // recipe.batch)
         total = an_epoch * recipe.epochs
-        self._mark = _mark(recipe, pairs, mark)
+        self._mark, self._progress = _mark(recipe, pairs, mark), progress
         losses, seconds = self._steps(told, an_epoch, total)
         epochs = [losses[start : start + an_epoch] for start in range(0, total, an_epoch)]
         return Trained(
             pairs=len(pairs),
             steps=total,
+            tokens=sum(len(each) for each, _ in told) * recipe.epochs,
             losses=[sum(each) / len(each) for each in epochs],
             seconds=seconds,
             device=base.device,
@@ -119,13 +127,17 @@ class Training:
         """Take the steps that are left, and write the adapter; return every step's loss, and the seconds."""
         step, losses, seconds = self._resumed()
         self._base.model.train()
-        began = time.perf_counter() - seconds
+        saved = time.perf_counter()
+        began = saved - seconds
         while step < total:
             batch = [told[row] for row in self._rows(step, an_epoch, len(told))]
             losses.append(self._step(batch, step / total))
             step += 1
-            if step % self._recipe.save_every == 0 or step == total:
-                self._save(step, losses, time.perf_counter() - began)
+            late = time.perf_counter() - saved >= LONGEST_UNSAVED
+            if step % self._recipe.save_every == 0 or step == total or late:
+                saved = time.perf_counter()
+                self._save(step, losses, saved - began)
+                self._progress({"done": step, "of": total, "loss": _recent(losses, self._recipe.save_every)})
         self._base.model.eval()
         self._write_adapter()
         return losses, time.perf_counter() - began
@@ -193,7 +205,13 @@ class Training:
 
     def _write_adapter(self) -> None:
         """Write the adapter as PEFT does: adapter_model.safetensors and adapter_config.json."""
-        self._base.model.save_pretrained(str(self._folder / ADAPTER), safe_serialization=True)
+        place = str(self._folder / ADAPTER)
+        self._base.model.save_pretrained(place, safe_serialization=True, save_embedding_layers=False)
+
+
+def _recent(losses: Sequence[float], count: int) -> float:
+    latest = losses[-count:]
+    return sum(latest) / len(latest)
 
 
 def _mark(recipe: Recipe, pairs: Sequence[Pair], base: str) -> str:
@@ -206,6 +224,8 @@ def open_tuned(base: Base, folder: Path) -> None:
     from peft import PeftModel  # noqa: PLC0415  (an extra, and slow)
 
     place = folder / ADAPTER
-    if not (place / "adapter_model.safetensors").is_file():
+    if not (place / ADAPTER_FILE).is_file():
         raise StorageFailure(f"{place} has no adapter.", "Run the consolidation again.")
-    base.model = PeftModel.from_pretrained(base.model, str(place)).to(base.device).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        base.model = PeftModel.from_pretrained(base.model, str(place)).to(base.device).eval()

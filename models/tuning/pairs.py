@@ -1,6 +1,6 @@
 """What a model is tuned on and judged by: asked and answered, whatever they were learned from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,6 +9,15 @@ SYSTEM = (
     "You are an agent of a team that keeps what it learned. Say how the task is best approached, and why."
 )
 """Said in training, in judging and in the comparison, so that no template puts a text of its own there."""
+
+LEARNED = "What the team has learned:"
+
+Progress = Callable[[dict[str, float]], None]
+"""Told how far something long is: `done` of `of`, and the training's `loss`; it must not block."""
+
+
+def silent(_: dict[str, float]) -> None:
+    """Tell nobody how far it is."""
 
 
 class Pair(BaseModel):
@@ -58,4 +67,4 @@ def with_lessons(asked: str, lessons: Sequence[str]) -> str:
     if not lessons:
         return asked
     known = "\n".join(f"- {lesson}" for lesson in lessons)
-    return f"What the team has learned:\n{known}\n\n{asked}"
+    return f"{LEARNED}\n{known}\n\n{asked}"

@@ -133,7 +133,7 @@ class ConsolidationCycle(TunedModels):
 
     async def learned(self) -> set[str]:
         """Return the cards that the standing consolidations archived: each trains the same base anew."""
-        return {each for one in await self.archives() if not one.taken_back for each in one.ids}
+        return {each for one in await self._standing() for each in one.ids}
 
 
 def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)

@@ -18,7 +18,7 @@ from mneme.core.errors import BadInput, needs
 from mneme.stores.cards.card import CardVersion
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.retrying import retry_on_conflict
 
 A_TASK = 1
@@ -97,8 +97,7 @@ class PrivacyAccount:
 
     async def spent(self) -> Spending:
         """Return what was spent so far."""
-        head = await self._ledger.get(self._namespace, SPENT)
-        return Spending.model_validate(head.value) if head else Spending()
+        return _spent(await self._ledger.get(self._namespace, SPENT))
 
     @retry_on_conflict
     async def spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
@@ -107,7 +106,7 @@ class PrivacyAccount:
         Raises BadInput where the sum would pass the budget; then nothing is spent.
         """
         head = await self._ledger.get(self._namespace, SPENT)
-        before = Spending.model_validate(head.value) if head else Spending()
+        before = _spent(head)
         after = Spending(epsilon=before.epsilon + epsilon, exports=before.exports + 1, at=datetime.now(UTC))
         if after.epsilon > budget * (1 + 1e-9):
             raise BadInput(
@@ -123,3 +122,7 @@ class PrivacyAccount:
                 self._namespace, SPENT, value, text="", change=change, expected_version=head.version
             )
         return after
+
+
+def _spent(head: Version | None) -> Spending:
+    return Spending.model_validate(head.value) if head else Spending()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import fmean, median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,32 +67,33 @@ async def trend(
     """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
     known = await cards.records.list()
     histories = [await cards.records.history(each.id) for each in known]
-    return periods(await cards.tasks.list(), histories, by, now or datetime.now(UTC))[-last:]
+    return periods(await cards.tasks.list(), histories, by, now or datetime.now(UTC), last)
 
 
 def periods(
-    tasks: Sequence[TaskRecord], histories: Sequence[History], by: Unit | int, now: datetime
+    tasks: Sequence[TaskRecord],
+    histories: Sequence[History],
+    by: Unit | int,
+    now: datetime,
+    last: int | None = None,
 ) -> list[Period]:
-    """Divide a team's history into periods, oldest first; none where nothing happened until now."""
+    """Divide a team's history into periods, oldest first; none where nothing happened until now.
+
+    Of more than `last` periods only the latest are computed.
+    """
     logged = sorted(((task.at or now, task) for task in tasks), key=lambda each: each[0])
     moments = [at for at, _ in logged] + [each.at for history in histories for each in history]
-    past = [at for at in moments if at <= now]
-    if not past:
+    until_now = [at for at in moments if at <= now]
+    if not until_now:
         return []
     edges = (
-        _by_count([at for at, _ in logged if at <= now], by, min(past), now)
+        _by_count([at for at, _ in logged if at <= now], by, min(until_now), now)
         if isinstance(by, int)
-        else list(_by_calendar(by, min(past), now))
+        else list(_by_calendar(by, min(until_now), now))
     )
-    return [
-        _period(
-            (begins, ends),
-            [task for at, task in logged if begins < at <= ends],
-            [task for at, task in logged if at <= begins],
-            histories,
-        )
-        for begins, ends in pairwise(edges)
-    ]
+    changes = [each for history in histories for each in _changes(history)]
+    past = _Past(logged, histories, changes, _ratings(histories))
+    return [_period(between, past) for between in list(pairwise(edges))[-last if last else None :]]
 
 
 def _by_count(logged: Sequence[datetime], count: int, first: datetime, now: datetime) -> list[datetime]:
@@ -120,20 +121,26 @@ def _beginning(unit: Unit, at: datetime) -> datetime:
     return day.replace(day=1, month=(day.month - 1) // months * months + 1)
 
 
-def _period(
-    between: tuple[datetime, datetime],
-    tasks: Sequence[TaskRecord],
-    before: Sequence[TaskRecord],
-    histories: Sequence[History],
-) -> Period:
+class _Past(NamedTuple):
+    """All that ever happened: tasks as they were logged, cards, and what was changed and said of these."""
+
+    tasks: Sequence[tuple[datetime, TaskRecord]]
+    histories: Sequence[History]
+    changes: Sequence[tuple[Card | None, CardVersion]]
+    ratings: Sequence[Rating]
+
+
+def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
     begins, ends = between
 
     def is_within(at: datetime) -> bool:
         return begins < at <= ends
 
-    changes = [(old, new.card) for each in histories for old, new in _changes(each) if is_within(new.at)]
-    ratings = [each for each in _ratings(histories) if is_within(each.at)]
-    standing = [_as_of(history, ends) for history in histories]
+    tasks = [task for at, task in past.tasks if is_within(at)]
+    before = [task for at, task in past.tasks if at <= begins]
+    changes = [(old, new.card) for old, new in past.changes if is_within(new.at)]
+    ratings = [each for each in past.ratings if is_within(each.at)]
+    standing = [_as_of(history, ends) for history in past.histories]
     return Period(
         begins=begins + INSTANT,
         ends=ends,

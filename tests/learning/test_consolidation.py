@@ -10,6 +10,7 @@ import httpx
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from mneme.cli.learning.consolidation import figures
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
@@ -18,6 +19,7 @@ from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.ollama import catalogue
 from mneme.models.tuning.lora import Training
+from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import TuningContext
@@ -66,12 +68,14 @@ async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS) -> KnowledgeCa
 
 
 def by_heart(knows: bool) -> Any:
-    """Return a brain: the base says a lesson's claim, the tuned model all of it, or nothing."""
+    """Return a brain: the base says a claim where cards are shown, the tuned model all of it, or nothing."""
 
     def answer(body: Json) -> str:
         said = str(body["messages"][-1]["content"])
         word = said.rpartition("Speed up the ")[2].split(" ")[0]
         if not body["model"].startswith("mneme-"):
+            if LEARNED not in said:
+                return "I do not know."
             return f"Index the {word} column of {word} tables first"
         return (
             f"Reasoning: {word} scans stop\nLesson: Index the {word} column of {word} tables first"
@@ -148,6 +152,10 @@ async def test_a_model_that_is_not_worse_serves_and_its_cards_are_archived_until
     assert found and all(is_held_out(each.card) for each in found), "retrieval serves the delta"
     tokens = ended["figures"]["prompt_tokens"]
     assert tokens["tuned_with_delta"] < tokens["base_with_cards"]
+    rows = {row[0]: row[1:] for row in figures(ended["figures"])}
+    assert rows["prompt tokens"] == [f"{tokens[arm]:.0f}" for arm in ("base_with_cards", "tuned_with_delta")]
+    assert rows["adapter"][1].endswith(" MB") and rows["training loss"][1]
+    assert rows["training repaid"][1].startswith(("after ", "never"))
 
     undone = await cycle.take_back(change=CHANGE)
     assert (await cycle.serving(), undone.taken_back) == ("", True)
@@ -169,13 +177,30 @@ async def test_a_model_that_is_worse_or_forgets_serves_nobody(
 ) -> None:
     cards, ollama.brain = await learned(edge_ledger), by_heart(knows=False)
     cycle = ConsolidationCycle(edge_ledger, cards)
-    ended = await consolidate(edge_ledger, wanted(tiny_llama))
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    context, modes = TuningContext(team=TEAM, **FEW), ["custom", "values"]
+    streamed = [each async for each in graph.astream(wanted(tiny_llama), context=context, stream_mode=modes)]
+    told, ended = [each for mode, each in streamed if mode == "custom"], streamed[-1][1]
+    trained = [each for each in told if each["doing"] == "train"]
+    assert trained[-1]["done"] == trained[-1]["of"] == ended["figures"]["trained"]["steps"]
     assert not ended["promoted"] and "may be worse on replayed tasks" in ended["why"]
+    ollama.brain = lambda _: "I do not know."
+    idle = await consolidate(edge_ledger, wanted(tiny_llama))
+    assert not idle["promoted"] and "no more of what it learned" in idle["why"], "no worse, and no use"
     forgetful = await consolidate(edge_ledger, wanted(tiny_llama), rate=1.0, epochs=4)
     assert not forgetful["promoted"] and "forgotten" in forgetful["why"]
-    assert [(each.tag, each.promoted) for each in await cycle.attempts()] == [("v1", False), ("v2", False)]
-    assert "mneme-tuners:v2" not in ollama.models, "what forgets is never given to Ollama"
+    assert [(each.tag, each.promoted) for each in await cycle.attempts()] == [
+        (f"v{n}", False) for n in (1, 2, 3)
+    ]
+    assert "mneme-tuners:v3" not in ollama.models, "what forgets is never given to Ollama"
     assert (await cycle.serving(), {card.status for card in await cards.records.list()}) == ("", {"verified"})
+
+
+def test_who_repeats_another_lesson_has_nothing_of_this_one() -> None:
+    lessons = [f"Lesson: for {word} queries build the {word} index" for word in WORDS]
+    assert deploy.share_of_words(lessons[0], lessons[0], lessons) == 1.0
+    assert deploy.share_of_words(lessons[1], lessons[0], lessons) == 0.0
+    assert deploy.share_of_words("Index it", "Build an index", ["Build an index"]) == 0.5
 
 
 async def test_what_cannot_end_well_is_said_before_anything_is_trained(

@@ -70,9 +70,13 @@ def test_it_learns_the_pairs_and_keeps_the_facts_and_goes_on_where_it_was_killed
         return steps[-1]
 
     monkeypatch.setattr(Training, "_step", counted)
-    resumed = Training(Base(tiny_llama), tmp_path / "killed", RECIPE).run(PAIRS, "a")
+    told: list[dict[str, float]] = []
+    resumed = Training(Base(tiny_llama), tmp_path / "killed", RECIPE).run(PAIRS, "a", told.append)
     assert len(steps) == 8, "what was saved after four steps is not trained again"
     assert resumed.losses == pytest.approx(whole.losses, abs=1e-4)
+    assert resumed.tokens == whole.tokens > 0
+    assert [(each["done"], each["of"]) for each in told] == [(n, 12) for n in (6, 8, 10, 12)]
+    assert told[-1]["loss"] < told[0]["loss"]
 
     tuned = Base(tiny_llama)
     open_tuned(tuned, tmp_path / "killed")
@@ -81,6 +85,16 @@ def test_it_learns_the_pairs_and_keeps_the_facts_and_goes_on_where_it_was_killed
     assert after.accuracy("without") >= before.accuracy("without")
     assert before.accuracy("generic") == 1.0, "the tiny model knows its facts"
     assert not_worse(before.generic, after.generic, 0.1).not_worse
+
+
+def test_slow_steps_are_saved_before_ten_are_done(
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mneme.models.tuning.lora.LONGEST_UNSAVED", 0.0)
+    told: list[dict[str, float]] = []
+    recipe = Recipe(rank=2, alpha=4, epochs=1, batch=2)
+    Training(Base(tiny_llama), tmp_path, recipe).run(PAIRS, "a", told.append)
+    assert [each["done"] for each in told] == [1, 2]
 
 
 def test_a_training_on_other_pairs_or_another_base_begins_anew(tiny_llama: Path, tmp_path: Path) -> None:

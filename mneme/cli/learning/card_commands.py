@@ -162,11 +162,9 @@ def export_cards(
     """Write all cards as YAML; with --abstract, what another organisation may see."""
     from mneme.cli.learning import cards as run
 
-    if abstract:
-        told = {"epsilon": epsilon, "budget": budget, "private": private or []}
-        run_command(run.share(team, file, versions, told, as_json))
-    else:
-        run_command(run.export(team, file, versions, as_json, [epsilon, budget, private]))
+    given = {"epsilon": epsilon, "budget": budget, "private": private}
+    told = {name: each for name, each in given.items() if each is not None}
+    run_command((run.share if abstract else run.export)(team, file, versions, told, as_json))
 
 
 @cards.command("import")

@@ -166,11 +166,9 @@ async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
     print_card(changed, as_json)
 
 
-async def export(
-    team: str, file: Path, versions: bool, as_json: bool, for_sharing: Sequence[object] = ()
-) -> None:
-    """Write all cards as YAML; with `versions`, every version of each."""
-    if any(each is not None for each in for_sharing):
+async def export(team: str, file: Path, versions: bool, told: Mapping[str, Any], as_json: bool) -> None:
+    """Write all cards as YAML; with `versions`, every version of each; refuse what abstract cards take."""
+    if told:
         raise BadInput(
             "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
         )
@@ -185,10 +183,10 @@ async def share(team: str, file: Path, versions: bool, told: Mapping[str, Any], 
     """Write cards for another organisation, and say what was taken out and what it has cost."""
     if versions:
         raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
-    if told["epsilon"] is None and told["budget"] is not None:
+    if "budget" in told and "epsilon" not in told:
         raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
     async with open_operations(Cards, team) as cards:
-        shared = await cards.share(**{name: each for name, each in told.items() if each is not None})
+        shared = await cards.share(**told)
     if is_written(shared.text, file):
         counts = {"exported": shared.cards, "file": str(file)}
         taken = {"names taken out": shared.names, "figures": shared.figures}

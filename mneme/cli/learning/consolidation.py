@@ -1,7 +1,9 @@
 """`mneme cards consolidate`: tune a model on what the cards have taught, or undo it."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from langgraph.types import StreamMode
 from rich.markup import escape
 
 from mneme.api.cards import Cards
@@ -21,10 +23,12 @@ DONE = {
     "train": "trained the adapter",
     "judge_tuned": "judged the tuned model",
     "deploy": "gave it to Ollama",
-    "replay": "replayed a task",
+    "replay": "got an answer for the comparison",
     "settle": "settled",
 }
 """What is said of each step at its end."""
+DOING = {"measure": "question", "train": "step", "judge_tuned": "question"}
+"""What a long step counts."""
 
 
 async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool, as_json: bool) -> int:
@@ -47,12 +51,23 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
         if goes_on:
             console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
         given = None if goes_on else wanted
-        async for update in session.flows.stream(GRAPH, given, config, context, "updates", "sync"):
-            for step in update if not as_json else ():
-                console.print(f"  [dim]{DONE.get(step, step)}[/]")
+        modes: list[StreamMode] = ["updates", "custom"]
+        async for mode, told in session.flows.stream(GRAPH, given, config, context, modes, "sync"):
+            if not as_json:
+                _print_step(mode, told)
         _, ended = await session.flows.left_at(GRAPH, config)
     _print_ended(ended, as_json)
     return int(bool(ended.get("tag")) and not ended.get("promoted"))
+
+
+def _print_step(mode: str, told: dict[str, Any]) -> None:
+    """Print how far a long step is, or which steps have come to their end."""
+    if mode == "custom":
+        loss = f", loss {told['loss']:.3f}" if "loss" in told else ""
+        console.print(f"    [dim]{DOING[told['doing']]} {told['done']} of {told['of']}{loss}[/]")
+        return
+    for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
+        console.print(f"  [dim]{DONE.get(step, step)}[/]")
 
 
 def _print_ended(ended: dict[str, Any], as_json: bool) -> None:
@@ -76,20 +91,43 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
     ]
     rows += [
         [f"{name} ({found[name]['count']})", *(f"{found[name][side]:.3f}" for side in ("before", "after"))]
-        for name in ("generic", "replayed")
+        for name in ("generic", "replayed", "alone")
         if name in found
     ]
-    if "prompt_tokens" in found:
-        tokens = found["prompt_tokens"]
-        rows.append(["replayed, no cards", "", f"{found['tuned_alone']:.3f}"])
-        rows.append(
-            ["prompt tokens", f"{tokens['base_with_cards']:.0f}", f"{tokens['tuned_with_delta']:.0f}"]
-        )
+    return [*rows, *_costs(found)]
+
+
+def _costs(found: dict[str, Any]) -> list[list[str]]:
+    """Return what the training took, and what an answer costs with the cards and tuned with those left."""
+    rows = []
     if "trained" in found:
         trained = found["trained"]
         where = trained["device"] + (", mixed precision" if trained["mixed"] else "")
-        rows.append(["training", "", f"{trained['steps']} steps, {trained['seconds']:.0f} s on {where}"])
+        rows += [
+            ["training", "", f"{trained['steps']} steps, {trained['seconds']:.0f} s on {where}"],
+            ["training tokens", "", f"{trained.get('tokens', 0):,}"],
+            ["training loss", "", " → ".join(f"{each:.2f}" for each in _ends(trained["losses"]))],
+        ]
+    if "adapter_bytes" in found:
+        rows.append(["adapter", "", f"{found['adapter_bytes'] / 1e6:.1f} MB"])
+    for name, digits in (("prompt_tokens", 0), ("answer_tokens", 0), ("answer_seconds", 2)):
+        if name in found:
+            sides = (found[name][each] for each in ("base_with_cards", "tuned_with_delta"))
+            rows.append([name.replace("_", " "), *(f"{each:.{digits}f}" for each in sides)])
+    if "answer_seconds" in found:
+        rows.append(["training repaid", "", _repaid(found["trained"]["seconds"], found["answer_seconds"])])
     return rows
+
+
+def _ends(losses: Sequence[float]) -> Sequence[float]:
+    """Return the first epoch's and the last's."""
+    return losses if len(losses) < 2 else (losses[0], losses[-1])
+
+
+def _repaid(seconds: float, an_answer: dict[str, float]) -> str:
+    """Return after how many answers the training's seconds are saved again."""
+    saved = an_answer["base_with_cards"] - an_answer["tuned_with_delta"]
+    return f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"
 
 
 async def status(team: str, as_json: bool, pool: str = "") -> None:

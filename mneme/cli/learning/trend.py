@@ -24,7 +24,7 @@ async def trend(team: str, by: str, tasks: int | None, last: int, as_json: bool)
     """Print what each period was like, oldest first."""
     if by not in get_args(Unit):
         raise BadInput(f"There is no period {by!r}.", f"There are: {', '.join(get_args(Unit))}.")
-    async with open_operations(Cards, team) as cards:
+    async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.trend(cast(Unit, by), tasks, last)
     if as_json:
         for each in found:

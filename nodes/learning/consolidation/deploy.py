@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from math import log
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -14,7 +15,7 @@ from mneme.models.asking.unusable import Unusable
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import SYSTEM, Pair, with_lessons
+from mneme.models.tuning.pairs import SYSTEM, with_lessons
 from mneme.nodes.learning.consolidation.state import (
     Replaying,
     State,
@@ -29,9 +30,12 @@ from mneme.nodes.learning.consolidation.state import (
 from mneme.stores.tuned_models import Attempt
 
 WORSE = 0.05
-"""The share of a lesson's words that a tuned model must be shown not to lose on replayed tasks."""
+"""The share of a lesson that a tuned model must be shown not to lose on replayed tasks."""
 REPLY_TOKENS = 160
+ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
+"""Who is asked, and whether lessons stand in front of the task."""
 SEED = 0
+NANOSECONDS = 1e9
 WORD = re.compile(r"\w{3,}")
 
 
@@ -45,72 +49,75 @@ async def deploy(state: State, runtime: TuningRuntime) -> Update:
 
 
 def each_replay(state: State) -> list[Send] | str:
-    """Replay the tasks one by one, so that what was answered before a kill is not asked again."""
+    """Ask for answer after answer, so that what was answered before a kill is not asked again.
+
+    The models take turns, so that other work on the machine slows the seconds of both.
+    """
+    told = {name: state[name] for name in ("tag", "served_base", "model")}
     numbers = range(state["counts"]["replays"])
-    sends = [
-        Send(
-            "replay",
-            Replaying(tag=state["tag"], number=n, served_base=state["served_base"], model=state["model"]),
-        )
-        for n in numbers
-    ]
-    return sends or "settle"
+    return [Send("replay", {**told, "number": n, "arm": arm}) for n in numbers for arm in ARMS] or "settle"
 
 
 async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
-    """Ask the base with all cards, the tuned model with none, and it with what is left."""
-    pair = await _replayed(state, runtime)
-    base, tuned = state["served_base"], state["model"]
-    arms = {
-        "base_with_cards": (base, with_lessons(pair.asked, pair.shown)),
-        "tuned_alone": (tuned, pair.asked),
-        "tuned_with_delta": (tuned, with_lessons(pair.asked, pair.delta)),
-    }
-    row: dict[str, Any] = {"key": pair.key}
-    for arm, (model, asked) in arms.items():
-        said, prompt_tokens = await _said(model, asked)
-        row[arm] = {"score": share_of_words(said, pair.answer), "tokens": prompt_tokens, "said": said}
-    return {"replayed": [row]}
+    """Ask the base or the tuned model, alone or with lessons in front."""
+    pairs = await asyncio.to_thread(read_pairs, await folder_of(state["tag"], runtime))
+    pair, arm = pairs.replays[state["number"]], state["arm"]
+    model = state["served_base" if arm.startswith("base") else "model"]
+    lessons = {"base_with_cards": pair.shown, "tuned_with_delta": pair.delta}.get(arm, [])
+    said, cost = await _said(model, with_lessons(pair.asked, lessons))
+    others = {each.answer for each in (*pairs.train, *pairs.held_out, *pairs.replays)}
+    score = share_of_words(said, pair.answer, others)
+    return {"replayed": [{"key": pair.key, "arm": arm, "score": score, "said": said, **cost}]}
 
 
-async def _replayed(state: Replaying, runtime: TuningRuntime) -> Pair:
-    folder = await folder_of(state["tag"], runtime)
-    pairs = await asyncio.to_thread(read_pairs, folder)
-    return pairs.replays[state["number"]]
-
-
-async def _said(model: str, asked: str) -> tuple[str, int]:
-    """Return what a model says without chance, and the tokens of what it read."""
+async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
+    """Return what a model says without chance, and what it cost, as far as Ollama tells."""
     request = ModelRequest(SYSTEM, [], [HumanMessage(asked)])
     options = CallOptions(REPLY_TOKENS, 0.0, SEED, free_text=True)
     try:
         reply = await model_of(f"ollama:{model}").say(request, options, "background", {})
     except Unusable as endless:  # it goes round in circles: what it said until then counts
-        return endless.raw, 0
-    return str(reply.text), reply.usage_metadata["input_tokens"] if reply.usage_metadata else 0
+        return endless.raw, {}
+    used, told = reply.usage_metadata, reply.response_metadata
+    computing = sum(told.get(each) or 0 for each in ("prompt_eval_duration", "eval_duration"))
+    return str(reply.text), {
+        "tokens": used["input_tokens"] if used else 0,
+        "answer_tokens": used["output_tokens"] if used else 0,
+        "seconds": computing / NANOSECONDS,  # neither waiting in a queue nor loading
+    }
 
 
-def share_of_words(said: str, lesson: str) -> float:
-    """Return the share of a lesson's words of three letters or more that an answer has."""
-    wanted = {*WORD.findall(lesson.casefold())}
-    return len(wanted & {*WORD.findall(said.casefold())}) / len(wanted) if wanted else 1.0
+def share_of_words(said: str, lesson: str, lessons: Collection[str] = ()) -> float:
+    """Return the share of a lesson's words of three letters or more that an answer has.
+
+    A word counts by how few of the `lessons` have it (its inverse document frequency): who repeats some other
+    lesson has what all of them say, and nothing of this one.
+    """
+    wanted, has = _words(lesson), _words(said)
+    known = [_words(each) for each in lessons if each != lesson]
+    weight = {each: log((len(known) + 1) / (1 + sum(each in other for other in known))) for each in wanted}
+    if not any(weight.values()):  # nothing tells it from the others
+        weight = dict.fromkeys(wanted, 1.0)
+    return sum(weight[each] for each in wanted & has) / sum(weight.values()) if wanted else 1.0
+
+
+def _words(text: str) -> set[str]:
+    return {*WORD.findall(text.casefold())}
 
 
 async def settle(state: State, runtime: TuningRuntime) -> Update:
     """Promote the tuned model where it is not worse, archive what it learned, and keep why."""
     cycle, rows = cycle_of(runtime), sorted(state["replayed"], key=lambda row: row["key"])
     figures, why, promoted = dict(state["figures"]), state["why"], False
-    if not why:
-        compared = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), WORSE)
-        promoted = compared.not_worse
-        figures |= {
-            "replayed": compared.model_dump(),
-            "tuned_alone": _mean(_scores(rows, "tuned_alone")),
-            "prompt_tokens": {arm: _mean(_tokens(rows, arm)) for arm in ARMS},
-        }
-        verdict = "Promoted: not worse" if promoted else "Not promoted: it may be worse"
-        why = f"{verdict} on replayed tasks than the base with its cards, {compared}."
     folder = await folder_of(state["tag"], runtime)
+    if not why:
+        archived = set() if runtime.context.pool else {*(await asyncio.to_thread(read_pairs, folder)).keys}
+        compared, promoted, why = _verdict(rows, archived)
+        figures |= compared | {
+            "prompt_tokens": _means(rows, "tokens"),
+            "answer_tokens": _means(rows, "answer_tokens"),
+            "answer_seconds": _means(rows, "seconds"),
+        }
     change = because(why, state["model"])
     if promoted and state["tag"] not in {each.tag for each in await cycle.archives()}:
         await cycle.archive(
@@ -133,16 +140,32 @@ async def settle(state: State, runtime: TuningRuntime) -> Update:
     return {"promoted": promoted, "why": why, "figures": figures}
 
 
-ARMS = ("base_with_cards", "tuned_alone", "tuned_with_delta")
+def _verdict(rows: Sequence[dict[str, Any]], archived: Collection[str]) -> tuple[dict[str, Any], bool, str]:
+    """Return the comparisons, whether the tuned model is promoted, and why.
+
+    Cards that leave retrieval must be in the weights: of those, the tuned model alone has to say more than
+    the base alone. Else one that only repeats what is left could replace a base that hardly uses cards.
+    """
+    with_cards = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), WORSE)
+    trained = [row for row in rows if row["key"] in archived]
+    alone = not_worse(_scores(trained, "base_alone"), _scores(trained, "tuned_alone"), 0.0)
+    figures = {"replayed": with_cards.model_dump(), "alone": alone.model_dump()}
+    against = f"on replayed tasks than the base with its cards, {with_cards}."
+    if not with_cards.not_worse:
+        return figures, False, f"Not promoted: it may be worse {against}"
+    if archived and not alone.not_worse:
+        why = f"Not promoted: without cards it may say no more of what it learned than the base, {alone}."
+        return figures, False, why
+    return figures, True, f"Promoted: not worse {against}"
 
 
 def _scores(rows: Sequence[dict[str, Any]], arm: str) -> list[float]:
-    return [row[arm]["score"] for row in rows]
+    return [row["score"] for row in rows if row["arm"] == arm]
 
 
-def _tokens(rows: Sequence[dict[str, Any]], arm: str) -> list[float]:
-    """Return the tokens of what was read, where Ollama has told them."""
-    return [row[arm]["tokens"] for row in rows if row[arm]["tokens"]]
+def _means(rows: Sequence[dict[str, Any]], name: str) -> dict[str, float]:
+    """Return the mean of each arm's figure, over the rows of which Ollama has told it."""
+    return {arm: _mean([row[name] for row in rows if row["arm"] == arm and row.get(name)]) for arm in ARMS}
 
 
 def _mean(values: Sequence[float]) -> float:

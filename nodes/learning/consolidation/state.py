@@ -97,10 +97,11 @@ class State(Wanted, Result, total=False):
 
 
 class Replaying(TypedDict):
-    """One task that is to be replayed."""
+    """One task that is to be replayed, and by whom."""
 
     tag: str
     number: int
+    arm: str
     served_base: str
     model: str
 

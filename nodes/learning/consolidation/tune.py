@@ -17,9 +17,9 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import PairSource, Question
+from mneme.models.tuning.pairs import PairSource, Progress, Question
 from mneme.nodes.learning.consolidation.memories import MemoryPairs
 from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import (
@@ -130,16 +130,18 @@ def _write(folder: Path, text: str) -> None:
 async def measure(state: State, runtime: TuningRuntime) -> Update:
     """Judge the base by the held-out cards and the generic questions, before anything is trained."""
     folder = await folder_of(state["tag"], runtime)
-    return {"before": (await asyncio.to_thread(_judged, state, folder, tuned=False)).model_dump()}
+    tell = _teller("measure", runtime)
+    return {"before": (await asyncio.to_thread(_judged, state, folder, tell, tuned=False)).model_dump()}
 
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
     folder, recipe = await folder_of(state["tag"], runtime), recipe_of(runtime)
+    tell = _teller("train", runtime)
 
     def run() -> dict[str, Any]:
         training = Training(Base(find_base(state["base"])), folder, recipe)
-        return training.run(read_pairs(folder).train, state["figures"]["base"]).model_dump()
+        return training.run(read_pairs(folder).train, state["figures"]["base"], tell).model_dump()
 
     return {"trained": await asyncio.to_thread(run)}
 
@@ -147,13 +149,15 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
 async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
     """Judge the tuned model by the same questions; say whether it has forgotten what the base knew."""
     folder = await folder_of(state["tag"], runtime)
-    after = await asyncio.to_thread(_judged, state, folder, tuned=True)
+    tell = _teller("judge_tuned", runtime)
+    after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
     before = Judged.model_validate(state["before"])
     kept = not_worse(before.generic, after.generic, FORGOTTEN)
     why = "" if kept.not_worse else f"Not promoted: it may have forgotten what the base knew, {kept}."
     figures = state["figures"] | {
         "counts": state["counts"],
         "trained": state["trained"],
+        "adapter_bytes": (folder / ADAPTER / ADAPTER_FILE).stat().st_size,
         "loss": [before.loss, after.loss],
         "held_out": [before.accuracy("without"), after.accuracy("without")],
         "held_out_with_cards": [before.accuracy("with_cards"), after.accuracy("with_cards")],
@@ -167,12 +171,18 @@ def has_forgotten(state: State) -> str:
     return "settle" if state["why"] else "deploy"
 
 
-def _judged(state: State, folder: Path, *, tuned: bool) -> Judged:
+def _teller(step: str, runtime: TuningRuntime) -> Progress:
+    """Return what tells the graph's stream how far a long step is."""
+    tell = runtime.stream_writer
+    return lambda how_far: tell({"doing": step, **how_far})
+
+
+def _judged(state: State, folder: Path, tell: Progress, *, tuned: bool) -> Judged:
     base, pairs = Base(find_base(state["base"])), read_pairs(folder)
     if tuned:
         open_tuned(base, folder)
     answers = [each.answer for each in (*pairs.held_out, *pairs.train)]
-    return judge(base, pairs.held_out, answers, read_generic(state.get("generic", "")))
+    return judge(base, pairs.held_out, answers, read_generic(state.get("generic", "")), tell)
 
 
 def read_generic(named: str) -> Sequence[Question]:
