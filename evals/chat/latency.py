@@ -13,8 +13,7 @@ the architecture adds to a model's time, not how fast any model is.
 """
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -35,12 +34,11 @@ from mneme.evals.chat.hot_path import hot_path_chat
 from mneme.evals.chat.latency_tables import report
 from mneme.evals.chat.sequential_checks import sequential_memory_agent
 from mneme.evals.doubles.ollama import OllamaDouble
-from mneme.evals.measuring import temporary_ledger
+from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import RUNS, EmbedderName, Fresh, NotNegative, Out, Positive
 from mneme.evals.report import Progress, Report, Row, open_journal
 from mneme.graphs import chatbot, memory_agent
 from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
-from mneme.models.asking.asking import forget
 from mneme.models.asking.gate import gate
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext, MemoryContext
@@ -175,24 +173,11 @@ async def _measure(case: Case, ledger: Ledger, options: Options) -> Row:
 @contextmanager
 def _serving(parallel: int, width: int, seconds: float) -> Iterator[OllamaDouble]:
     """Run a double, and make it the Ollama of this process's settings, with a gate `width` wide."""
-    with OllamaDouble(parallel=parallel, seconds=seconds, brain=scripted_answers.answer) as double:
-        given = {"MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": str(width)}
-        before = {name: os.environ.get(name) for name in given}
-        _set(given)
-        try:
-            yield double
-        finally:
-            _set(before)
-
-
-def _set(environment: Mapping[str, str | None]) -> None:
-    for name, value in environment.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-    settings.cache_clear()
-    forget()
+    with (
+        OllamaDouble(parallel=parallel, seconds=seconds, brain=scripted_answers.answer) as double,
+        in_environment({"MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": str(width)}),
+    ):
+        yield double
 
 
 async def _chat(case: Case, setup: Setup) -> Row:

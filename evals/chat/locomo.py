@@ -41,7 +41,7 @@ from mneme.evals.chat.locomo_data import (
 )
 from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
-from mneme.evals.measuring import temporary_ledger
+from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
 from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
 from mneme.models.asking.asking import SEED, ask
@@ -49,7 +49,7 @@ from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
 from mneme.stores.ledger.engine import Mode
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit, Namespace, Write
 
 SearchedIn = Literal["turns", "memories"]
@@ -153,11 +153,8 @@ async def _opened(options: Options, journal: Journal, embedder: Embedder) -> Asy
     folder = journal.path.with_suffix(".memories")
     if options.fresh:
         shutil.rmtree(folder, ignore_errors=True)
-    ledger = await open_ledger(str(folder), embedder)
-    try:
+    async with ledger_at(folder, embedder) as ledger:
         yield ledger
-    finally:
-        await ledger.close()
 
 
 async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 from mneme.evals.chat.hot_path import SYSTEM as HOT_PATH
 from mneme.evals.doubles.ollama import Answer, Reply
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.reading import read_message
+from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.prompts.chat.paper_versions import check_conflict, compose_memories, route_message, route_upsert
 
 MESSAGE = "Actually, Max is a Labrador mix, not a purebred."

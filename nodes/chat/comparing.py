@@ -14,7 +14,7 @@ from mneme.nodes.chat.memory_operations import Similar
 from mneme.nodes.chat.remembering import Judged
 from mneme.nodes.chat.statements import around, share_a_word
 from mneme.nodes.chat.writing_down import answer_or_last_reply
-from mneme.prompts.chat.memory_agent import (
+from mneme.prompts.chat.memory_agent.comparing import (
     MOST_PAIRS,
     Compared,
     Comparing,

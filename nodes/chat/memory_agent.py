@@ -26,7 +26,7 @@ from mneme.nodes.chat.remembering import Decision, Judged, State, Update, simila
 from mneme.nodes.chat.statements import mentions
 from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent import Reading, read_message
+from mneme.prompts.chat.memory_agent.reading import Reading, read_message
 
 
 @counted

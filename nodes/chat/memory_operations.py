@@ -11,7 +11,7 @@ from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.statements import around, still_said
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent import Pair, rewrite_memory
+from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.memories import Memory, MemoryRecord, Statement
 

@@ -21,7 +21,7 @@ from mneme.nodes.chat.remembering import Decision, Judged, State, Update, each_d
 from mneme.nodes.chat.statements import around
 from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent import Pair
+from mneme.prompts.chat.memory_agent.rewriting import Pair
 from mneme.prompts.chat.paper_versions import (
     Composing,
     Upsert,

@@ -19,7 +19,7 @@ from mneme.nodes.context import user_of
 from mneme.nodes.counted import counted
 from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
 from mneme.nodes.tracing import traced
-from mneme.prompts.chat.memory_agent import Forgetting, choose_forgotten
+from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.stores.users.inbox import Circumstances, Message, MessageOutcome, OperationNote, complete
 from mneme.stores.users.memories import MemoryRecord
 

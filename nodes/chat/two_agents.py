@@ -42,7 +42,7 @@ from mneme.nodes.chat.remembering import (
     similar_to,
 )
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent import Fact
+from mneme.prompts.chat.memory_agent.comparing import Fact
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, find_updates
 from mneme.stores.users.memories import MemoryRecord
 

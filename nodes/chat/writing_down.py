@@ -11,7 +11,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.replies import read
 from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.remembering import State
-from mneme.prompts.chat.memory_agent import Candidate, Incoming, check_candidate
+from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
 from mneme.prompts.prompt import Prompt
 
 Given = TypeVar("Given", bound=BaseModel)

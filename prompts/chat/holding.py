@@ -1,8 +1,20 @@
-"""Checks that several questions of the memory agent share: what is written is held to what was said."""
+"""What questions of the memory agent share: what is written has bounds and is held to what was said."""
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from mneme.core.evidence import located, unsupported
+
+LONGEST = 1000
+"""Characters a memory may have: longer ones are documents, not memories."""
+MOST = 12
+"""Memories that one message gives, and names and relations that one memory has, at most."""
+Name = Annotated[str, Field(max_length=80)]
+Relation = Annotated[str, Field(max_length=200)]
+Content = Annotated[str, Field(max_length=LONGEST)]
+Quote = Annotated[str, Field(max_length=LONGEST)]
 
 
 def hold_quote(message: str, quote: str, where: str) -> None:

@@ -10,20 +10,25 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from mneme.core.evidence import located
-from mneme.prompts.chat.holding import hold_content, hold_index, hold_quote, hold_support
-from mneme.prompts.chat.memory_agent import (
+from mneme.prompts.chat.holding import (
     LONGEST,
     MOST,
+    Content,
+    Quote,
+    hold_content,
+    hold_index,
+    hold_quote,
+    hold_support,
+)
+from mneme.prompts.chat.memory_agent.reading import (
     SAID,
     Candidate,
-    Content,
     Incoming,
-    Pair,
-    Quote,
     Route,
     check_candidates,
     written_bounds,
 )
+from mneme.prompts.chat.memory_agent.rewriting import Pair
 from mneme.prompts.prompt import Prompt, Reason, one_of
 
 

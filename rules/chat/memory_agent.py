@@ -3,24 +3,13 @@
 import re
 
 from mneme.core.evidence import located, says
-from mneme.prompts.chat import memory_agent, memory_updater, paper_versions
-from mneme.prompts.chat.memory_agent import (
-    LONGEST,
-    MOST,
-    MOST_PAIRS,
-    Candidate,
-    Comparing,
-    Forgetting,
-    Forgotten,
-    Incoming,
-    Judgement,
-    Judgements,
-    Pair,
-    Read,
-    Reading,
-    Rewritten,
-    Route,
-)
+from mneme.prompts.chat import memory_updater, paper_versions
+from mneme.prompts.chat.holding import LONGEST, MOST
+from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
+from mneme.prompts.chat.memory_agent.comparing import MOST_PAIRS, Comparing, Judgement, Judgements
+from mneme.prompts.chat.memory_agent.forgetting import Forgetting, Forgotten
+from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, Read, Reading, Route
+from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, FoundUpdates
 from mneme.prompts.chat.paper_versions import (
     Candidates,
@@ -41,7 +30,7 @@ from mneme.rules.english.rewriting import outdated, rewrite
 from mneme.rules.registry import rule
 
 
-@rule(memory_agent.read_message)
+@rule(reading.read_message)
 def read_message(given: Incoming) -> Reading:
     """Route the message, and keep each statement in the user's own words."""
     routed = route_message(given)
@@ -52,7 +41,7 @@ def read_message(given: Incoming) -> Reading:
     return Reading(rationale=routed.rationale, route=route, memories=memories)
 
 
-@rule(memory_agent.compare_memories)
+@rule(comparing.compare_memories)
 def compare_memories(given: Comparing) -> Judgements:
     """Judge each pair by itself."""
     return Judgements(judgements=[_judgement(given, number) for number in range(len(given.pairs))])
@@ -82,7 +71,7 @@ FORGET = re.compile(
 )
 
 
-@rule(memory_agent.choose_forgotten)
+@rule(forgetting.choose_forgotten)
 def choose_forgotten(given: Forgetting) -> Forgotten:
     """Choose the memories that say what the message wants forgotten."""
     wish = FORGET.sub("", given.message)
@@ -130,7 +119,7 @@ def _outdated(given: Pair) -> str:
     return said if said and located(said, given.memory) else given.memory
 
 
-@rule(memory_agent.rewrite_memory)
+@rule(rewriting.rewrite_memory)
 def rewrite_memory(given: Pair) -> Rewritten:
     """Put the fact in place of the statements that it contradicts, or append it as a further statement."""
     content = rewrite(given.fact, given.memory, given.message)

@@ -1,7 +1,5 @@
 """The chatbot: it answers at once, from memory, within its window, and hands over what the user said."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -140,11 +138,3 @@ async def test_a_reply_is_one_message_with_the_id_that_streamed(graph: Any) -> N
     last = (await graph.aget_state(CONFIG)).values["messages"][-1]
     assert isinstance(last, AIMessage)
     assert last.id
-
-
-def test_importing_the_chatbot_loads_no_other_workflows_stores() -> None:
-    code = (
-        "import sys, mneme.graphs.chatbot; print(*(name for name in sys.modules if 'mneme.stores.' in name))"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {name.split(".")[2] for name in shown.stdout.split()} == {"ledger", "users"}

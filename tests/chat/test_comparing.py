@@ -9,7 +9,7 @@ from mneme.evals.chat.contradictions import DEFAULT, Case, load
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.comparing import pairs
 from mneme.nodes.chat.memory_operations import Similar
-from mneme.prompts.chat.memory_agent import Incoming, read_message
+from mneme.prompts.chat.memory_agent.reading import Incoming, read_message
 from mneme.rules.registry import answer as by_rule
 
 NOON = "2026-03-02T12:00:00+00:00"

@@ -6,7 +6,7 @@ import pytest
 
 from mneme.core.evidence import left_out, located, says, uncovered, unsupported
 from mneme.nodes.chat.statements import around
-from mneme.prompts.chat.memory_agent import Pair, Rewritten, rewrite_memory
+from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 
 MESSAGE = "Actually it’s Max, my dog — he's 5 and lives with my sister Emily. He loves Portland!"
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mneme.prompts.chat.memory_agent import MOST, Candidate, Pair, Rewritten, rewrite_memory
+from mneme.prompts.chat.holding import MOST
+from mneme.prompts.chat.memory_agent.reading import Candidate
+from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
     Candidates,
     Composing,

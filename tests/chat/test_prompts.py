@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.prompts.chat import memory_agent as questions
 from mneme.prompts.chat import memory_updater as updater
 from mneme.prompts.chat import paper_versions as versions
-from mneme.prompts.chat.memory_agent import Compared, Comparing, Fact, Forgetting, Incoming, Pair
+from mneme.prompts.chat.memory_agent.comparing import Compared, Comparing, Fact, compare_memories
+from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
+from mneme.prompts.chat.memory_agent.reading import Incoming, read_message
+from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.prompts.chat.memory_updater import Batch
 from mneme.prompts.chat.paper_versions import Composing, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
@@ -17,16 +19,16 @@ from tests.doubles.questions import assert_bounded, assert_examples_hold
 COMPARING = Comparing(facts=[Fact(content="f", said="s")], memories=["k"], pairs=[Compared(fact=0, memory=0)])
 PAIR = Pair(fact="f", message="m", memory="k")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
-    (questions.read_message, Incoming(message="m")),
-    (questions.compare_memories, COMPARING),
-    (questions.rewrite_memory, PAIR),
+    (read_message, Incoming(message="m")),
+    (compare_memories, COMPARING),
+    (rewrite_memory, PAIR),
     (versions.route_message, Incoming(message="m")),
     (versions.compose_memories, Composing(message="m")),
     (versions.check_conflict, PAIR),
     (versions.route_upsert, Upsert(fact="f", message="m", memories=[])),
     (versions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
-    (questions.choose_forgotten, Forgetting(message="m", memories=[])),
-    (questions.choose_forgotten, Forgetting(message="m", memories=["a"])),
+    (choose_forgotten, Forgetting(message="m", memories=[])),
+    (choose_forgotten, Forgetting(message="m", memories=["a"])),
     (updater.find_updates, Batch(memories=[Fact(content="a")], new=0)),
     (updater.find_updates, Batch(memories=[Fact(content="a"), Fact(content="b", said="s")], new=1)),
     (versions.choose_tools, ToolGiven(message="m")),

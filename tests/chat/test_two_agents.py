@@ -11,7 +11,7 @@ from mneme.graphs.baselines.memory_inserter import builder as inserter
 from mneme.graphs.baselines.memory_updater import builder as updater
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import MemoryContext
-from mneme.prompts.chat.memory_agent import Fact
+from mneme.prompts.chat.memory_agent.comparing import Fact
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdates, find_updates
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger

@@ -17,7 +17,7 @@ from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
 from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.nodes.chat.remembering import MOST_STATEMENTS
-from mneme.prompts.chat import memory_agent as questions
+from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
@@ -60,7 +60,7 @@ class Script:
 
     def __call__(self, body: dict[str, Any]) -> str:
         system = body["messages"][0]["content"]
-        (name,) = [name for name in self.lines if system.startswith(getattr(questions, name).system)]
+        (name,) = [name for name in self.lines if system.startswith(questions()["chat", name].system)]
         self.asked.append(name)
         lines = self.lines[name]
         said = lines.pop(0) if len(lines) > 1 else lines[0]
