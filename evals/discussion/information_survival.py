@@ -11,6 +11,7 @@ What is measured is what survives, and nothing about planning. The paper has no 
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -172,26 +173,25 @@ def _windows(puzzle: Puzzle, turn: int, kept: Remembered, bounds: Bounds) -> Ite
 
 async def _look(puzzle: Puzzle, reader: str, turn: int, window: Window, asked: Asked) -> Row:
     """Look up which facts a context holds, the reader's own and those of the others, and ask."""
-    said, speaker = _said(window), "" if reader == ALL_MEMORIES else puzzle.next_speaker(turn)
+    said = "\n".join([window.memory, *window.turns])
+    stands = [fact.stands_in(said) for fact in puzzle.facts]
+    speaker = "" if reader == ALL_MEMORIES else puzzle.next_speaker(turn)
+    own = [there for fact, there in zip(puzzle.facts, stands, strict=True) if fact.owner == speaker]
+    others = [there for fact, there in zip(puzzle.facts, stands, strict=True) if fact.owner != speaker]
     return {
         "turn": turn,
         "arm": reader,
-        "own": puzzle.held(said, {name: name == speaker for name in puzzle.roles}),
-        "others": puzzle.held(said, {name: name != speaker for name in puzzle.roles}),
-        "facts": [fact.stands_in(said) for fact in puzzle.facts],
+        "own": fmean(own) if own else None,
+        "others": fmean(others) if others else None,
+        "facts": stands,
         "tokens": window.tokens,
         "turns_shown": len(window.turns),
-        "answers": [await _answered(puzzle, window, each, asked.who) for each in asked.questions],
+        "answers": [await _answered(window, stands, each, asked.who) for each in asked.questions],
     }
 
 
-def _said(window: Window) -> str:
-    return "\n".join([window.memory, *window.turns])
-
-
-async def _answered(puzzle: Puzzle, window: Window, question: Question, who: str) -> Row:
+async def _answered(window: Window, stands: Sequence[bool], question: Question, who: str) -> Row:
     """Ask; say whether all that the answer needs was shown, and whether the answer is right."""
-    said = _said(window)
     given = Shown(
         task=window.task,
         memory=window.memory,
@@ -199,7 +199,7 @@ async def _answered(puzzle: Puzzle, window: Window, question: Question, who: str
         question=question.text,
         options=list(question.options),
     )
-    there = all(puzzle.facts[at].stands_in(said) for at in question.needs)
+    there = all(stands[at] for at in question.needs)
     try:
         option = (await ask(answer_from_context, given, who, lane="background")).value.option
     except BadAnswer as bad:

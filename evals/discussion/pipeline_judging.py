@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
-from mneme.evals.discussion.pipeline_design_tables import Arm
+from mneme.evals.discussion.pipeline_design_tables import ARMS, Arm
 from mneme.evals.report import Row, table
 from mneme.library.teams.team import Team
 from mneme.models.asking.asking import ask
@@ -22,7 +22,7 @@ from mneme.prompts.discussion.design_judge import Design, judge_design
 from mneme.prompts.discussion.judging_rivals import Pair, compare_designs, judge_as_printed
 
 Wording = Literal["ours", "printed"]
-ORDERS: tuple[tuple[Arm, Arm], ...] = (("none", "intrinsic"), ("intrinsic", "none"))
+ORDERS = (ARMS, ARMS[::-1])
 OUTCOMES = ("intrinsic", "none", "first place", "second place", "undecided")
 
 
@@ -121,6 +121,6 @@ JUDGES = {"judgement": "our judge", "printed": "figure 6"}
 def _means(rows: Sequence[Row], wording: str, judge: str, metric: str) -> str:
     scores = {
         arm: [row[judge][metric]["score"] for row in rows if (row["arm"], row["wording"]) == (arm, wording)]
-        for arm in ("none", "intrinsic")
+        for arm in ARMS
     }
     return " → ".join(f"{sum(each) / len(each):.2f}" for each in scores.values())

@@ -61,11 +61,6 @@ class Puzzle:
         """Return who speaks after that turn: agents speak in turn."""
         return list(self.roles)[turn % len(self.roles)]
 
-    def held(self, context: str, by: Mapping[str, bool]) -> float | None:
-        """Return the share of facts that a context says, of those whose owners `by` holds true for."""
-        asked = [fact for fact in self.facts if by[fact.owner]]
-        return sum(fact.stands_in(context) for fact in asked) / len(asked) if asked else None
-
 
 def around(names: Sequence[str], count: int) -> Iterator[tuple[int, str]]:
     """Yield the turns that are still to come up to a number, each with who speaks in it."""

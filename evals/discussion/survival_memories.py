@@ -9,7 +9,7 @@ was ever written. All have the same tokens for task, memory and turns together.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from mneme.core.errors import BadAnswer
 from mneme.evals.discussion.puzzle import Puzzle
@@ -35,15 +35,7 @@ Arm = Literal[
     "empty template",
     "whole conversation",
 ]
-ARMS: tuple[Arm, ...] = (
-    "intrinsic",
-    "newest turns",
-    "one summary",
-    "one shared memory",
-    "another agent's",
-    "empty template",
-    "whole conversation",
-)
+ARMS: tuple[Arm, ...] = get_args(Arm)
 ALL_MEMORIES = "intrinsic, all memories"
 """What the writer is shown: each agent's memory, as far as they fit."""
 OWNER = "eval"

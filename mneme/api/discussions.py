@@ -17,7 +17,7 @@ DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
 TeamName = Annotated[str, Field(description="A team's name.", examples=["data_pipeline"])]
 Agents = Annotated[list[str], Field(description="Names of agents; none: all.")]
-Reason = Annotated[str, Field(description="Why; it is kept without what was erased.")]
+WhyErased = Annotated[str, Field(max_length=2000, description="Why; it is kept without what was erased.")]
 TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]
 
 
@@ -92,7 +92,7 @@ class TeamDiscussions(Operations):
 
     @changes("carried-memories/{team_name}/forget", erases=True)
     async def forget_carried(
-        self, team_name: TeamName, agents: Agents | None = None, reason: Reason = ""
+        self, team_name: TeamName, agents: Agents | None = None, reason: WhyErased = ""
     ) -> Sequence[str]:
         """Erase what agents of a team carry, with its history, all of them or those named; return whose."""
         return await Carried(self._ledger, self._owner, team_name).forget(

@@ -144,9 +144,10 @@ class Table:
         return str(Slots(known.memory))
 
     async def unsettled(self, upto: int) -> list[Issue]:
-        """Return the issues that were raised up to a turn and not accepted as answered."""
+        """Return the issues that were raised up to a turn and not accepted as answered, with titles."""
         found = issues_of(await self.conversation.all(upto))
-        return [issue for issue in found if issue.status != "accepted"]
+        unsettled = [issue for issue in found if issue.status != "accepted"]
+        return [each.model_copy(update={"concerns": self.titles(each.concerns)}) for each in unsettled]
 
     def titles(self, names: Sequence[str]) -> list[str]:
         """Return the titles of these roles."""

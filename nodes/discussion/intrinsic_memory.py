@@ -250,10 +250,13 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
 
 
 def _raised(value: Raising, table: Table) -> list[Raised]:
-    """Return the issues of an answer, with the names of the roles whose titles it gives."""
+    """Return the issues of an answer, with the names of the roles whose titles it gives, once."""
     names = {role.title: role.name for role in table.team.roles}
     return [
-        Raised(about=each.about, concerns=[names[title] for title in each.concerns if title in names])
+        Raised(
+            about=each.about,
+            concerns=[names[title] for title in dict.fromkeys(each.concerns) if title in names],
+        )
         for each in value.raises
     ]
 

@@ -38,7 +38,7 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     who = who_answers(role, table.context)
     agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user", table.about.task)
     accepted = await _accepted_since(known.turn, turn, table)
-    done = await f_memory_update(agent, known.memory, turn.message, tally, accepted)
+    done = await f_memory_update(agent, known.memory, _output(turn), tally, accepted)
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
     update: Update = {"tokens": state["tokens"] + spent(tally)}
@@ -47,6 +47,16 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     told = f"Turn {turn.number}: {done.complaint}"
     table.runtime.stream_writer({"step": "complaint", "turn": turn.number, "complaint": told})
     return update | {"complaints": [told]}
+
+
+def _output(turn: Turn) -> str:
+    """Return O_{n,m} whole: the message, and what it does not say of the issues raised and the acceptance.
+
+    Issues that are answered are left out: they are the words of others.
+    """
+    raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
+    is_silent = turn.accept and "accept" not in turn.message.lower()
+    return "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])
 
 
 async def _accepted_since(last: int, turn: Turn, table: Table) -> list[str]:

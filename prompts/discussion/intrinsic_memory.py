@@ -62,8 +62,10 @@ Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=999)]], Field(max_length
 
 
 class Raising(BaseModel):
-    """What a turn does to the issues of the discussion."""
+    """What is said, and what it does to the issues of the discussion; the reason is first."""
 
+    reasoning: Reason = Field(description="One or two sentences, before deciding.")
+    message: str = Field(description="What you say to the team.")
     raises: Issues = Field([], description="New issues; none that stands in the list already.")
     answers: Numbers = Field(
         [], description="Numbers of issues that this turn answers, or settles as its own."
@@ -73,8 +75,6 @@ class Raising(BaseModel):
 class Contribution(Raising):
     """A worker's turn."""
 
-    reasoning: Reason = Field(description="One or two sentences, before deciding.")
-    message: str = Field(description="What you say to the team.")
     changes: bool = Field(description="Whether you propose something new or object: all then accept anew.")
     accept: bool = Field(description="ACCEPT: whether you accept the solution as it stands.")
 
@@ -165,7 +165,8 @@ everybody has accepted and no issue is open. {DATA}""",
 Who has not accepted yet:
 $outstanding
 
-Next to speak: $following""",
+Next to speak: $following
+Your turn may have $room characters.""",
 )
 
 

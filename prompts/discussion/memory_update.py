@@ -58,7 +58,7 @@ is still to be reached. Correct an entry that an outcome has shown to be wrong, 
 accepted something else; an acceptance of theirs is no opinion of this agent. Keep every slot of the template
 and invent none; keep the history that matters; be concise, and put nothing in that neither task, old memory,
 output nor acceptances say. {DATA}
-The memory has the slots.""",
+In the reply, memory has exactly the slots of the template.""",
     examples=[
         'For the slots heating and risks: {"reason": "The warden named a risk of the stove.", '
         '"memory": {"heating": "The hut is heated by a wood stove.", '
@@ -81,7 +81,7 @@ $output
 What others said as they accepted, since the agent's last turn:
 $accepted
 
-The whole memory may have $limit characters.""",
+The whole memory may have $limit characters, of which one that is not ASCII counts as three.""",
 )
 
 

@@ -10,7 +10,6 @@ from mneme.prompts.discussion.judging_rivals import (
     Pair,
     Preference,
     PrintedJudgement,
-    PrintedScore,
     compare_designs,
     judge_as_printed,
 )
@@ -21,10 +20,7 @@ from mneme.rules.registry import rule
 @rule(judge_as_printed)
 def printed(given: Design) -> PrintedJudgement:
     """Give the counts of the other judge for the five metrics."""
-    counted = dict(judge_design(given))
-    return PrintedJudgement.model_validate(
-        {name: PrintedScore(**dict(counted[name])).model_dump() for name in PRINTED}
-    )
+    return PrintedJudgement.model_validate(judge_design(given).model_dump(include={*PRINTED}))
 
 
 @rule(compare_designs)

@@ -36,7 +36,8 @@ class Issue(BaseModel):
         answer = (
             f", answered in turn {self.answered_in} by {self.answered_by}" if self.answered_in else ", open"
         )
-        return f"{self.about} (raised in turn {self.raised_in} by {self.raised_by}{answer})"
+        asked = f" for {', '.join(self.concerns)}" if self.concerns else ""
+        return f"{self.about} (raised in turn {self.raised_in} by {self.raised_by}{asked}{answer})"
 
 
 def issues_of(turns: Iterable[Turn]) -> list[Issue]:

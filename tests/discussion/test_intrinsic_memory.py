@@ -878,6 +878,30 @@ async def test_an_update_is_shown_the_task_and_what_others_accepted(
     assert any("Electrician [ACCEPT]" in each.partition("as they accepted")[2] for each in updates)
 
 
+async def test_an_update_is_shown_what_its_turn_raised_and_accepted(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = AGREED.model_copy(update={"accept": False, "raises": [Raised(about="And the wine?", concerns=[])]})
+    answers = AGREED.model_copy(update={"answers": [0]})
+    turns = iter([asks, answers, AGREED])
+
+    def brain(body: Any) -> str:
+        if "newest output" in body["messages"][-1]["content"]:
+            return noted("Eat.", "Soup")
+        is_document = "What the document consists of" in body["messages"][-1]["content"]
+        return menu() if is_document else next(turns).model_dump_json()
+
+    with served(monkeypatch, Model("llama3.1:8b"), brain=brain) as double:
+        await discuss(edge_ledger, given(team=SMALL, task="Agree on a menu."), agents="ollama:llama3.1:8b")
+        asked = [chat.body["messages"][-1]["content"] for chat in double.chats]
+    shown = [each.partition("newest output:\n")[2] for each in asked if "newest output" in each]
+    assert "Issue raised: And the wine?" in shown[0] and "I accept" not in shown[0]
+    assert "I accept the solution as it stands." in shown[1] and "wine" not in shown[1]
+    assert "And the wine? (raised in turn 1 by Cook, open)" in asked[2]
+    form = asked[0].rpartition("Reply with one JSON object: ")[2]
+    assert form.index("reasoning") < form.index("message") < form.index("raises") < form.index("accept")
+
+
 def greenhouse_pair() -> dict[str, Any]:
     team = greenhouse_team()
     order = ["grower", "electrician"]
@@ -915,14 +939,14 @@ class TestIssues:
         self, edge_ledger: Ledger
     ) -> None:
         def asks(whom: str) -> Contribution:
-            raised = Raised(about="And the wine?", concerns=[whom])
+            raised = Raised(about="And the wine?", concerns=[whom, whom])
             return AGREED.model_copy(update={"changes": True, "raises": [raised]})
 
         own = await self.discussed(edge_ledger, "own", AGREED, asks("Waiter"), max_turns=2)
         assert own["document"]["Minutes"]["accepted by"] == ["Cook", "Waiter"], "accepted with a change"
         assert own["ended"] == "turn limit"
         (open_,) = own["document"]["Minutes"]["unanswered issues"]
-        assert open_ == "And the wine? (raised in turn 2 by Waiter, open)"
+        assert open_ == "And the wine? (raised in turn 2 by Waiter for Waiter, open)"
         other = await self.discussed(
             edge_ledger, "other", AGREED, asks("Cook"), max_turns=2, discussion_id="e"
         )

@@ -161,6 +161,8 @@ def _transcript(turns: Sequence[Turn]) -> Iterator[str]:
         marked = f" ({', '.join(marks)})" if marks else ""
         yield from (f"### {turn.number}. {turn.title}{marked}", "")
         yield from _quoted(turn.message)
+        yield from (f"- raises: {_line(each.about)}" for each in turn.raises)
+        yield from [""] * bool(turn.raises)
 
 
 def _quoted(text: str) -> Iterator[str]:
