@@ -2,9 +2,10 @@
 authors' items with those told apart that occur in their pool and in their test.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple, get_args
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
@@ -24,7 +25,7 @@ from mneme.evals.sharing.tables import (
     paper_cell,
     spread,
 )
-from mneme.library.agents.agent import AGENTS, load_agent
+from mneme.library.agents.agent import AGENTS
 
 MIXED = "mixed"
 AS_AUTHORS = {"threshold": 49, "stored": "prompt", "scoring": "printed", "candidates": 10, "labels": 6}
@@ -55,70 +56,55 @@ def arms_of(models: Sequence[str], *, mixed: bool) -> list[Arm]:
 
 def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
     """Return tables 1 and 2 with a column for each arm, beside the paper's three backbones."""
-    return [_by_shots(arms), _by_pools(arms)]
+    by_shots = {number: Column("domain", shots) for number, shots in zip(NUMBERS, SHOTS, strict=True)}
+    by_pools: dict[str, Column] = {pools: Column(pools, MOST_SHOTS) for pools in POOLS}
+    title = f"Table 1: BERTScore by backbones and shots (paper: {BACKBONES})"
+    other = f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})"
+    return [_beside_paper(title, arms, by_shots), _beside_paper(other, arms, by_pools)]
 
 
-def _by_shots(arms: Mapping[str, Results]) -> Table:
-    columns = ["agent", *(f"{number}, {arm}" for number in NUMBERS for arm in [*arms, "paper"])]
-    rows = [
-        [
-            agent,
-            *(
-                text
-                for shots in SHOTS
-                for text in [
-                    *(_cell(found, agent, "domain", shots) for found in arms.values()),
-                    paper_cell(PAPER_1[agent][shots]) if agent in PAPER_1 else "",
-                ]
-            ),
-        ]
-        for agent in _agents(arms)
-    ]
-    return table(f"Table 1: BERTScore by backbones and shots (paper: {BACKBONES})", columns, rows)
+class Column(NamedTuple):
+    """What of the results a column is about, for each arm and for the paper."""
+
+    pools: Pools
+    shots: int
+
+    def of(self, results: Results, agent: str) -> str:
+        tests = results.tests(self.pools, "own", 100, self.shots)
+        return cell(results.spread(tests, agent, "bert_score"))
+
+    def of_paper(self, agent: str) -> str:
+        if agent not in PAPER_1:
+            return ""
+        return paper_cell(PAPER_1[agent][self.shots] if self.pools == "domain" else PAPER_2[agent])
 
 
-def _by_pools(arms: Mapping[str, Results]) -> Table:
-    kinds: tuple[Pools, ...] = ("domain", "single")
-    columns = ["agent", *(f"{pools}, {arm}" for pools in kinds for arm in [*arms, "paper"])]
-    rows = [
-        [
-            agent,
-            *(
-                text
-                for pools in kinds
-                for text in [
-                    *(_cell(found, agent, pools, MOST_SHOTS) for found in arms.values()),
-                    paper_cell(_paper(agent, pools)) if agent in PAPER_2 else "",
-                ]
-            ),
-        ]
-        for agent in _agents(arms)
-    ]
-    return table(f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})", columns, rows)
+POOLS: tuple[Pools, ...] = get_args(Pools)
 
 
-def _paper(agent: str, pools: Pools) -> Sequence[float]:
-    return PAPER_1[agent][MOST_SHOTS] if pools == "domain" else PAPER_2[agent]
+def _beside_paper(title: str, arms: Mapping[str, Results], asked: Mapping[str, Column]) -> Table:
+    columns = ["agent", *(f"{name}, {arm}" for name in asked for arm in [*arms, "paper"])]
+    rows = [[agent, *_cells(arms, agent, asked.values())] for agent in _agents(arms)]
+    return table(title, columns, rows)
+
+
+def _cells(arms: Mapping[str, Results], agent: str, asked: Iterable[Column]) -> Iterator[str]:
+    for each in asked:
+        yield from (each.of(found, agent) for found in arms.values())
+        yield each.of_paper(agent)
 
 
 def _agents(arms: Mapping[str, Results]) -> list[str]:
     return [*next(iter(arms.values())).agents, ALL]
 
 
-def _cell(results: Results, agent: str, pools: Pools, shots: int) -> str:
-    return cell(results.spread(results.tests(pools, "own", 100, shots), agent, "bert_score"))
-
-
 def flagged(made: Split) -> set[str]:
     """Return the test items of which a question or an answer is, nearly, in their domain's pool."""
     held = set[str]()
-    for domain in dict.fromkeys(load_agent(item.agent).domain for item in made.test):
-        tests, *known = (
-            [item for item in part if load_agent(item.agent).domain == domain]
-            for part in (made.test, made.archived, made.new)
-        )
-        fresh = {item.id for item in clean(tests, [*known[0], *known[1]])}
-        held |= {item.id for item in tests} - fresh
+    for domain in dict.fromkeys(item.domain for item in made.test):
+        own = made.within(domain)
+        fresh = {item.id for item in clean(own.test, [*own.archived, *own.new])}
+        held |= {item.id for item in own.test} - fresh
     return held
 
 
@@ -161,21 +147,42 @@ def _mean(rows: Sequence[Row], name: Measure) -> str:
 
 def table_of_expansion(results: Results, sizes: Sequence[int]) -> Table:
     """Return what the pools of the agents' own answers hold at each size, and how answers are then."""
-    rows = [[_said(size), *_at(results, size)] for size in (100, *sizes)]
-    columns = ["pools that go on to", "memories", "stored", "not good enough", "BERTScore", "ROUGE-L"]
-    return table("Domain pools that go on growing, three shots, all agents", columns, rows)
+    rows = [
+        [said, *_at(results, size)] for said, size in (*BEFORE.items(), *((f"{n} each", n) for n in sizes))
+    ]
+    return table("Domain pools that go on growing, three shots, all agents", COLUMNS, rows)
 
 
-def _said(size: int) -> str:
-    return "all new questions" if size == 100 else f"{size} each"
+BEFORE = {"archived by hand": 0, "all new questions": 100}
+"""Stages before a pool goes on by itself: what they are called, per cent of the new questions."""
+COLUMNS = (
+    "pools that go on to", "memories", "stored", "not good enough", "of the asker's kind", "score",
+    "BERTScore", "ROUGE-L",
+)  # fmt: skip
 
 
 def _at(results: Results, size: int) -> list[str]:
     rows = results.tests("domain", "own", size, MOST_SHOTS)
     found = [row for row in results.expanded if row["percent"] == size]
-    held = [
-        float(sum(row["memories"] for row in found if row["seed"] == seed)) for seed in results.seeds if found
-    ]
     counts = [sum(row.get(name, 0) for row in found) for name in ("stored", "rejected")]
-    scores = [cell(results.spread(rows, ALL, measure)) for measure in ("bert_score", "rouge_l")]
-    return [cell(spread(held), 0), *(str(n) if found else "" for n in counts), *scores]
+    figures = [
+        cell(results.spread(rows, ALL, name)) for name in ("own_kind", "score", "bert_score", "rouge_l")
+    ]
+    held = _held(results, found or [row for row in results.states if row["percent"] == size])
+    return [held, *(str(n) if found else "" for n in counts), *figures]
+
+
+def _held(results: Results, rows: Sequence[Row]) -> str:
+    """Return how many memories a seed's domain pools hold together."""
+    own = [row for row in rows if (row["pools"], row["growth"]) == ("domain", "own")]
+    sums = [float(sum(row["memories"] for row in own if row["seed"] == seed)) for seed in results.seeds]
+    return cell(spread(sums if own else []), 0)
+
+
+def notes_on_expansion(results: Results) -> list[str]:
+    """Say of each pool why it stopped growing, and how many questions and answers nobody could use."""
+    return [
+        f"{row['pool']}, seed {row['seed']}, to {row['percent']}: {row['memories']} memories, "
+        f"{row.get('calls', 0)} calls, {row.get('failed', 0)} questions or answers of no use. {row['why']}"
+        for row in results.expanded
+    ]

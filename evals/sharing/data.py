@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from mneme.core.errors import BadInput
 from mneme.evals.sharing.scores import tokens
 from mneme.library import PAIRS
-from mneme.library.agents.agent import AGENTS
+from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.retriever.retriever import Matrix
 
 Part = Literal["archived", "new", "test"]
@@ -44,6 +44,11 @@ class Item(BaseModel):
     answer: str = Field(min_length=1)
     agent: str
 
+    @property
+    def domain(self) -> str:
+        """Its agent's domain."""
+        return load_agent(self.agent).domain
+
 
 @dataclass
 class Split:
@@ -60,6 +65,10 @@ class Split:
     def part(self, name: Part) -> list[Item]:
         chosen: list[Item] = getattr(self, name)
         return chosen
+
+    def within(self, domain: str) -> "Split":
+        """Return the items of a domain's agents, split as they are."""
+        return Split(*([item for item in part if item.domain == domain] for part in self))
 
 
 def read_items(data: Path | None) -> list[Item]:

@@ -29,4 +29,5 @@ async def expand(pool: MemoryPool, size: int, asking: SharingContext) -> Row:
     config: Any = {"recursion_limit": MOST_CALLS}
     ended = await graph.ainvoke({"domain": pool.pool}, config, context=context)
     kept = ("memories", "why", "calls", "known", "rejected")
-    return {name: ended[name] for name in kept} | {"stored": len(ended["stored"])}
+    counts = {name: len(ended[name]) for name in ("stored", "failed")}
+    return {name: ended[name] for name in kept} | counts

@@ -16,18 +16,16 @@ second time by standard answers, and the ways to choose examples are compared.
 """
 
 import asyncio
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
+from mneme.evals.measuring import home_beside, in_environment, ledger_at
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
 from mneme.evals.sharing.arms import (
@@ -35,6 +33,7 @@ from mneme.evals.sharing.arms import (
     Arm,
     arms_of,
     flagged,
+    notes_on_expansion,
     table_flagged,
     table_of_expansion,
     tables_of_arms,
@@ -62,7 +61,7 @@ from mneme.evals.sharing.tables import (
 )
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.retriever.retriever import Learning
-from mneme.stores.ledger.ledger import open_ledger
+from mneme.nodes.sharing.context import Scoring, Stored
 
 FEW = 10
 """Items of each agent in a short run."""
@@ -86,10 +85,8 @@ class Options(BaseModel):
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
     threshold: int = Field(70, ge=0, le=99, description="A pair is stored where its score is above this.")
-    scoring: Literal["criteria", "printed"] = Field(
-        "criteria", description="Points by criteria, or one number by A.1 as printed."
-    )
-    stored: Literal["question", "prompt"] = Field(
+    scoring: Scoring = Field("criteria", description="Points by criteria, or one number by A.1 as printed.")
+    stored: Stored = Field(
         "question", description="What is kept with an answer: the question, or the whole prompt."
     )
     candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes.")
@@ -131,12 +128,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "embedder": embedder.name,
     }
     journal = open_journal(options.out, "memory_sharing", configuration, fresh=options.fresh)
-    home = journal.path.with_suffix("")
-    if not journal.rows:
-        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
-    with _at_home(home):
-        ledger = await open_ledger(str(home / "ledger"), embedder)
-        try:
+    home = home_beside(journal)
+    # the retrievers' files stay with the run: they belong to no pool of the user's
+    with in_environment({"MNEME_HOME": str(home.resolve())}):
+        async with ledger_at(home / "ledger", embedder) as ledger:
             gate = asyncio.Semaphore(options.at_once)
             made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
             runs = [
@@ -144,8 +139,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
                 for arm in arms
             ]
             await _run(splits, runs, progress)
-        finally:
-            await ledger.close()
     await asyncio.to_thread(score_all, journal, bert, progress)
     rows = with_scores(journal)
     results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
@@ -153,6 +146,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     report = _report(journal, results, who, notes_on(first, splits, items, bert, who))
     if options.beyond:
         report.tables.append(table_of_expansion(first, options.beyond))
+        report.notes += notes_on_expansion(first)
     if held := flagged(next(iter(splits.values()))):
         report.tables.append(table_flagged(results, held))
     return report
@@ -192,21 +186,6 @@ def _roles(options: Options, who: Identity, arm: Arm) -> Roles:
         candidates=options.candidates,
         labels=options.labels,
     )
-
-
-@contextmanager
-def _at_home(home: Path) -> Iterator[None]:
-    """Keep the retrievers' files with the run: they belong to no pool of the user's."""
-    before = os.environ.get("MNEME_HOME")
-    os.environ["MNEME_HOME"] = str(home.resolve())
-    settings.cache_clear()
-    try:
-        yield
-    finally:
-        os.environ.pop("MNEME_HOME")
-        if before is not None:
-            os.environ["MNEME_HOME"] = before
-        settings.cache_clear()
 
 
 async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]], progress: Progress) -> None:

@@ -22,10 +22,9 @@ from mneme.evals.sharing.data import Item, Split
 from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.retrievers import Judging, judge
 from mneme.graphs import memory_sharing, retriever_training
-from mneme.library.agents.agent import load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.retriever.retriever import Learning
-from mneme.nodes.sharing.context import PoolContext, SharingContext
+from mneme.nodes.sharing.context import PoolContext, Scoring, SharingContext, Stored
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import retrievers_of
 from mneme.stores.ledger.base_store import LedgerStore
@@ -56,8 +55,8 @@ class Roles:
     threshold: int
     learning: Learning
     answerers: str = ""
-    scoring: Literal["criteria", "printed"] = "criteria"
-    stored: Literal["question", "prompt"] = "question"
+    scoring: Scoring = "criteria"
+    stored: Stored = "question"
     candidates: int = 12
     labels: int = 6
 
@@ -137,7 +136,7 @@ class PoolRun:
                 prompt=item.question,
                 answer=item.answer,
                 agent=item.agent,
-                domain=load_agent(item.agent).domain,
+                domain=item.domain,
                 score=100,
             )
             for item in items
@@ -220,8 +219,9 @@ class PoolRun:
         context = self._asking(item, shots, threshold)
         found = await self._sharing_graph.ainvoke(given, context=context)
         kept = ("answer", "score", "stored", "retriever", "faults")
-        shown = [each["key"] for each in found["shown"]]
-        return {name: found[name] for name in kept} | {"shown": shown}
+        shown, kinds = [each["key"] for each in found["shown"]], [each["agent"] for each in found["shown"]]
+        own = kinds.count(item.agent) / len(kinds) if kinds else None
+        return {name: found[name] for name in kept} | {"shown": shown, "own_kind": own}
 
     def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
         roles = self.roles
@@ -295,18 +295,8 @@ async def _awaited(each: Awaitable[None]) -> None:
 
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
     """Return the pools of one seed with their items: one for each domain, and one for all."""
-    domains = dict.fromkeys(load_agent(item.agent).domain for item in [*items.archived, *items.test])
-    return [("domain", domain, _within(items, domain)) for domain in domains] + [
-        ("single", SINGLE_POOL, items)
-    ]
-
-
-def _within(items: Split, domain: str) -> Split:
-    chosen = [
-        [item for item in part if load_agent(item.agent).domain == domain]
-        for part in (items.archived, items.new, items.test)
-    ]
-    return Split(*chosen)
+    domains = dict.fromkeys(item.domain for item in [*items.archived, *items.test])
+    return [("domain", domain, items.within(domain)) for domain in domains] + [("single", SINGLE_POOL, items)]
 
 
 def steps(items: Split) -> int:

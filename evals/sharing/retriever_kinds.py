@@ -25,7 +25,6 @@ from mneme.evals.report import Journal, Progress, Report, Row, digest, open_jour
 from mneme.evals.sharing.authors import FOLDERS, clean, distinct, read_authors
 from mneme.evals.sharing.data import Item, read_items, split
 from mneme.graphs.retriever_training import builder
-from mneme.library.agents.agent import load_agent
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.choosing import Choice, chosen
@@ -96,7 +95,7 @@ def _settings(options: Options) -> dict[str, Setting]:
         return found
     parts = {domain: read_authors(options.data, domain) for domain in FOLDERS}
     theirs = {domain: [*each.archived, *each.new] for domain, each in parts.items()}
-    logic = [each for each in shipped if load_agent(each.agent).domain == LOGIC]
+    logic = [each for each in shipped if each.domain == LOGIC]
     found |= {name.split("_")[-1]: _setting(theirs[name], parts[name].test) for name in FOLDERS}
     found["logic and shipped"] = _setting([*theirs[LOGIC], *logic], parts[LOGIC].test)
     pool = [item for each in theirs.values() for item in each]
@@ -158,8 +157,7 @@ class Once:
 
 
 def _pair(item: Item) -> Pair:
-    domain = load_agent(item.agent).domain
-    return Pair(prompt=item.question, answer=item.answer, agent=item.agent, domain=domain, score=100)
+    return Pair(prompt=item.question, answer=item.answer, agent=item.agent, domain=item.domain, score=100)
 
 
 async def _shares(setting: Setting, pool: MemoryPool, choice: Choice, *, trained: bool) -> list[float]:

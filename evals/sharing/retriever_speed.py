@@ -26,7 +26,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, open_journal, tab
 from mneme.graphs.retriever_training import builder
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.nodes.sharing.context import PoolContext
-from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.pools import look_up
 from mneme.nodes.sharing.retriever_training import AT_ONCE as TOGETHER
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.records import Change
@@ -147,7 +147,7 @@ async def _asked(pool: MemoryPool, corpus: Corpus, work: Awaitable[Row | None]) 
     while not going.done():
         start = time.perf_counter()
         asked = corpus.asked[number % len(corpus.asked)]
-        _, vector = await question_vector(pool, asked)
+        vector = (await look_up(pool, asked)).vector
         await pool.retrieve(asked, 3, vector=vector)
         took.append(time.perf_counter() - start)
         number += 1

@@ -21,7 +21,7 @@ from mneme.models.asking.asking import ask
 from mneme.nodes.sharing.choosing import SPARE
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import Exchange, answer, example_of
-from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.pools import look_up
 from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
@@ -78,7 +78,7 @@ async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
         return draw.sample(memories, min(wanted, len(memories)))
     if way == "BM25":
         return await pool.retrieve(item.question, wanted, mode="bm25")
-    vector = (await question_vector(pool, item.question))[1] if way == "trained" else None
+    vector = (await look_up(pool, item.question)).vector if way == "trained" else None
     return await pool.retrieve(item.question, wanted, vector=vector)
 
 

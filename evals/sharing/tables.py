@@ -79,14 +79,14 @@ class Results:
         """Return at which pools, growths, per cents and shots test questions were asked."""
         return list(self._tests)
 
-    def spread(self, rows: Sequence[Row], agent: str, measure: Measure) -> Row:
-        """Return mean and standard deviation over the seeds of the mean over an agent's test items."""
-        means = [
-            fmean(found)
-            for seed in self.seeds
-            if (found := [r[measure] for r in rows if r["seed"] == seed and agent in (ALL, r["agent"])])
-        ]
-        return spread(means)
+    def spread(self, rows: Sequence[Row], agent: str, measure: str) -> Row:
+        """Return mean and standard deviation over the seeds of the mean over an agent's test items.
+
+        Items without a value are left out: nobody could score them, or no example was shown.
+        """
+        chosen = [row for row in rows if agent in (ALL, row["agent"]) and row[measure] is not None]
+        by_seed = ([row[measure] for row in chosen if row["seed"] == seed] for seed in self.seeds)
+        return spread([fmean(found) for found in by_seed if found])
 
 
 def _stage(row: Row) -> Stage:

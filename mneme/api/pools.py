@@ -11,7 +11,7 @@ from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.live import watch
 from mneme.nodes.sharing.pools import look_up, opened, retrievers_of
-from mneme.nodes.sharing.reranking import depth, reranked
+from mneme.nodes.sharing.reranking import found_by
 from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
@@ -90,12 +90,10 @@ class Pools(Operations):
         """
         if not question.strip():
             raise BadInput("The question is empty.", "Give some words.")
-        of = self._pool(pool)
-        if not await of.count():
-            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
+        of = await self._filled(pool)
         asked = await look_up(of, question)
-        hits = await of.retrieve(question, depth(limit, asked.favours), vector=asked.vector)
-        found = reranked(hits, asked.favours)[:limit]
+        hits = await found_by(of, question, limit, vector=asked.vector, favours=asked.favours)
+        found = hits[:limit]
         return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 
     @reads("pools/{pool}/pairs/{key}")
@@ -197,8 +195,8 @@ class Pools(Operations):
 
     @reads("pools/{pool}/consolidations/due")
     async def consolidation_due(self, pool: PoolName) -> Sequence[str]:
-        """Return why a consolidation of a pool is due; nothing where it is not."""
-        return await PoolModels(self._pool(pool)).due()
+        """Return why a consolidation of a pool is due; nothing where it is not. Raises NotFound."""
+        return await PoolModels(await self._filled(pool)).due()
 
     @reads("pools/{pool}/consolidations/serving")
     async def serving(self, pool: PoolName) -> str:
@@ -227,6 +225,12 @@ class Pools(Operations):
         return await self._rubrics.freeze(
             rubric.name, rubric, change=self._change(reason, "a person's decision")
         )
+
+    async def _filled(self, name: str) -> MemoryPool:
+        pool = self._pool(name)
+        if not await pool.count():
+            raise NotFound(f"The pool {name} holds no pairs.", "See `mneme share pool list`.")
+        return pool
 
     def _pool(self, name: str) -> MemoryPool:
         if not name.strip():

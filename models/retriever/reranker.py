@@ -54,7 +54,7 @@ class Reranker:
     def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
         if not self.kinds:
             return [{} for _ in texts]
-        shares = _softmax(_features(texts, embedded) @ np.array([*self.kinds.values()]).T)
+        shares = self._shares(texts, embedded)
         worth = WEIGHT * np.log(np.maximum(shares, LEAST))
         unknown = {OTHERS: WEIGHT * float(np.log(1 / len(self.kinds)))}
         return [unknown | dict(zip(self.kinds, map(float, row), strict=True)) for row in worth]
@@ -67,8 +67,12 @@ class Reranker:
         names = [*self.kinds]
         wanted = [names.index(examples.agents[row]) for row in known]
         texts = [examples.texts[row] for row in known]
-        shares = _softmax(_features(texts, vectors[known]) @ np.array([*self.kinds.values()]).T)
+        shares = self._shares(texts, vectors[known])
         return float(-np.log(np.maximum(shares[range(len(known)), wanted], 1e-12)).mean())
+
+    def _shares(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
+        """Return how probably each question is of each kind, a row a question."""
+        return _softmax(_features(texts, embedded) @ np.array([*self.kinds.values()]).T)
 
     def train(self, examples: Examples, seed: int) -> list[float]:
         """Take STEPS accelerated steps (Nesterov) down the regression's loss."""

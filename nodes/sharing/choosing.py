@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.models.retriever.retriever import Matrix
 from mneme.nodes.sharing.pools import LookUp, look_up
-from mneme.nodes.sharing.reranking import depth, reranked
+from mneme.nodes.sharing.reranking import found_by
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near_to_any
@@ -44,10 +44,10 @@ async def chosen(  # noqa: PLR0913 (one name for each thing a caller may say)
     """
     asked = LookUp() if untrained else await look_up(pool, question)
     favours = {} if choice.retrieval == "bm25" else asked.favours
-    wanted = depth(shots * (WIDE if choice.diversity else 1) + SPARE, favours)
-    found = await pool.retrieve(question, wanted, vector=asked.vector, mode=MODES[choice.retrieval])
-    ordered = reranked(found, favours)
-    distinct = _distinct([each for each in ordered if not each.pair.is_rated_down], without)
+    wanted = shots * (WIDE if choice.diversity else 1) + SPARE
+    mode = MODES[choice.retrieval]
+    found = await found_by(pool, question, wanted, vector=asked.vector, favours=favours, mode=mode)
+    distinct = _distinct([each for each in found if not each.pair.is_rated_down], without)
     if choice.diversity:
         distinct = await _diverse(pool, distinct, shots, choice.diversity)
     return asked.number, distinct[:shots]

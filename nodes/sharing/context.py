@@ -7,7 +7,11 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS
+from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
+
+Scoring = Literal["criteria", "printed"]
+Stored = Literal["question", "prompt"]
 
 
 class PoolContext(OwnedByTeam):
@@ -21,7 +25,7 @@ class PoolContext(OwnedByTeam):
         12, ge=2, le=100, description="n: memories that BM25 proposes for grading.", examples=[12]
     )
     labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.", examples=[6])
-    learning: Literal["projection", "encoder", "reranker"] = Field(
+    learning: Learning = Field(
         "projection",
         description="What learns: a matrix on the embedder, a whole encoder of questions, or a re-scorer of "
         "what the embedder finds.",
@@ -59,13 +63,13 @@ class ScoredContext(PoolContext):
         examples=["sonnet=ollama:llama3.1:8b, limerick=rules"],
     )
     scorer: str = responder("Who scores the pairs.")
-    scoring: Literal["criteria", "printed"] = Field(
+    scoring: Scoring = Field(
         "criteria",
         description="How a pair is scored: by points for each criterion, or by one number of 0 to 100, with "
         "the rubric and the question of A.1 as the paper prints them.",
         examples=["criteria"],
     )
-    stored: Literal["question", "prompt"] = Field(
+    stored: Stored = Field(
         "question",
         description="What is scored and kept with an answer: the question, or the whole prompt with its "
         "examples, as in figure 2 and A.2.",

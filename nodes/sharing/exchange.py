@@ -6,7 +6,6 @@ The agents that are asked one by one and those that learn from one another do th
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import httpx
 from langgraph.runtime import Runtime
@@ -17,11 +16,11 @@ from mneme.library.agents.agent import DOMAINS, Agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
-from mneme.models.asking.attempts import REPAIRS
 from mneme.nodes.sharing.choosing import Choice, chosen
-from mneme.nodes.sharing.context import ScoredContext, Sharing
+from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
 from mneme.nodes.sharing.rubrics import FrozenRubric
 from mneme.nodes.sharing.training_wake import wake_training
+from mneme.prompts.prompt import REPAIRS
 from mneme.prompts.sharing.memory_sharing import (
     Asked,
     Criterion,
@@ -61,7 +60,7 @@ class Scorer:
     rubric: FrozenRubric
     who: str
     lane: Lane = "user"
-    scoring: Literal["criteria", "printed"] = "criteria"
+    scoring: Scoring = "criteria"
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from mneme.library.agents.agent import DOMAINS, Agent, agents_of
-from mneme.models.asking.attempts import REPAIRS
 from mneme.nodes.counted import counted
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
 from mneme.nodes.sharing.live import watch
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
+from mneme.prompts.prompt import REPAIRS
 from mneme.stores.pools.memory_pool import MemoryPool
 
 

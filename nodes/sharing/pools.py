@@ -84,11 +84,6 @@ class LookUp(NamedTuple):
     favours: Mapping[str, float] = {}
 
 
-async def question_vector(pool: MemoryPool, question: str) -> tuple[int, list[float] | None]:
-    """Return the number of the retriever that serves a pool, and the vector that it makes of a question."""
-    return (await look_up(pool, question))[:2]
-
-
 async def look_up(pool: MemoryPool, question: str) -> LookUp:
     """Return what the retriever that serves a pool makes of a question.
 

@@ -3,15 +3,25 @@
 from collections.abc import Mapping, Sequence
 
 from mneme.models.retriever.reranker import OTHERS
-from mneme.stores.pools.memory_pool import Pooled
+from mneme.stores.ledger.engine import Mode
+from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 DEPTH = 40
 """Memories that are found where they are to be ordered anew."""
 
 
-def depth(wanted: int, favours: Mapping[str, float]) -> int:
-    """Return how many memories to look up, so that there is something to order."""
-    return max(wanted, DEPTH) if favours else wanted
+async def found_by(  # noqa: PLR0913  (what a search takes, and what it is ordered by)
+    pool: MemoryPool,
+    question: str,
+    wanted: int,
+    *,
+    vector: Sequence[float] | None,
+    favours: Mapping[str, float],
+    mode: Mode = "dense",
+) -> list[Pooled]:
+    """Return what a search finds, in its new order; DEPTH memories at least where there is one."""
+    deep = max(wanted, DEPTH) if favours else wanted
+    return reranked(await pool.retrieve(question, deep, vector=vector, mode=mode), favours)
 
 
 def reranked(found: Sequence[Pooled], favours: Mapping[str, float]) -> list[Pooled]:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
-from mneme.nodes.sharing.reranking import depth, reranked
+from mneme.nodes.sharing.reranking import found_by
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near, near_to_any
@@ -183,9 +183,8 @@ async def _found(
     held: HeldOut, vector: Matrix, favours: Mapping[str, float], pool: MemoryPool
 ) -> list[Pooled]:
     """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
-    wanted = depth(K + 1 + SHOWN, favours)
-    found = await pool.retrieve(held.question, wanted, vector=[float(each) for each in vector])
-    hits = reranked(found, favours)
+    told = [float(each) for each in vector]
+    hits = await found_by(pool, held.question, K + 1 + SHOWN, vector=told, favours=favours)
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]

@@ -8,7 +8,7 @@ import pytest
 
 from mneme.core.settings import settings
 from mneme.evals.report import Row
-from mneme.evals.sharing.arms import table_flagged, table_of_expansion, tables_of_arms
+from mneme.evals.sharing.arms import notes_on_expansion, table_flagged, table_of_expansion, tables_of_arms
 from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.memory_sharing import Options, run
 from mneme.evals.sharing.tables import Results
@@ -25,7 +25,8 @@ LOGIC = "unconventional_logic"
 def a_row(arm: str, item: str, score: float, shots: int = 3, **more: Any) -> Row:
     where = {"seed": 1, "pools": "domain", "growth": "own", "percent": 100, "pool": LOGIC, "arm": arm}
     scores = {"bert_score": score, "bert_precision": score - 0.1, "rouge_l": score / 2}
-    return {"kind": "test", "agent": "pun", "item": item, "shots": shots, **where, **scores, **more}
+    shown = {"own_kind": 2 / 3, "score": 40}
+    return {"kind": "test", "agent": "pun", "item": item, "shots": shots, **where, **scores, **shown, **more}
 
 
 def test_each_backbone_has_its_column_beside_the_papers() -> None:
@@ -50,11 +51,17 @@ def test_held_items_are_told_apart_by_both_measures() -> None:
 
 
 def test_pools_that_went_on_stand_beside_those_that_did_not() -> None:
-    where = {"seed": 1, "kind": "expand", "percent": 500, "memories": 480, "stored": 400, "rejected": 9}
-    results = Results([a_row("", "x", 0.5), a_row("", "x", 0.6, percent=500), where], [1])
-    before, after = table_of_expansion(results, [500]).rows
-    assert before == ["all new questions", "–", "", "", "0.500 ±–", "0.250 ±–"]
-    assert after == ["500 each", "480 ±–", "400", "9", "0.600 ±–", "0.300 ±–"]
+    where = {"seed": 1, "pools": "domain", "growth": "own", "pool": LOGIC, "percent": 500}
+    grown = {**where, "kind": "expand", "memories": 480, "stored": 400, "rejected": 9, "why": "Spent."}
+    before = {**where, "kind": "retrievers", "percent": 100, "memories": 80}
+    tests = [a_row("", "x", 0.5), a_row("", "x", 0.6) | {"percent": 500, "score": None, "own_kind": 1.0}]
+    results = Results([*tests, before, grown], [1])
+    archived, asked, after = table_of_expansion(results, [500]).rows
+    assert archived == ["archived by hand", "–", "", "", "–", "–", "–", "–"]
+    assert asked[1:] == ["80 ±–", "", "", "0.667 ±–", "40.000 ±–", "0.500 ±–", "0.250 ±–"]
+    assert after[1:] == ["480 ±–", "400", "9", "1.000 ±–", "–", "0.600 ±–", "0.300 ±–"]
+    (note,) = notes_on_expansion(results)
+    assert note.startswith(f"{LOGIC}, seed 1, to 500: 480 memories") and note.endswith("Spent.")
 
 
 async def test_a_pool_goes_on_until_it_holds_so_many_or_says_why_not(

@@ -20,7 +20,7 @@ from mneme.core.settings import settings
 from mneme.graphs.retriever_training import builder
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.sharing.context import PoolContext
-from mneme.nodes.sharing.pools import question_vector, retrievers_of
+from mneme.nodes.sharing.pools import look_up, retrievers_of
 from mneme.nodes.sharing.retriever_judging import Judging, better
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -156,7 +156,7 @@ async def test_what_was_stored_is_learned_and_logged(pool: MemoryPool) -> None:
     assert first.reason.startswith("Kept: ") and "of the asker's kind" in first.reason
     assert await retrievers.get(first.number) == first
     assert await retrievers.serving() == first.number
-    number, vector = await question_vector(pool, QUESTION)
+    number, vector, *_ = await look_up(pool, QUESTION)
     assert number == first.number
     assert vector != pytest.approx(await pool.ledger.vector_of(QUESTION))
     assert len(await pool.retrieve(QUESTION, 3, vector=vector)) == 3
@@ -183,14 +183,14 @@ async def test_a_version_that_retrieves_worse_is_kept_out(
     taught: MemoryPool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     retrievers, first = await kept_version(taught)
-    before = await question_vector(taught, QUESTION)
+    before = await look_up(taught, QUESTION)
     monkeypatch.setattr("mneme.models.retriever.projection.LEARNING_RATE", 20.0)
     await store(taught, shipped("limerick"))
     bad = Retriever.model_validate((await train(taught))["retriever"])
     assert not bad.kept and bad.reason.startswith("Kept out:")
     assert (await retrievers.get(bad.number)).reason == bad.reason
     assert await retrievers.serving() == first.number
-    assert await question_vector(taught, QUESTION) == before
+    assert await look_up(taught, QUESTION) == before
     assert bad.weights not in stems(home)
     with pytest.raises(BadInput, match="cannot be used"):
         await retrievers.roll_back(bad.number, change=STORED)
@@ -275,10 +275,10 @@ async def test_a_rollback_lets_an_earlier_version_serve_again(taught: MemoryPool
     retrievers, first = await kept_version(taught)
     second = await successor(retrievers, first)
     assert await retrievers.roll_back(None, change=STORED) == second.parent == first.number
-    assert (await question_vector(taught, QUESTION))[0] == first.number
+    assert (await look_up(taught, QUESTION)).number == first.number
     assert await retrievers.roll_back(second.number, change=STORED) == second.number
     assert await retrievers.roll_back(0, change=STORED) == 0
-    assert (await question_vector(taught, QUESTION))[1] == await taught.ledger.vector_of(QUESTION)
+    assert (await look_up(taught, QUESTION)).vector == await taught.ledger.vector_of(QUESTION)
     with pytest.raises(BadInput, match="nothing was before"):
         await retrievers.roll_back(None, change=STORED)
     with pytest.raises(NotFound):
@@ -298,10 +298,10 @@ async def test_a_file_that_is_gone_or_damaged_is_told_and_can_be_rolled_back(
     else:
         file.write_bytes(file.read_bytes()[:-8] + b"\0" * 8)
     with pytest.raises(StorageFailure, match=f"retriever {first.number}") as raised:
-        await question_vector(taught, QUESTION)
+        await look_up(taught, QUESTION)
     assert "rollback" in raised.value.hint
     assert await retrievers.roll_back(None, change=STORED) == first.parent
-    assert (await question_vector(taught, QUESTION))[0] == first.parent
+    assert (await look_up(taught, QUESTION)).number == first.parent
     with pytest.raises((StorageFailure, BadInput), match=f"etriever {first.number}"):
         await retrievers.roll_back(first.number, change=STORED)
 
@@ -334,7 +334,7 @@ async def test_questions_of_one_answer_are_held_out_together(pool: MemoryPool) -
 
 
 async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(pool: MemoryPool) -> None:
-    ended = await asyncio.gather(train(pool), train(pool), question_vector(pool, QUESTION))
+    ended = await asyncio.gather(train(pool), train(pool), look_up(pool, QUESTION))
     retrievers = await retrievers_of(pool)
     versions = await retrievers.all()
     assert [each.number for each in versions] == list(range(1, len(versions) + 1))
@@ -398,7 +398,7 @@ async def test_a_retriever_of_another_embedder_is_a_clear_error(taught: MemoryPo
         await retrievers.roll_back(foreign.number, change=STORED)
     await retrievers.serve(foreign.number, instead_of=first.number, change=STORED)
     with pytest.raises(LedgerMismatch, match="other:model") as raised:
-        await question_vector(taught, "Another question.")
+        await look_up(taught, "Another question.")
     assert "rollback --to 0" in raised.value.hint
 
 
@@ -464,7 +464,7 @@ async def test_killed_while_training_the_last_good_version_serves(prepared: Path
     first = killed_while_training(place)
     ledger = await open_ledger(place, WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
-    assert (await question_vector(pool, QUESTION))[0] == first
+    assert (await look_up(pool, QUESTION))[0] == first
     waited = {each.key for each in await RetrieverLessons(pool).graded(100)}
     assert waited, "what was graded before the kill is not graded again"
     ended = await train(pool)
@@ -486,7 +486,7 @@ async def test_a_tiny_encoder_is_trained_whole_and_kept_with_its_version(
     assert (version.learning, version.embedder) == ("encoder", "bundled:all-MiniLM-L6-v2")
     retrievers = await retrievers_of(pool)
     assert (await retrievers.get(version.number)).reason == version.reason
-    served, vector = await question_vector(pool, QUESTION)
+    served, vector, *_ = await look_up(pool, QUESTION)
     assert served == (version.number if version.kept else 0)
     assert (vector != await ledger.vector_of(QUESTION)) is version.kept
     assert (version.weights in stems(home)) is version.kept
@@ -507,7 +507,7 @@ async def test_the_whole_encoder_is_trained_and_serves(
     version = Retriever.model_validate((await train(pool, learning="encoder", labels=2))["retriever"])
     assert (version.learning, version.embedder) == ("encoder", "bundled:all-MiniLM-L6-v2")
     assert version.kept, version.reason
-    number, vector = await question_vector(pool, QUESTION)
+    number, vector, *_ = await look_up(pool, QUESTION)
     untrained = await ledger.vector_of(QUESTION)
     assert vector is not None and untrained is not None
     cosine = sum(a * b for a, b in zip(vector, untrained, strict=True))

@@ -53,6 +53,8 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
     found = rows(share("pool", "search", "Sing of a cat on a ship.", *POEMS, "--limit", "2", "--json"))
     assert len(found) == 2 and found[0]["key"] == result["key"]
     assert "nope holds no pairs" in share("pool", "search", "a cat", "--pool", "nope").stderr
+    (state,) = rows(share("consolidate", *POEMS, "--status", "--json"))
+    assert state == {"due": [], "serving": "", "attempts": []}
     exported = tmp_path / "pool.jsonl"
     assert share("pool", "export", str(exported), *POEMS).returncode == 0
     assert len(exported.read_text(encoding="utf-8").splitlines()) == 25
