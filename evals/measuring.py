@@ -1,15 +1,20 @@
-"""What several evaluations measure with: a ledger for one run, times, and significance."""
+"""What several evaluations measure with: ledgers, settings for one run, times, and significance."""
 
+import os
+import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
-from mneme.evals.report import Row
+from mneme.core.settings import settings
+from mneme.evals.report import Journal, Row
+from mneme.models.asking.asking import forget
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
@@ -18,11 +23,46 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 async def temporary_ledger(embedder: Embedder) -> AsyncIterator[Ledger]:
     """Open a ledger in a folder of its own, which is removed again."""
     with TemporaryDirectory(prefix="mneme-eval-") as folder:
-        ledger = await open_ledger(folder, embedder)
-        try:
+        async with ledger_at(Path(folder), embedder) as ledger:
             yield ledger
-        finally:
-            await ledger.close()
+
+
+@asynccontextmanager
+async def ledger_at(folder: Path, embedder: Embedder) -> AsyncIterator[Ledger]:
+    """Open the ledger in a folder, and close it again."""
+    ledger = await open_ledger(str(folder), embedder)
+    try:
+        yield ledger
+    finally:
+        await ledger.close()
+
+
+def home_beside(journal: Journal) -> Path:
+    """Return the folder where a run keeps what it goes on from; emptied where no case is finished."""
+    home = journal.path.with_suffix("")
+    if not journal.rows:
+        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
+    return home
+
+
+@contextmanager
+def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Make variables this process's settings, and forget what is known of models, before and afterwards."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set(variables)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    settings.cache_clear()
+    forget()
 
 
 async def seconds_of(work: Awaitable[object]) -> float:

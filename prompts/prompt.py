@@ -37,6 +37,8 @@ FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""
 LONGEST_REASON = 300
+REPAIRS = 2
+"""How often a model is asked again after a reply that cannot be used, where a prompt says nothing else."""
 
 
 def _clipped(text: Any) -> Any:
@@ -63,7 +65,7 @@ class Prompt(Generic[Given, Answer]):
     sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
     say, by the path of a field, which values can be valid. `picture` names the field of what is given that is
     a PNG in base64: a model sees it before it reads the text. `repairs` says how often a model is asked again
-    after a reply that cannot be used; None: as often as usual.
+    after a reply that cannot be used.
     """
 
     name: str
@@ -76,7 +78,7 @@ class Prompt(Generic[Given, Answer]):
     doubts: list[Check] = field(default_factory=list)
     bounds: list[Bounds] = field(default_factory=list)
     picture: str = ""
-    repairs: int | None = None
+    repairs: int = REPAIRS
 
     def __post_init__(self) -> None:
         """Let wordings be written between triple quotes on lines of their own."""

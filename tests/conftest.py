@@ -9,6 +9,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
+from multiprocessing import util
 from pathlib import Path
 
 import pytest
@@ -29,17 +30,34 @@ pytest_plugins = [
 
 
 SERVER = 'xdist_group("server")'
+BEFORE_OTHERS = (
+    "tests/stores/test_upgrading.py",
+    "tests/test_docs_run.py",
+    "tests/test_house.py",
+    "tests/test_installed.py",
+)
+"""Long files that would begin at the end, and of which one process then runs the last alone."""
+TRAINED = ("tiny_encoder", "tiny_llama")
+
+
+def pytest_configure() -> None:
+    """Make the folder with the socket of what forks commands: made in a test, it would end with it."""
+    util.get_temp_dir()
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """One process runs all tests of a file: what they prepare and load is there once.
 
-    Files with tests that share a server go to one process, too.
+    Files with tests that share a server go to one process, too, and so do those that train: to load what
+    trains takes seconds.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "server" if SERVER in text_of(self.config.rootpath / file) else file
+        text = text_of(self.config.rootpath / file)
+        if SERVER in text:
+            return "server"
+        return "training" if any(each in text for each in TRAINED) else file
 
 
 @cache
@@ -52,9 +70,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the tests that share a server: it takes long to start, and others would wait for them."""
-    items.sort(key=lambda item: SERVER not in text_of(item.path))
+    first = [config.rootpath / name for name in BEFORE_OTHERS]
+    items.sort(key=lambda item: (SERVER not in text_of(item.path), item.path not in first))
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.timeout(900))
@@ -112,6 +131,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Give one server to all tests of the group `server`, each with users and teams of its own."""
     with serving(tmp_path_factory.mktemp("served") / "home") as running:
         yield running
+        running.kill()  # others may be done by now: how one ends is seen in test_erasing.py
     assert "BlockingError" not in running.log.read_text()
 
 
@@ -122,6 +142,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     users = folder / "users.json"
     with serving(folder / "home", MNEME_AUTH=str(users), MNEME_WAITING_BYTES="2000") as running:
         yield Guarded(running, users)
+        running.kill()
     assert "BlockingError" not in running.log.read_text()
 
 

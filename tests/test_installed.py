@@ -94,7 +94,7 @@ def test_the_extras_that_are_hinted_at_exist() -> None:
     calls = [
         node
         for file in modules().values()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in nodes(file)
         if isinstance(node, ast.Call) and called(node) in {"needs", "install_hint"}
     ]
     hinted = {each.args[-1].value for each in calls if isinstance(each.args[-1], ast.Constant)}
@@ -142,9 +142,16 @@ def test_what_is_pinned_has_its_sum() -> None:
     assert {canonicalize_name(line) for line in pinned if not line.startswith("torch==")} == known
 
 
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    """Return what a module imports and calls; to read all modules takes seconds."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom | ast.Call)]
+
+
 def foreign(file: Path) -> Iterator[str]:
     """Yield the packages of others that a module imports, by name too."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes(file):
         for name in imported(node):
             top = name.partition(".")[0]
             if top not in sys.stdlib_module_names and top != "mneme":

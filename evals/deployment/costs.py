@@ -7,7 +7,6 @@ from the start counts for nothing; SQLite's own log is emptied before.
 """
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -22,20 +21,22 @@ from mneme.core.settings import settings
 from mneme.evals.chat.scripted_answers import is_chat, prompt_tokens
 from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, by_rules
 from mneme.evals.engine.corpus import sentences
+from mneme.evals.measuring import in_environment
 from mneme.evals.report import Row
 from mneme.graphs import chatbot, remember
-from mneme.models.asking import responders
 from mneme.models.embedding.embedders import Embedder
 from mneme.nodes.chat.context import ChatContext
-from mneme.prompts.chat import memory_agent as prompts
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.forgetting import choose_forgotten
+from mneme.prompts.chat.memory_agent.reading import read_message
+from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.journal import JOURNAL
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.users.memories import UserMemories
 
-KNOWN = by_rules(*(each for each in vars(prompts).values() if isinstance(each, Prompt)))
+KNOWN = by_rules(read_message, choose_forgotten, compare_memories, rewrite_memory)
 LEDGER, CHECKPOINTS = "ledger", "checkpoints.sqlite"
 ADDRESS = "MNEME_OLLAMA_URL"
 KINDS = ("ledger", "ledger's log", "checkpoints")
@@ -52,20 +53,8 @@ async def cost(messages: int, embedder: Embedder) -> Row:
 @contextmanager
 def _protocol() -> Iterator[OllamaDouble]:
     """Run the server, and make it the Ollama of this process's settings."""
-    before = os.environ.get(ADDRESS)
-    with OllamaDouble(brain=_answer) as double:
-        _set(double.url)
-        try:
-            yield double
-        finally:
-            _set(before)
-
-
-def _set(url: str | None) -> None:
-    os.environ.pop(ADDRESS, None)
-    os.environ.update({ADDRESS: url} if url else {})
-    settings.cache_clear()
-    responders.forget()
+    with OllamaDouble(brain=_answer) as double, in_environment({ADDRESS: double.url}):
+        yield double
 
 
 def _answer(body: Json) -> Answer:

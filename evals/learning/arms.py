@@ -6,7 +6,7 @@ from typing import Any, Literal
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from mneme.environments.sql_tuning import TuningTask
+from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, TuningTask
 from mneme.evals.report import Row
 from mneme.graphs import compound_learning, dispute_resolution
 from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advocate
@@ -36,6 +36,12 @@ RECALL = 5
 def recall_of(arm: str) -> int:
     """Return how many cards or trajectories an arm retrieves."""
     return 0 if arm == "without memory" else RECALL
+
+
+def make_databases(rows: int) -> None:
+    """Make every database before anything is timed, or the first who needs one would pay for it."""
+    for schema in SCHEMAS:
+        SqlTuning.open(schema, 0, rows).close()
 
 
 @dataclass

@@ -13,10 +13,9 @@ team: it is arithmetic.
 """
 
 import asyncio
-import os
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
@@ -32,11 +31,12 @@ from mneme.core.settings import settings
 from mneme.evals.doubles.ollama import Answer, Json, Model, OllamaDouble
 from mneme.evals.doubles.tiny_llama import write_tiny_llama
 from mneme.evals.learning import card_corpus
+from mneme.evals.measuring import in_environment, ledger_at
 from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
 from mneme.graphs.consolidation import builder
-from mneme.models.asking.asking import forget
 from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation.sources import in_short
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Card, Lesson, TaskOutcome
@@ -46,7 +46,7 @@ from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.training_data import lesson_of
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
 TEAM, SERVED = "cadence", "tiny"
@@ -104,33 +104,18 @@ async def _stream(options: Options, every: int, embedder: Embedder) -> Row:
             await asyncio.to_thread(write_tiny_llama, home / "base")
         stream = _Stream(options, base)
         with _stood_in(home, stream.answer):
-            ledger = await open_ledger(str(home / "ledger"), embedder)
-            try:
+            async with ledger_at(home / "ledger", embedder) as ledger:
                 return await stream.run(ledger, every, home)
-            finally:
-                await ledger.close()
 
 
 @contextmanager
 def _stood_in(home: Path, brain: Any) -> Iterator[OllamaDouble]:
     """Run a stand-in for Ollama, and make it and a home of its own this process's settings."""
-    with OllamaDouble(Model(name=SERVED, capabilities=("completion",)), brain=brain) as double:
-        given = {"MNEME_OLLAMA_URL": double.url, "MNEME_HOME": str(home)}
-        before = {name: os.environ.get(name) for name in given}
-        _set(given)
-        try:
-            yield double
-        finally:
-            _set(before)
-
-
-def _set(environment: Mapping[str, str | None]) -> None:
-    for name, value in environment.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
-    settings.cache_clear()
-    forget()
+    with (
+        OllamaDouble(Model(name=SERVED, capabilities=("completion",)), brain=brain) as double,
+        in_environment({"MNEME_OLLAMA_URL": double.url, "MNEME_HOME": str(home)}),
+    ):
+        yield double
 
 
 class _Stream:
@@ -146,11 +131,13 @@ class _Stream:
         self._taught: dict[str, str] = {}
 
     def answer(self, body: Json) -> Answer:
-        """Say a task's lesson: the base its claim, a tuned model all of it."""
+        """Say a task's lesson: the base its claim where cards are shown, a tuned model all of it."""
         said = str(body["messages"][-1]["content"])
         task = next((task for task in self._taught if task in said), "")
         whole = self._taught.get(task, "I do not know.")
-        return whole if str(body["model"]).startswith("mneme-") else whole.rpartition("\n")[0] or whole
+        if str(body["model"]).startswith("mneme-"):
+            return whole
+        return whole.rpartition("\n")[0] or whole if LEARNED in said else "I do not know."
 
     async def run(self, ledger: Ledger, every: int, home: Path) -> Row:
         """Let the tasks pass, with a consolidation after each `every` of them; 0: with none."""

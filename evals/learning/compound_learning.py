@@ -13,16 +13,15 @@ these results show what the mechanism does, not what a language model would do.
 
 import asyncio
 import random
-import shutil
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
 from mneme.cli.learning import trend as over_time
 from mneme.core.settings import settings
-from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, TuningTask, story, tasks
+from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import OURS, RIVALS, Arm, Team, recall_of
+from mneme.evals.learning.arms import OURS, RIVALS, Arm, Team, make_databases, recall_of
 from mneme.evals.learning.compound_figures import (
     compared,
     disputes,
@@ -49,12 +48,13 @@ from mneme.evals.learning.story import (
     trials_table,
     tried,
 )
+from mneme.evals.measuring import home_beside, ledger_at
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.trends import Period, trend
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 
 STORY_ROWS = 150_000
 """Rows at which the story's remedies are as far apart as in the paper; with fewer, noise decides."""
@@ -103,11 +103,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "embedder": embedder.name,
     }
     journal = open_journal(sized.out, "compound_learning", configuration, fresh=sized.fresh)
-    home = journal.path.with_suffix("")
-    if not journal.rows:
-        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
-    ledger = await open_ledger(str(home), embedder)
-    try:
+    async with ledger_at(home_beside(journal), embedder) as ledger:
         await _run(sized, ledger, who.responder, journal, progress)
         ours = KnowledgeCards(ledger, _team(OURS, sized.seeds[-1]))
         learned: Row = {
@@ -115,8 +111,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             "story": [card.model_dump() for card in await KnowledgeCards(ledger, "story 0").records.list()],
         }
         watched = await trend(ours, -(-(sized.tasks + sized.repeats) // PERIODS))
-    finally:
-        await ledger.close()
     return _report(sized, journal, who, learned, watched)
 
 
@@ -126,7 +120,7 @@ def _team(arm: str, seed: int) -> str:
 
 async def _run(options: Options, ledger: Ledger, who: str, journal: Journal, progress: Progress) -> None:
     story_rows = options.rows if options.quick else STORY_ROWS
-    await asyncio.to_thread(_make_databases, options.rows)
+    await asyncio.to_thread(make_databases, options.rows)
     plan = _plan(options)
     for done, (arm, seed, number, task) in enumerate(plan, start=1):
         rows = story_rows if arm in {"story", "printed", "trials"} else options.rows
@@ -159,12 +153,6 @@ def _again(drawn: Sequence[TuningTask], seed: int, count: int) -> list[TuningTas
     """Return some of the tasks as they come once more, each in its own words under another id."""
     chosen = random.Random(seed).sample(drawn, min(count, len(drawn)))  # noqa: S311  no secret
     return [task.model_copy(update={"id": f"{task.id}-again"}) for task in chosen]
-
-
-def _make_databases(rows: int) -> None:
-    """Make every database before anything is timed, or the first who needs one would pay for it."""
-    for schema in SCHEMAS:
-        SqlTuning.open(schema, 0, rows).close()
 
 
 def _report(

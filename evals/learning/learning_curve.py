@@ -8,7 +8,6 @@ that is the control. Each shape is fitted to the first half alone as well, to se
 """
 
 import asyncio
-import shutil
 from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import NamedTuple
@@ -19,14 +18,15 @@ from pydantic import BaseModel, Field
 
 from mneme.cli.tables import Table
 from mneme.core.settings import settings
-from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, tasks
+from mneme.environments.sql_tuning import tasks
 from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import Team
+from mneme.evals.learning.arms import Team, make_databases
 from mneme.evals.learning.fitting import Fit, Likelihood, Values, fit_all, weights
+from mneme.evals.measuring import home_beside, ledger_at
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal, table
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 
 ARMS = {"with memory": 5, "without memory": 0}
 """Cards that a task is shown."""
@@ -77,14 +77,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     configuration: Row = {"tasks": options.tasks, "rows": options.rows, "agents": who.model_dump()}
     configuration["embedder"] = embedder.name
     journal = open_journal(options.out, "learning_curve", configuration, fresh=options.fresh)
-    home = journal.path.with_suffix("")
-    if not journal.rows:
-        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
-    ledger = await open_ledger(str(home), embedder)
-    try:
+    async with ledger_at(home_beside(journal), embedder) as ledger:
         await _run(options, ledger, who.responder, journal, progress)
-    finally:
-        await ledger.close()
     return report(options, journal, who)
 
 
@@ -101,12 +95,6 @@ async def _run(options: Options, ledger: Ledger, who: str, journal: Journal, pro
             solved = await Team(f"{arm} {seed}", ledger, who, options.rows, ARMS[arm]).solve(task)
             journal.add(case, {"arm": arm, "seed": seed, "number": number} | {n: solved[n] for n in KEPT})
         progress(done, len(plan), f"{arm}, order {seed}")
-
-
-def make_databases(rows: int) -> None:
-    """Make every database before anything is timed, or the first who needs one would pay for it."""
-    for schema in SCHEMAS:
-        SqlTuning.open(schema, 0, rows).close()
 
 
 def report(options: Options, journal: Journal, who: Identity) -> Report:

@@ -10,7 +10,6 @@ so are shown to agents at all. The noise comes from the system, not from a seed.
 """
 
 import asyncio
-import shutil
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -24,9 +23,8 @@ from mneme.environments.sql_tuning import SCHEMAS, tasks
 from mneme.environments.sql_tuning.tasks import Family
 from mneme.environments.worlds import find_world
 from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import Team
-from mneme.evals.learning.learning_curve import make_databases
-from mneme.evals.measuring import p_cell, wilcoxon_p
+from mneme.evals.learning.arms import Team, make_databases
+from mneme.evals.measuring import home_beside, ledger_at, p_cell, wilcoxon_p
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal, table
 from mneme.models.embedding.embedders import open_embedder
@@ -35,7 +33,7 @@ from mneme.stores.cards.abstraction import FIGURE_PIECE, PLACEHOLDER, WORDS, lea
 from mneme.stores.cards.check import texts
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.yaml_form import load
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
 SHOWN = 5
@@ -90,17 +88,11 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     configuration: Row = {"agents": who.model_dump(), "embedder": embedder.name}
     configuration |= options.model_dump(mode="json", include={"learned", "tried", "rows"})
     journal = open_journal(options.out, "private_sharing", configuration, fresh=options.fresh)
-    home = journal.path.with_suffix("")
-    if not journal.rows:
-        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
-    ledger = await open_ledger(str(home), embedder)
-    try:
+    async with ledger_at(home_beside(journal), embedder) as ledger:
         await asyncio.to_thread(make_databases, options.rows)
         bench = _Bench(options, ledger, who.responder, journal, progress)
         for giver, taker in ((FIRST, SECOND), (SECOND, FIRST)):
             await bench.between(giver, taker)
-    finally:
-        await ledger.close()
     return report(options, journal, who)
 
 
@@ -161,13 +153,9 @@ class _Bench:
     ) -> Row:
         """Export and import; return how many cards agents see of it, and what it tells of the giver."""
         if await ours.records.count():  # a run was killed after the import: the noise is not drawn again
-            text = "".join([await ours.files.export()])
-        elif arm.name == AS_IT_IS:
-            text = await theirs.files.export()
+            text = await ours.files.export()
         else:
-            abstraction = await abstraction_of(theirs)
-            text = (await theirs.shared.export(abstraction, arm.epsilon, UNLIMITED, change=IMPORTED)).text
-        if not await ours.records.count():
+            text = await _exported(theirs, arm)
             await ours.files.import_(text, change=IMPORTED)
         cards = await ours.records.list()
         return {
@@ -175,6 +163,13 @@ class _Bench:
             "shown": sum(card.shelf == "active" for card in cards),
             **_told(text, giver),
         }
+
+
+async def _exported(theirs: KnowledgeCards, arm: Arm) -> str:
+    if arm.name == AS_IT_IS:
+        return await theirs.files.export()
+    abstraction = await abstraction_of(theirs)
+    return (await theirs.shared.export(abstraction, arm.epsilon, UNLIMITED, change=IMPORTED)).text
 
 
 def _told(text: str, giver: Organisation) -> Row:

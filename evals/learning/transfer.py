@@ -9,7 +9,6 @@ wholes (QAP, the quadratic assignment procedure), which is the one to believe.
 """
 
 import asyncio
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from statistics import fmean
@@ -28,16 +27,15 @@ from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.sql_tuning.conditions import features_of, general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
 from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import Team
-from mneme.evals.learning.learning_curve import make_databases
-from mneme.evals.measuring import p_cell, wilcoxon_p
+from mneme.evals.learning.arms import Team, make_databases
+from mneme.evals.measuring import home_beside, ledger_at, p_cell, wilcoxon_p
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal, table
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.prompts.learning.trials import about
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
 LEARNED_FROM, TRIED_ON = 11, 12
@@ -85,17 +83,11 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     configuration: Row = {"agents": who.model_dump(), "embedder": embedder.name}
     configuration |= options.model_dump(mode="json", include={"families", "learned", "tried", "rows"})
     journal = open_journal(options.out, "transfer", configuration, fresh=options.fresh)
-    home = journal.path.with_suffix("")
-    if not journal.rows:
-        shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
-    ledger = await open_ledger(str(home), embedder)
-    try:
+    async with ledger_at(home_beside(journal), embedder) as ledger:
         await asyncio.to_thread(make_databases, options.rows)
         cards = await _learned(options, ledger, who.responder, journal, progress)
         await _tried(options, ledger, who.responder, cards, journal, progress)
         similar = await similarity(cards, _tasks(options), embedder)
-    finally:
-        await ledger.close()
     return report(options, journal, who, cards, similar)
 
 

@@ -251,7 +251,7 @@ def _notes(
 
 def _same_moves(by_memory: dict[str, list[Row]]) -> list[str]:
     """Say in how many problems the moves with intrinsic memory and without were the same."""
-    if not {"none", "intrinsic"} <= set(by_memory):
+    if not set(COMPARED) <= set(by_memory):
         return []
     moves = [{(row["seed"], row["number"]): _moves(row) for row in by_memory[name]} for name in COMPARED]
     both = moves[0].keys() & moves[1].keys()

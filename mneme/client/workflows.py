@@ -105,7 +105,7 @@ class Workflows:
         given: Any,
         config: RunnableConfig,
         context: Values,
-        stream_mode: StreamMode,
+        stream_mode: StreamMode | list[StreamMode],
         durability: Durability = "async",
     ) -> AsyncIterator[Any]:
         """Run a graph on a thread and yield its stream.

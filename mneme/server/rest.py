@@ -11,7 +11,7 @@ from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, O
 from mneme.nodes.context import LOCAL
 from mneme.server.once import JSON, IdempotencyKey, once
 from mneme.server.problems import METHODS, Problem, documented, failure, no_route
-from mneme.server.segments import restored
+from mneme.server.segments import AS_SENT
 from mneme.stores.ledger.records import LONGEST_PART
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
@@ -93,8 +93,7 @@ def _endpoint(operation: Operation, opened: Opened) -> Callable[..., Any]:
     async def answer(request: Request, **given: Any) -> Response:
         body, key = given.pop("given", None), given.pop("once_for", "")
         arguments = {name: getattr(body, name) for name in operation.beside_path} | {
-            name: restored(given[name]) if isinstance(given[name], str) else given[name]
-            for name in operation.in_path
+            name: given[name] for name in operation.in_path
         }
         whose = getattr(body, owner) if operation.route.method == "GET" else given[owner]
 
@@ -134,7 +133,8 @@ def _signature(operation: Operation) -> Signature:
     caller = _keyword("caller", Caller, USER)
     parameters = [_keyword("request", Request)]
     parameters += [
-        _keyword(name, Annotated[each.annotation, Path()]) for name, each in operation.in_path.items()
+        _keyword(name, Annotated[each.annotation, AS_SENT, Path()])
+        for name, each in operation.in_path.items()
     ]
     if operation.route.method == "GET":
         field = Field(LOCAL, description=OWNERS[owner], **NAME)

@@ -2,6 +2,7 @@
 
 from urllib.parse import unquote
 
+from pydantic import BeforeValidator
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.server.problems import is_ours
@@ -25,6 +26,5 @@ class Segments:
         await self._app(scope, receive, send)
 
 
-def restored(parameter: str) -> str:
-    """Return a parameter of a path as it was sent."""
-    return parameter.replace(SLASH, "/")
+AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
+"""Makes a parameter of a path what was sent, before it is read as whatever it is."""

@@ -18,7 +18,6 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.attempts import (
-    REPAIRS,
     SEED,
     AskRecord,
     Question,
@@ -153,7 +152,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
         "Answer again." if free else "Reply again, with the corrected JSON object only.",
         prompt.system_text(with_examples=False),
         lambda message: _accepted(prompt, given, (), user, message),  # what it was not shown it did not copy
-        REPAIRS if prompt.repairs is None else prompt.repairs,
+        prompt.repairs,
     )
 
 

@@ -23,11 +23,10 @@ from mneme.models.asking.repetition import repeats
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
 from mneme.models.asking.unanswered import digest, failures, forget_failures, note_failure
 from mneme.models.asking.unusable import Copied, CutShort, Doubtful, Endless, Unusable
+from mneme.prompts.prompt import REPAIRS
 
 T = TypeVar("T")
 
-REPAIRS = 2
-"""How often a model is asked again after a reply that cannot be used."""
 SEED = 7
 MORE_ROOM = 2
 """How many times more tokens the next reply may have where the last one was cut off."""
@@ -152,9 +151,9 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
     """Show the model what was wrong, where seeing it can help."""
     if not failure.shown_back or not failure.raw.strip():
         return question.request
-    complaint = HumanMessage(
-        " ".join(filter(None, [failure.verdict, str(failure), failure.again, question.again]))
-    )
+    fault = str(failure)
+    ended = fault if fault.endswith((".", "!", "?")) else f"{fault}."  # a library's message has no full stop
+    complaint = HumanMessage(" ".join(filter(None, [failure.verdict, ended, failure.again, question.again])))
     shown = AIMessage(failure.raw[:SHOWN_BACK])
     return replace(question.request, task=[*question.request.task, shown, complaint])
 

@@ -133,7 +133,7 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
     request = ModelRequest(system, (), [HumanMessage(user)])
     question = Question(request, drawn, accept, lane, False, "Reply again, with the JSON object only.")
     probability = await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
-    if not tells:
+    if not tells and record.responder not in _without_logprobs:  # many are asked at the same time
         _without_logprobs.add(record.responder)
         log.warning("%s returns no log-probabilities: it is asked for a grade instead.", record.responder)
     return None if probability is None else Probability(probability, record.responder)

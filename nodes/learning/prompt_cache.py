@@ -32,9 +32,9 @@ FREE = {"model_calls": 0, "tokens": 0}
 async def look_up(state: State, runtime: LearningRuntime) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
-    begun = await begin(state, runtime, _nothing)
+    begun, world = await begin(state, runtime, _nothing)
     posed = cast(State, {**state, **begun})
-    found = await _cache(runtime).get(_prompt(posed, await world_of(posed, runtime)))
+    found = await _cache(runtime).get(_prompt(posed, world))
     if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
         return begun
     runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})

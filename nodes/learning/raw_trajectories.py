@@ -37,7 +37,8 @@ LONGEST = 3_000
 @timed
 async def recall(state: State, runtime: LearningRuntime) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
-    return await begin(state, runtime, _nearest)
+    begun, _ = await begin(state, runtime, _nearest)
+    return begun
 
 
 async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:

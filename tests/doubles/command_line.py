@@ -35,9 +35,9 @@ _forking.set_forkserver_preload(
         "onnxruntime",
         "scipy.stats",
         "tests.doubles.command_line",
-        "tests.doubles.preloaded",
         "tokenizers",
         "unified_planning.shortcuts",
+        "tests.doubles.preloaded",  # the last: it freezes what is there
     ]
 )
 

@@ -95,7 +95,8 @@ def _with_database(server: str, name: str) -> str:
 @contextmanager
 def _throw_away_server(binaries: Path) -> Iterator[PostgresServer]:
     # A short path: a Unix socket's name has 107 characters at most.
-    folder = Path(tempfile.mkdtemp(prefix="mneme-pg-", dir="/tmp"))
+    root = os.environ.get("PYTEST_DEBUG_TEMPROOT", "/tmp")  # where pytest's own folders are
+    folder = Path(tempfile.mkdtemp(prefix="mneme-pg-", dir=root))
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")

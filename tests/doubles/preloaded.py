@@ -1,5 +1,8 @@
 """What most commands of tests load, loaded once by the process that they are forked from."""
 
+import asyncio
+import gc
+
 from mneme.cli import main
 from mneme.cli.chat import chat, talk
 from mneme.cli.sharing import share
@@ -7,10 +10,21 @@ from mneme.client import session
 from mneme.core.settings import settings
 from mneme.graphs import memory_agent as graph
 from mneme.graphs import remember
+from mneme.models.embedding import minilm
+from mneme.models.embedding.embedders import open_embedder
 from mneme.rules.chat import chatbot, memory_agent
-from mneme.rules.english.words import stem
+from mneme.rules.english.words import is_base, stem
 from mneme.rules.sharing import memory_sharing
 
 LOADED = (main, chat, talk, share, session, graph, remember, chatbot, memory_agent, memory_sharing)
-assert stem("houses") == stem("house")  # which reads the dictionary
+assert stem("houses") == stem("house")  # which reads one dictionary
+assert is_base("live")  # and this the other
+
+minilm.THREADS = 1  # a process that is forked from this one has none of its threads
+asyncio.run(open_embedder("bundled"))
+settings.cache_clear()
 assert not settings.cache_info().currsize, "each command reads its own environment"
+
+# A command's garbage collection would write to every page that it shares with this process, and so copy it.
+gc.collect()
+gc.freeze()

@@ -19,7 +19,9 @@ from mneme.evals.report import Report, open_journal, table
 from mneme.evals.scoring import Done, Expected, pair, share
 from mneme.models.asking import asking
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.reading import read_message
+from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 
 INSERT = Expected(operation=["insert"], contains=["piano"])
 UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])

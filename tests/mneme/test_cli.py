@@ -194,14 +194,20 @@ def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:
 
 
 def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path: Path) -> None:
-    """The reply is empty at first; what the memory agent is to write never comes."""
+    """The reply is empty at first; what the memory agent is to write never comes.
+
+    The memory agent is asked once more where it was done with the message before the reply was.
+    """
     with OllamaDouble(brain=lambda body: "{}" if body.get("format") else "Hello!") as double:
         double.chat.reply("")
         who = dict.fromkeys(("MNEME_CHATBOT", "MNEME_MEMORY_AGENT"), "ollama:llama3.1:8b")
         environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url, **who)
         done = run_mneme(("chat",), environment, stdin="I live in Austin.\n")
-        assert "2 questions, 1 repaired, 1 without a usable answer." in done.stdout, done.stderr
+        attempts = sum(bool(each.body.get("format")) for each in double.chats)
         told = run_mneme(("chat", "--json"), environment, stdin="I live in Austin.\n").stdout
+    assert attempts in {3, 6}, done.stderr
+    said = f"{1 + attempts // 3} questions, 1 repaired, {attempts // 3} without a usable answer."
+    assert said in done.stdout, done.stderr
     assert json.loads(told.splitlines()[-1])["asked"]["repaired"] == 0
 
 

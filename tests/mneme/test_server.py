@@ -23,7 +23,9 @@ from mneme.environments.sql_tuning import story
 from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
 from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
-from mneme.prompts.chat.memory_agent import compare_memories, read_message, rewrite_memory
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.reading import read_message
+from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.server.users import add_user
 from mneme.stores.cards.disputes import Approach
 from tests.doubles.command_line import failed

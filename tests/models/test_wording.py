@@ -10,7 +10,7 @@ from mneme.evals.doubles.ollama import Model
 from mneme.models.asking.asking import ask
 from mneme.models.asking.wording import as_file, file_of, worded
 from mneme.prompts.chat.chatbot import Turn, reply
-from mneme.prompts.chat.memory_agent import read_message
+from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.every import Question, questions
 from tests.doubles.command_line import run_mneme
 from tests.doubles.served import served

@@ -13,7 +13,7 @@ from mneme.core.settings import settings
 from mneme.models.embedding import embedders
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, open_embedder
-from mneme.nodes.sharing.pools import question_vector
+from mneme.nodes.sharing.pools import look_up
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.engine import Ranking
@@ -126,7 +126,7 @@ async def test_cards_and_pools_are_found(ledger: Ledger) -> None:
     await pool.add(
         Pair(prompt="Sing of stone.", answer="Grey.", agent="pun", domain="wit", score=80), change=SAID
     )
-    number, vector = await question_vector(pool, "a song of stone")
+    number, vector, _ = await look_up(pool, "a song of stone")
     assert (number, vector) == (0, None)
     (pair,) = await pool.retrieve("a song of stone", 3, vector=vector)
     assert pair.pair.answer == "Grey."

@@ -16,7 +16,7 @@ from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
 from mneme.models.asking.counting import NOTHING, added
 from mneme.models.asking.responders import check
-from mneme.prompts.chat.memory_agent import read_message
+from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
 
 POLL_SECONDS = 0.05

@@ -52,14 +52,13 @@ Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]
 @timed
 async def recall(state: State, runtime: LearningRuntime) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
-    begun = await begin(state, runtime, _retrieved)
-    posed = cast(State, {**state, **begun})
-    pitfalls = await _pitfalls_of(posed, await world_of(posed, runtime), runtime)
+    begun, world = await begin(state, runtime, _retrieved)
+    pitfalls = await _pitfalls_of(cast(State, {**state, **begun}), world, runtime)
     return {**begun, "pitfalls": [each.model_dump() for each in pitfalls]}
 
 
-async def begin(state: State, runtime: LearningRuntime, find: Find) -> Update:
-    """Read the task, and let `find` recall what bears on it. Raises BadInput."""
+async def begin(state: State, runtime: LearningRuntime, find: Find) -> tuple[Update, World | None]:
+    """Read the task, and let `find` recall what bears on it; return its world as well. Raises BadInput."""
     posed = _posed(state)
     state = cast(State, {**state, **posed})
     task_id = state.get("task_id") or uuid4().hex
@@ -68,7 +67,7 @@ async def begin(state: State, runtime: LearningRuntime, find: Find) -> Update:
     began = time.perf_counter()
     found = await find(cast(State, {**state, "features": features}), world, runtime)
     runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
-    return {
+    begun = {
         **posed,
         "task_id": task_id,
         "features": features,
@@ -86,6 +85,7 @@ async def begin(state: State, runtime: LearningRuntime, find: Find) -> Update:
         "iterations": 0,
         "responders": Overwrite([]),
     }
+    return begun, world
 
 
 def _posed(state: State) -> Update:

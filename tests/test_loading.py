@@ -1,0 +1,47 @@
+"""What importing the graphs loads, seen in one process that imports more and more of them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.test_house import ROOT, modules, room
+
+GRAPHS = [name for name in modules() if room(name) == "graphs"]
+LEARNING = {f"mneme.graphs.{name}" for name in ("compound_learning", "consolidation", "dispute_resolution")}
+CHATBOT = ["mneme.graphs.chatbot"]
+NOT_LEARNING = [name for name in GRAPHS if name.count(".") == 2 and name not in LEARNING]
+
+
+@pytest.fixture(scope="module")
+def loaded() -> list[list[str]]:
+    """Return the modules that are there after the chatbot's graph, those that learn nothing, and all."""
+    lines = ["import json, sys"]
+    for names in (CHATBOT, NOT_LEARNING, GRAPHS):
+        lines += [f"import {', '.join(names)}", "print(json.dumps([*sys.modules]))"]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_chatbot_loads_no_other_workflow_s_stores(loaded: list[list[str]]) -> None:
+    assert {room(name.partition(".")[2]) for name in loaded[0] if name.startswith("mneme.stores.")} == {
+        "ledger",
+        "users",
+    }
+
+
+def test_only_learning_loads_knowledge_cards(loaded: list[list[str]]) -> None:
+    assert len(NOT_LEARNING) > len(LEARNING) and {*GRAPHS} > LEARNING
+    assert [name for name in loaded[1] if name.startswith("mneme.stores.cards")] == []
+    assert "mneme.stores.cards" in loaded[2]
+
+
+def test_graphs_load_no_rules_and_no_pytorch(loaded: list[list[str]]) -> None:
+    assert {*GRAPHS} <= {*loaded[2]}
+    wrong = [
+        name for name in loaded[2] if name.startswith("mneme.rules") or name.partition(".")[0] == "torch"
+    ]
+    assert wrong == []
