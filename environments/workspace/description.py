@@ -7,7 +7,7 @@ In YAML::
     language: python                 # patterns that rules can carry out: python, shell or none
     may_change: ["solution.py"]
     check: python3 -m unittest -q    # must end with 0
-    measure: python3 bench.py        # run several times; where it is missing, the check is measured
+    measure: python3 bench.py        # what is timed; where it is missing, the check is measured
     metrics:
       - {name: cpu_seconds, better: lower, wanted: 3}   # processor seconds; else a line `name=value`
     tasks:                           # they are similar tasks for disputes too
@@ -68,7 +68,9 @@ class Held(Part):
     same_output: bool = Field(False, description="What `measure` prints must be what it printed before.")
     metrics_file: str = Field("", description="A JSON object of figures that the command writes.")
     metrics: list[Aim] = []
-    runs: int = Field(3, ge=1, le=20, description="Runs of `measure` at most; the best one counts.")
+    runs: int = Field(
+        5, ge=1, le=20, description="Runs of the original and a solution in turn, at most; the median counts."
+    )
     bounds: Bounds = Bounds()
 
 

@@ -13,7 +13,7 @@ from mneme.environments.worlds import Metric
 
 LINE = re.compile(r"^\s*([A-Za-z_][\w.-]*)\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$", re.MULTILINE)
 LONG_RUN = 2.0
-"""Processor seconds after which a command is not run again to find its least."""
+"""Processor seconds after which a command is not run again."""
 SHOWN = 3_000
 
 
@@ -29,7 +29,7 @@ class Figures(NamedTuple):
     """Whether it could not be run to its end for another reason than time."""
 
 
-def measured(held: Held, folder: Path, fresh: Path, runs: int) -> Figures:
+def measured(held: Held, folder: Path, fresh: Path) -> Figures:
     """Run the check in one copy and what is measured in another, which the check has not touched."""
     checked = run(held.check, folder, held.bounds) if held.check else None
     if checked is not None and not (checked.is_good or (checked.is_late and not held.measure)):
@@ -38,12 +38,38 @@ def measured(held: Held, folder: Path, fresh: Path, runs: int) -> Figures:
     if not held.measure:
         assert checked is not None, "a world has a check or a measure"
         return _figures(held, checked, folder, checked.output)
-    best = run(held.measure, fresh, held.bounds)
-    while runs > 1 and best.is_good and best.seconds < LONG_RUN:
-        again = run(held.measure, fresh, held.bounds)
-        best = min(best, again, key=lambda ran: ran.seconds) if again.is_good else again
-        runs -= 1
-    return _figures(held, best, fresh, checked.output if checked else best.output)
+    ran = run(held.measure, fresh, held.bounds)
+    return _figures(held, ran, fresh, checked.output if checked else ran.output)
+
+
+def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
+    """Measure the original and a solution in turn; return the pair whose gain is the median.
+
+    A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both is
+    an outlier. What takes long counts as it was measured first; a solution that fails once has failed.
+    """
+    pairs = [first]
+    while held.metrics and len(pairs) < held.runs and not any(_is_final(each) for each in pairs[-1]):
+        original, solution = (_again(held, folder, each) for folder, each in zip(folders, first, strict=True))
+        if solution.wrong:
+            return first[0], solution
+        pairs.append((original, solution))
+    sound = [pair for pair in pairs if not pair[0].wrong] or [first]
+    return sorted(sound, key=lambda pair: _gain(held, *pair))[len(sound) // 2]
+
+
+def _gain(held: Held, before: Figures, after: Figures) -> float:
+    found = compared(held.metrics, before, after)
+    return found[0].gain if found else 0.0
+
+
+def _again(held: Held, folder: Path, first: Figures) -> Figures:
+    ran = run(held.measure or held.check, folder, held.bounds)
+    return _figures(held, ran, folder, ran.output)._replace(shown=first.shown)
+
+
+def _is_final(figures: Figures) -> bool:
+    return bool(figures.wrong) or figures.values[CPU] > LONG_RUN
 
 
 def _figures(held: Held, ran: Ran, folder: Path, shown: str) -> Figures:

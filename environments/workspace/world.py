@@ -1,14 +1,16 @@
 """Files held to a command, as a world: a solution is new text for files, tried on a copy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
 from mneme.environments.workspace.confining import confined_by
 from mneme.environments.workspace.description import Held
-from mneme.environments.workspace.measuring import Figures, compared, measured
+from mneme.environments.workspace.measuring import Figures, compared, measured, raced
 from mneme.environments.workspace.tactics import Tactics
 from mneme.environments.workspace.template import Template
 from mneme.environments.worlds import Metric, Solution, Trial, World, failed, parts_of
@@ -67,7 +69,8 @@ class FilesWorld(World):
         """
         key = f"{self._template.key} {self._held.model_dump_json()}"
         if key not in _baselines:
-            found = self._measured({}, self._held.runs)
+            with self._template.copy() as one, self._template.copy() as other:
+                found = measured(self._held, one, other)
             if found.broken:
                 raise BadInput(
                     f"The unchanged files cannot be run: {found.wrong}", "Run the command by hand."
@@ -142,17 +145,28 @@ class FilesWorld(World):
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run the check on a copy with the change; compare it with the baseline."""
         wanted = self._held.metrics[0].wanted if self._held.metrics else 0.0
-        before = self.baseline
         try:
             files = changed_files(solution, self._files, self._held.may_change)
-            if not files:
-                return failed("Nothing was changed.", wanted=wanted)
-            after = self._measured(files, 1 if quick else self._held.runs)
+            before, after = self._compared(files, quick=quick) if files else (self.baseline, None)
         except NotAllowed as refused:
             return failed(f"Refused: {refused}", wanted=wanted)
-        if wrong := after.wrong or self._unlike(before, after):
+        if after is None:
+            return failed("Nothing was changed.", wanted=wanted)
+        if wrong := self._wrong(before, after):
             return failed(wrong, after.shown, wanted)
         return self._judged(before, after, compared(self._held.metrics, before, after))
+
+    def _compared(self, files: dict[str, str], *, quick: bool) -> tuple[Figures, Figures]:
+        """Return the figures of the original and of changed files; run in turn unless it is to be quick."""
+        with self._changed(files) as one, self._changed(files) as other:
+            first = self.baseline, measured(self._held, one, other)
+        if quick or self._wrong(*first):
+            return first
+        with self._template.copy() as original, self._changed(files) as changed:
+            return raced(self._held, (original, changed), first)
+
+    def _wrong(self, before: Figures, after: Figures) -> str:
+        return after.wrong or self._unlike(before, after)
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""
@@ -181,11 +195,11 @@ class FilesWorld(World):
             summary=summary or "the check passes",
         )
 
-    def _measured(self, files: dict[str, str], runs: int) -> Figures:
-        with self._template.copy() as one, self._template.copy() as other:
-            for copy in (one, other):
-                write(copy, files)
-            return measured(self._held, one, other, runs)
+    @contextmanager
+    def _changed(self, files: dict[str, str]) -> Iterator[Path]:
+        with self._template.copy() as copy:
+            write(copy, files)
+            yield copy
 
     def looks(self) -> Sequence[Callable[..., str]]:
         """Return the researcher's tools."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
+from mneme.environments.workspace import measuring
 from mneme.environments.workspace.changes import NotAllowed, changed_files, patched
 from mneme.environments.workspace.confining import Bounds, Ran, namespaces, run
 from mneme.environments.workspace.python_tactics import PythonTactics
@@ -278,3 +279,26 @@ def test_the_worlds_that_come_with_mneme_have_similar_tasks() -> None:
         alike = [files for files in described if feature in held.features(files)]
         assert len(cases) >= 6 and len(alike) >= 3, name
         assert all(held.features(files) for files in described)
+
+
+def test_a_processor_that_changes_its_pace_changes_no_gain(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paces = iter((1, 2, 2, 2, 4, 4, 0.5, 0.5, 3, 3))
+
+    def paced(command: str, place: Path, bounds: Bounds) -> Ran:
+        seconds = 0.1 if "set(b)" in (place / "tool.py").read_text() else 0.3
+        return Ran(exit=0, seconds=seconds * next(paces), output="1 passed")
+
+    monkeypatch.setattr(measuring, "run", paced)
+    assert opened(folder).attempt(Solution(files={"tool.py": FAST})).gain == pytest.approx(3)
+
+
+def test_a_solution_that_fails_once_has_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([0, 0, 0, 0, 0, 1])
+
+    def fails(command: str, place: Path, bounds: Bounds) -> Ran:
+        return Ran(exit=next(ends), seconds=0.1, output="1 passed")
+
+    monkeypatch.setattr(measuring, "run", fails)
+    assert "ended with 1" in opened(folder).attempt(Solution(files={"tool.py": FAST})).problem
