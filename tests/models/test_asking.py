@@ -31,6 +31,7 @@ from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
 from mneme.evals.doubles.ollama import Model, OllamaDouble, Reply, Request, by_rules
 from mneme.models.asking import responders
 from mneme.models.asking.asking import Lane, ask, auto_notice, call_tools, resolve, script
+from mneme.models.asking.gate import gate
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
 from mneme.rules.registry import rule
@@ -675,7 +676,7 @@ async def test_one_owner_s_background_does_not_wait_for_all_of_another_s(
         bobs = [asyncio.create_task(asked_for("bob")) for _ in range(3)]
         await until(lambda: double.chats)
         carols = asyncio.create_task(asked_for("carol"))
-        await asyncio.sleep(0.1)
+        await until(lambda: gate(double.url).waiting("background") == 3)
         await ask(greet, NOTE, WHO)  # in place of the one that never ends
         await carols
         assert not all(each.done() for each in bobs)
