@@ -12,7 +12,8 @@ from mneme.environments.household.generator import generate
 from mneme.graphs.mita import builder
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.mita_state import in_words
-from mneme.prompts.household.mita import allocate_actions, propose_action, summarise_passage
+from mneme.prompts.household.mita import allocate_actions, propose_action
+from mneme.prompts.household.synopsis import summarise_passage
 from tests.household.trace_of_truth import History
 from tests.household.truth import NAMES, Reader, UntrueError, asked, sections
 
