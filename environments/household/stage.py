@@ -117,9 +117,11 @@ class Stage:
         for thing in self._episode.things:
             if thing.category == "container" or thing.id in self._targets:
                 labels.keep_clear(*flat(thing.center), max(thing.size[0], 0.3), max(thing.size[2], 0.3))
+        for thing in self._wanted:
+            if self._things[self._episode.places[thing.id][1]].category != "container":
+                labels.keep_clear(*flat(thing.center), 0.3, 0.3)
         name_rooms(labels, self._episode, fontsize=9, color=WALL, style="italic", zorder=3)
-        others = {*opened} - self._targets
-        name_containers(labels, self._episode, others, fontsize=5.5, color=DIM, zorder=3)
+        name_containers(labels, self._episode, opened, fontsize=5.5, color=DIM, zorder=3)
         return labels
 
     # ---------------------------------------------------------------- what changes

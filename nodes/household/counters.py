@@ -12,9 +12,10 @@ from mneme.prompts.prompt import REPAIRS
 class Counters(TypedDict, total=False):
     """What a run cost and how it went, counted alike for every method.
 
-    `unallocated` counts the rounds in which MiTa's members followed their proposals, since no allocation was
-    usable: then it was not MiTa that played. `frames` counts those that a vision model was shown, `blind`
-    those of them without a usable answer, in which nothing was recognised.
+    `rounds` counts those in which was decided, `unallocated` those of them in which MiTa's members followed
+    their proposals, since no allocation was usable: then it was not MiTa that played. `frames` counts those
+    that a vision model was shown, `blind` those of them without a usable answer, in which nothing was
+    recognised.
     """
 
     rounds: int

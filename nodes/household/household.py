@@ -115,18 +115,18 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     for known, observation in zip(beliefs, seen, strict=True):
         known.update(observation)
         finds |= {key: place for key, place in _finds(known).items() if key not in finds}
-    words = [known.words() for known in beliefs]
+    words, over = [known.words() for known in beliefs], world.done or world.steps >= World.LIMIT
     runtime.stream_writer({"step": "perceive", "time": world.steps, "beliefs": words})
     return {
         "world": world.state(),
         "members": with_beliefs(state["members"], beliefs),
         "finds": finds,
         "round": state["round"] + 1,
-        "over": world.done or world.steps >= World.LIMIT,
+        "over": over,
         "success": world.done,
         "steps": world.steps,
         "progress": world.progress,
-        "counters": added(Counters(rounds=1), _looked(eyes)),
+        "counters": added(Counters(rounds=int(not over)), _looked(eyes)),
         **_who_looked(eyes),
     }
 
