@@ -3,7 +3,7 @@
 from langgraph.graph import END, START
 
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.household import Task
+from mneme.nodes.household.household_state import Task
 from mneme.nodes.household.mita import (
     after_perceiving,
     allocate,

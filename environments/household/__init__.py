@@ -15,6 +15,7 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode, with_agents
 from mneme.environments.household.macro import Ended, Macro, Plan, possible
 from mneme.environments.household.play import Event, Frame, advance
+from mneme.environments.household.rewards import discounted_return, reward
 from mneme.environments.household.trace import Trace
 from mneme.environments.household.world import World
 
@@ -39,10 +40,12 @@ __all__ = [
     "Trace",
     "World",
     "advance",
+    "discounted_return",
     "generate",
     "load_episode",
     "parse_episode",
     "possible",
+    "reward",
     "save_episode",
     "with_agents",
 ]

@@ -114,8 +114,12 @@ def name_rooms(labels: Labels, episode: Episode, **look: Any) -> list[Text]:
 
 
 def name_containers(labels: Labels, episode: Episode, opened: Collection[int], **look: Any) -> list[Text]:
-    """Write the names of the containers that were opened, and once in a room those of others of a kind."""
-    containers = [thing for thing in episode.things if thing.category == "container"]
+    """Write the names of the containers that were opened, and once in a room those of others of a kind.
+
+    The goals' targets have names of their own.
+    """
+    targets = {goal.target for goal in episode.goals}
+    containers = [each for each in episode.things if each.category == "container" and each.id not in targets]
     written: list[Text] = []
     kinds: set[tuple[int, str]] = set()
     for thing in sorted(containers, key=lambda each: each.id not in opened):

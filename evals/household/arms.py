@@ -141,6 +141,11 @@ class Plan:
     talking: list[Arm] = field(default_factory=list)
 
     @property
+    def setting(self) -> Setting:
+        """Return what all of its arms observe."""
+        return self.arms[0].setting
+
+    @property
     def every(self) -> list[Arm]:
         """Return each arm once, in the order of the tables."""
         others = [] if self.opened is None else [self.opened]

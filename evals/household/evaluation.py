@@ -82,8 +82,10 @@ class Options(BaseModel):
     weak_model: str = Field("", description="The weaker model of figure 3b.")
     data: Path | None = Field(None, description="A folder of C-WAH episode files, to play as well.")
     only_data: bool = Field(False, description="Play the files of --data alone, no generated episodes.")
-    setting: Setting = Field(
-        "symbolic", description="Whether agents are told what is in their room, or see it."
+    settings: list[Setting] = Field(
+        ["symbolic"],
+        min_length=1,
+        description="Whether agents are told what is in their room, or see it: tables 1 and 2 of each.",
     )
     seed: int = Field(7000, ge=0, description="The first episode's seed.")
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
@@ -117,10 +119,10 @@ class Responders(BaseModel):
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Play what is not played yet, in parallel, and report; an interrupted run goes on where it stopped."""
     responders = await _responders(options)
-    plan = _plan(options, responders)
+    plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
-    experience = await _lessons(options, plan, journal, _jobs(options, responders))
-    cases = await asyncio.to_thread(_cases, options, plan, journal.path.with_suffix(""), experience)
+    experience = await _lessons(options, plans[0], journal, _jobs(options, responders))
+    cases = await asyncio.to_thread(_cases, options, plans, journal.path.with_suffix(""), experience)
     waiting = [case for case in cases if case.key not in journal]
     done = len(cases) - len(waiting)
     progress(done, len(cases), "going on" if done else "starting")
@@ -128,7 +130,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         done += 1
         progress(done, len(cases), str(journal.add(key, row).get("arm", "lessons and bounds")))
     rows = [_with_bound(journal, case) for case in cases if case.arm is not None]
-    return report(rows, plan, journal, str(responders), has_model=responders.uses_model)
+    return report(rows, plans, journal, str(responders), has_model=responders.uses_model)
 
 
 async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) -> Experience:
@@ -144,7 +146,7 @@ async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) ->
     return experience_of([EpisodeRecord.model_validate(journal[case.key]["lesson"]) for case in cases])
 
 
-def _cases(options: Options, plan: Plan, runs: Path, experience: Experience) -> list[Case]:
+def _cases(options: Options, plans: Sequence[Plan], runs: Path, experience: Experience) -> list[Case]:
     episodes = {count: _episodes(options, count) for count in options.agents}
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
     optima = [replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)]
@@ -153,6 +155,7 @@ def _cases(options: Options, plan: Plan, runs: Path, experience: Experience) -> 
         + optima
         + [
             Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
+            for plan in plans
             for arm in plan.every
             for episode in episodes[arm.agents]
             if arm not in plan.partly or _is_of_the_part(options, episode)
@@ -187,11 +190,11 @@ def _configuration(options: Options, responders: Responders) -> Row:
     return {"responders": responders.model_dump(), "files": files, "lapses": LAPSES, "counted": COUNTED}
 
 
-def _plan(options: Options, responders: Responders) -> Plan:
+def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
     arms = table_arms(
         options.agents, options.methods, responders.members[0].responder, responders.manager.responder
     )
-    if options.setting == "visual":  # the paper has tables 1 and 2 of it
+    if setting == "visual":  # the paper has tables 1 and 2 of it
         return Plan([replace(arm, setting="visual") for arm in arms if not arm.taught], [], [])
     mita = [arm for arm in arms if arm.name == "MiTa"]
     models = [

@@ -29,7 +29,8 @@ COLOURS = {
 def plots(results: Results, plan: Plan, journal: Journal, answered_by: str) -> list[Path]:
     """Draw table 1 by category, steps by number of agents, and figure 3."""
     count = len({row["episode"] for row in results.rows})
-    stem = journal.path.with_suffix("")
+    raw = journal.path.with_suffix("")
+    stem = raw if plan.setting == "symbolic" else raw.with_name(f"{raw.name}-{plan.setting}")
     categories = f"Steps to success by category, with 95 % intervals ({count} episodes)"
     drawn = [
         draw(stem.with_name(stem.name + "-table-1.png"), categories, answered_by, *_by_size(results, plan)),
@@ -171,6 +172,7 @@ def _plot_weaker(results: Results, weaker: Sequence[Arm], axes: Axes) -> None:
         axes.plot(
             labels, papers, "D", color="white", markeredgecolor="black", label="the paper's loss, added"
         )
+        axes.set_ylim(top=1.15 * axes.get_ylim()[1])  # room for the legend
         axes.legend(fontsize="small")
     axes.set_title(f"(b) weaker roles, {weaker[0].agents} agents", fontsize="medium")
     axes.set_ylabel("average steps L")

@@ -7,7 +7,7 @@ from typing import Any
 
 from mneme.cli.tables import Table
 from mneme.evals.household.arms import COUNTED, Arm, Plan
-from mneme.evals.household.notes import notes_of
+from mneme.evals.household.notes import EYES_NOTE, notes_of
 from mneme.evals.household.paper import FIGURE_3B, TABLE_2, paper_steps
 from mneme.evals.household.plots import plots
 from mneme.evals.household.results import AVERAGE, COLUMNS, GENERATED, Difference, Results, name_of
@@ -15,18 +15,25 @@ from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, table
 
 
-def report(rows: Sequence[Row], plan: Plan, journal: Journal, answered_by: str, *, has_model: bool) -> Report:
-    """Make the report of a finished run."""
+def report(
+    rows: Sequence[Row], plans: Sequence[Plan], journal: Journal, answered_by: str, *, has_model: bool
+) -> Report:
+    """Make the report of a finished run; each setting has a plan of its own."""
     results, *others = _by_source(rows)
+    plan, *more = plans
     return Report(
         name="household",
         answered_by=answered_by,
         raw=journal.path,
         rows=list(rows),
-        summary=_summary(results, plan) | {name_of(each): _summary(each, plan) for each in others},
-        tables=[*_tables(results, plan), *(one for each in others for one in _main_tables(each, plan))],
-        plots=plots(results, plan, journal, answered_by),
-        notes=notes_of(results, plan, has_model=has_model, others=others),
+        summary=_summaries(results, others, plan)
+        | {each.setting: _summaries(results, others, each) for each in more},
+        tables=[*(one for each in plans for one in _all_tables(results, others, each)), _paper_table(plan)],
+        plots=[one for each in plans for one in plots(results, each, journal, answered_by)],
+        notes=[
+            *notes_of(results, plan, has_model=has_model, others=others),
+            *([EYES_NOTE] if more else []),
+        ],
     )
 
 
@@ -39,14 +46,22 @@ def _by_source(rows: Sequence[Row]) -> list[Results]:
 # ---------------------------------------------------------------- tables
 
 
+def _all_tables(results: Results, others: Sequence[Results], plan: Plan) -> list[Table]:
+    return [*_tables(results, plan), *(one for each in others for one in _main_tables(each, plan))]
+
+
+def _where(results: Results, plan: Plan) -> str:
+    """Say which episodes a table is of, and that agents saw them, if they did."""
+    return name_of(results) + (", visual observation" if plan.setting == "visual" else "")
+
+
 def _tables(results: Results, plan: Plan) -> list[Table]:
     return [
         *_main_tables(results, plan),
         *([_table_2(results, plan.mita, plan.ablations)] if plan.mita and plan.ablations else []),
         *([_window_table(results, plan)] if plan.narrow else []),
         *([_talking_table(results, plan)] if plan.talking else []),
-        _cost_table(results, plan.arms),
-        _paper_table(plan),
+        _cost_table(results, plan),
     ]
 
 
@@ -55,7 +70,7 @@ def _main_tables(results: Results, plan: Plan) -> list[Table]:
     return [
         _table_1(results, plan),
         *([_pairs_table(results, plan)] if plan.pairs else []),
-        _course_table(results, plan.arms),
+        _course_table(results, plan),
         *([_roles_table(results, plan)] if plan.weaker else []),
         *([_weakness_table(results, plan.weak)] if plan.weak else []),
     ]
@@ -68,7 +83,7 @@ def _table_1(results: Results, plan: Plan) -> Table:
     for agents, arm in {arm.agents: arm for arm in plan.arms}.items():
         bounds = (results.bound(arm, column) for column in COLUMNS)
         rows.append([f"{agents} bound", *("–" if one is None else f"{one:.1f}" for one in bounds)])
-    title = f"Table 1, {name_of(results)}: average steps L, 95 % interval, improvement EI on MHP alone"
+    title = f"Table 1, {_where(results, plan)}: average steps L, 95 % interval, improvement EI on MHP alone"
     return table(title, ["", *COLUMNS], rows)
 
 
@@ -185,7 +200,9 @@ def _pairs_table(results: Results, plan: Plan) -> Table:
         ]
         for mita, rival in plan.pairs
     ]
-    title = f"{name_of(results)}: MiTa's steps less a rival's, same episodes: below 0: ahead (* without 0)"
+    title = (
+        f"{_where(results, plan)}: MiTa's steps less a rival's, same episodes: below 0: ahead (* without 0)"
+    )
     return table(title, ["", *COLUMNS, "ahead / behind"], rows)
 
 
@@ -203,7 +220,7 @@ def _record(results: Results, mita: Arm, rival: Arm) -> str:
     return "–" if gap is None else f"{gap.ahead} / {gap.behind}\np={p_cell(gap.p)}"
 
 
-def _course_table(results: Results, arms: Sequence[Arm]) -> Table:
+def _course_table(results: Results, plan: Plan) -> Table:
     columns = ["", "success", "× bound", "return", "conflicts", "steps lost", "plans forestalled"]
     columns += ["redundant visits", "messages"]
     names = ("conflicts", "lost_steps", "forestalled", "redundant", "messages")
@@ -215,21 +232,21 @@ def _course_table(results: Results, arms: Sequence[Arm]) -> Table:
             f"{results.count(arm, 'return'):.2f}",
             *(f"{results.count(arm, name):.1f}" for name in names),
         ]
-        for arm in arms
+        for arm in plan.arms
         if (over := results.over_bound(arm)) is not None
     ]
-    return table(f"{name_of(results)}: what happens in an episode, on average", columns, rows)
+    return table(f"{_where(results, plan)}: what happens in an episode, on average", columns, rows)
 
 
-def _cost_table(results: Results, arms: Sequence[Arm]) -> Table:
+def _cost_table(results: Results, plan: Plan) -> Table:
     columns = ["", "model calls", "prompt tokens", "reply tokens", "repaired", "fell back", "seconds"]
     names = ("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds")
     rows = [
         [_named(results, arm), *(f"{results.count(arm, name):.1f}" for name in names)]
-        for arm in arms
+        for arm in plan.arms
         if results.cell(arm)
     ]
-    return table("What an episode costs, on average", columns, rows)
+    return table(f"{_where(results, plan)}: what an episode costs, on average", columns, rows)
 
 
 def _roles_table(results: Results, plan: Plan) -> Table:
@@ -254,6 +271,10 @@ def _roles_table(results: Results, plan: Plan) -> Table:
 
 
 # ---------------------------------------------------------------- the summary
+
+
+def _summaries(results: Results, others: Sequence[Results], plan: Plan) -> dict[str, Any]:
+    return _summary(results, plan) | {name_of(each): _summary(each, plan) for each in others}
 
 
 def _summary(results: Results, plan: Plan) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from langgraph.graph import END, START
 from mneme.nodes.household.alone import is_over
 from mneme.nodes.household.coela import State, communicate, plan, remember
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.household import Ending, Task, begin, execute, perceive
+from mneme.nodes.household.household import begin, execute, perceive
+from mneme.nodes.household.household_state import Ending, Task
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)

@@ -4,7 +4,8 @@ from langgraph.graph import END, START
 
 from mneme.nodes.household.alone import is_over
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.household import Ending, Task, begin, execute, perceive
+from mneme.nodes.household.household import begin, execute, perceive
+from mneme.nodes.household.household_state import Ending, Task
 from mneme.nodes.household.mhp import State, search_subgoals
 from mneme.nodes.workflow import Workflow
 

@@ -15,16 +15,13 @@ from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import Answered, ask
-from mneme.nodes.household.household import (
-    Counters,
+from mneme.nodes.household.counters import Counters, added, answered, unusable
+from mneme.nodes.household.household_state import (
     HouseholdState,
     Update,
-    added,
-    answered,
     as_json,
     beliefs_of,
     plans_of,
-    unusable,
     world_of,
 )
 from mneme.nodes.household.views import knowledge_of, macro_of, options_of, view_of, worker_of

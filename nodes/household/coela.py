@@ -19,7 +19,8 @@ from mneme.environments.household.messages import news_in
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.household import Update, lapse
+from mneme.nodes.household.counters import lapse
+from mneme.nodes.household.household_state import Update
 from mneme.prompts.household.coela import Choice, Planning, Situation, choose_action, draft_message
 from mneme.prompts.household.household import Option
 

@@ -3,28 +3,19 @@
 A round is: everybody perceives, decides, and acts until somebody needs a new plan or sees a thing of the task
 that nobody in its room knew of. Decisions and what is said while deciding cost no step of the world; only
 `send_message` does.
-
-The apartment does not change, so the state holds it once, as given; what does change is small (`World.state`
-and each member's beliefs).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from random import Random
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.episode import (
-    CATEGORIES,
-    MOST_AGENTS,
     Episode,
     parse_episode,
     read_fields,
@@ -34,14 +25,21 @@ from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
 from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
 from mneme.environments.household.world import World
-from mneme.models.asking.asking import Answered
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.counters import Counters, added, answered, unusable
 from mneme.nodes.household.eyes import Eyes, check_perception
+from mneme.nodes.household.household_state import (
+    HouseholdState,
+    Member,
+    Update,
+    as_json,
+    beliefs_of,
+    plans_of,
+    seeing_world,
+    with_beliefs,
+    world_of,
+)
 from mneme.prompts.household.sight import recognise_frame
-from mneme.prompts.prompt import REPAIRS
-
-if TYPE_CHECKING:  # what renders is an extra
-    from mneme.environments.household.visual.world import SeeingWorld
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
@@ -49,167 +47,6 @@ WAITING = Macro(kind="wait")
 DONE, UNDER_WAY = "done", "under way"
 HISTORY = 40
 """Entries of its history that a member keeps; a view shows the latest of them."""
-
-
-class Counters(TypedDict, total=False):
-    """What a run cost and how it went, counted alike for every method.
-
-    `unallocated` counts the rounds in which MiTa's members followed their proposals, since no allocation was
-    usable: then it was not MiTa that played. `frames` counts those that a vision model was shown, `blind`
-    those of them without a usable answer, in which nothing was recognised.
-    """
-
-    rounds: int
-    conflicts: int
-    redundant: int
-    lost_steps: int
-    forestalled: int
-    messages: int
-    calls: int
-    prompt_tokens: int
-    reply_tokens: int
-    repaired: int
-    fallbacks: int
-    unallocated: int
-    frames: int
-    blind: int
-
-
-def added(before: Counters, more: Counters) -> Counters:
-    """Add counters up."""
-    total: Any = dict(before)
-    for name, count in more.items():
-        total[name] = total.get(name, 0) + count
-    return total  # type: ignore[no-any-return]
-
-
-def joined(before: Sequence[str], more: Sequence[str]) -> list[str]:
-    """Keep each name once."""
-    return sorted({*before, *more})
-
-
-class Task(TypedDict, total=False):
-    """An episode to play: given whole, or made from a category, a number of agents and a seed."""
-
-    category: Annotated[
-        str,
-        Field(
-            "",
-            description="What is to be done in a generated apartment; empty: the seed decides.",
-            examples=["Prepare Tea"],
-            json_schema_extra={"enum": ["", *CATEGORIES]},
-        ),
-    ]
-    agents: Annotated[int, Field(2, ge=1, le=MOST_AGENTS, description="Members of the team.", examples=[3])]
-    seed: Annotated[int, Field(0, ge=0, description="Which apartment is generated.", examples=[7])]
-    episode: Annotated[
-        dict[str, Any],
-        Field(
-            {},
-            description="Instead: a whole episode, as `mneme.environments.household` reads it from C-WAH.",
-            examples=[
-                {"id": "mine/1", "goals": [{"relation": "on", "name": "wine", "target": 72, "count": 1}]}
-            ],
-        ),
-    ]
-
-    experience: Annotated[
-        dict[str, dict[str, tuple[int, int]]],
-        Field(
-            {},
-            description="What earlier episodes taught: by class of thing and of place, how many turned up "
-            "there, and how often they might have. With `remember`, the team's ledger is asked instead.",
-            examples=[{"wine": {"fridge": [6, 20], "kitchencabinet": [1, 80]}}],
-        ),
-    ]
-
-
-class Member(TypedDict):
-    """What one member knows, is doing, did, and was told last."""
-
-    beliefs: dict[str, Any]
-    plan: dict[str, Any] | None
-    history: list[str]
-    heard: list[list[Any]]
-
-
-class Ending(TypedDict, total=False):
-    """How an episode ended."""
-
-    success: bool
-    steps: int
-    progress: dict[str, int]
-    counters: Annotated[Counters, added]
-    answered_by: Annotated[list[str], joined]
-
-
-class HouseholdState(Task, Ending, total=False):
-    """The episode and its digest, the world, the members, and what they decided last."""
-
-    digest: str
-    world: dict[str, Any]
-    members: list[Member]
-    finds: dict[str, str]
-    decided: list[dict[str, Any]]
-    round: int
-    over: bool
-
-
-Update = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Given:
-    """An episode as the state holds it, known by its digest."""
-
-    digest: str
-    episode: Mapping[str, Any] = field(compare=False)
-
-
-@lru_cache(maxsize=64)
-def _parsed(given: _Given) -> Episode:
-    return parse_episode(given.episode)
-
-
-def episode_of(state: HouseholdState) -> Episode:
-    """Return the episode, read once in a process however often a node needs it."""
-    return _parsed(_Given(state["digest"], state["episode"]))
-
-
-def world_of(state: HouseholdState, eyes: Eyes | None = None) -> World:
-    """Return the world as the state has it; `eyes` recognise what comes into view."""
-    if where := state["world"].get("simulator"):
-        return VirtualHomeWorld(episode_of(state), where, state["world"])
-    if "eyes" not in state["world"]:
-        return World(episode_of(state), state["world"])
-    return seeing_world()(episode_of(state), state["world"], recognise=eyes)
-
-
-def seeing_world() -> "type[SeeingWorld]":
-    """Return the world for agents with eyes. Raises MnemeError where what renders is not installed."""
-    from mneme.environments.household.visual.world import SeeingWorld  # noqa: PLC0415  (an extra)
-
-    return SeeingWorld
-
-
-def beliefs_of(members: Sequence[Member]) -> list[Beliefs]:
-    """Return what each member believes."""
-    return [Beliefs.model_validate(member["beliefs"]) for member in members]
-
-
-def plans_of(state: HouseholdState) -> list[Plan | None]:
-    """Return what each member is doing; None where it has no plan."""
-    return [Plan.model_validate(member["plan"]) if member["plan"] else None for member in state["members"]]
-
-
-def with_beliefs(members: Sequence[Member], beliefs: Sequence[Beliefs]) -> list[Member]:
-    """Return the members with what they believe now."""
-    return [{**member, "beliefs": as_json(known)} for member, known in zip(members, beliefs, strict=True)]
-
-
-def as_json(model: BaseModel) -> dict[str, Any]:
-    """Return a model as the state holds it."""
-    return model.model_dump(mode="json")
 
 
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
@@ -278,18 +115,18 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     for known, observation in zip(beliefs, seen, strict=True):
         known.update(observation)
         finds |= {key: place for key, place in _finds(known).items() if key not in finds}
-    words = [known.words() for known in beliefs]
+    words, over = [known.words() for known in beliefs], world.done or world.steps >= World.LIMIT
     runtime.stream_writer({"step": "perceive", "time": world.steps, "beliefs": words})
     return {
         "world": world.state(),
         "members": with_beliefs(state["members"], beliefs),
         "finds": finds,
         "round": state["round"] + 1,
-        "over": world.done or world.steps >= World.LIMIT,
+        "over": over,
         "success": world.done,
         "steps": world.steps,
         "progress": world.progress,
-        "counters": added(Counters(rounds=1), _looked(eyes)),
+        "counters": added(Counters(rounds=int(not over)), _looked(eyes)),
         **_who_looked(eyes),
     }
 
@@ -455,24 +292,3 @@ def _is_redundant(macro: Macro, beliefs: Sequence[Beliefs], world: World) -> boo
     if macro.kind == "gocheck":
         return macro.target in world.open
     return macro.kind == "goexplore" and any(macro.target in each.room_seen for each in beliefs)
-
-
-def answered(*each: Answered[Any]) -> Counters:
-    """Count the calls, tokens and repairs of some answers."""
-    return Counters(
-        calls=sum(one.attempts for one in each),
-        prompt_tokens=sum(one.prompt_tokens for one in each),
-        reply_tokens=sum(one.reply_tokens for one in each),
-        repaired=sum(one.attempts - 1 for one in each),
-    )
-
-
-def unusable(decisions: int = 1, repairs: int = REPAIRS) -> Counters:
-    """Count an answer that stayed unusable after every repair; its tokens are not known any more."""
-    return Counters(calls=repairs + 1, repaired=repairs, fallbacks=decisions)
-
-
-def lapse(share: float, options: int, *marks: Any) -> int | None:
-    """Return a possible choice at random in this share of the cases, decided by the marks; else nothing."""
-    chance = Random(":".join(str(mark) for mark in marks))  # noqa: S311
-    return chance.randrange(options) if options and chance.random() < share else None

@@ -21,7 +21,7 @@ from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.nodes.household.alone import AloneState, Minds
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.household import Update
+from mneme.nodes.household.household_state import Update
 from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, Subgoal, search, subgoals
 from mneme.prompts.household.household import Option, View, spots_of
 

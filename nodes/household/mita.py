@@ -33,16 +33,14 @@ from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import (
-    Counters,
+from mneme.nodes.household.counters import Counters, added, answered, lapse, unusable
+from mneme.nodes.household.household_state import (
+    Member,
     Update,
-    added,
-    answered,
     as_json,
     beliefs_of,
     episode_of,
-    lapse,
-    unusable,
+    with_beliefs,
 )
 from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
 from mneme.nodes.household.mita_negotiation import negotiations
@@ -64,12 +62,8 @@ from mneme.nodes.household.mita_views import (
 )
 from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
-from mneme.prompts.household.mita import (
-    Report,
-    Synopsis,
-    allocate_actions,
-    summarise_passage,
-)
+from mneme.prompts.household.mita import Report, allocate_actions
+from mneme.prompts.household.synopsis import Synopsis, summarise_passage
 from mneme.stores.ledger.records import Change, Source
 
 
@@ -208,13 +202,13 @@ def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option |
 
 def _informed(
     state: State, beliefs: Sequence[Beliefs], team: Beliefs, chosen: Sequence[Option]
-) -> list[household.Member]:
+) -> list[Member]:
     """Tell each member where the target of its action is, where the manager knows more of it."""
     for known, option in zip(beliefs, chosen, strict=True):
         target = team.things.get(option.target) if option.target is not None else None
         if target is not None:
             known.merge(Beliefs(agent=-1, things={target.id: target}))
-    return household.with_beliefs(state["members"], beliefs)
+    return with_beliefs(state["members"], beliefs)
 
 
 async def execute(state: State, runtime: HouseholdRuntime) -> Update:

@@ -8,19 +8,19 @@ from mneme.environments.household.beliefs import Beliefs, Known, unexplored
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import (
+from mneme.nodes.household.household import is_under_way
+from mneme.nodes.household.household_state import (
     Update,
     as_json,
     beliefs_of,
     episode_of,
-    is_under_way,
     plans_of,
     with_beliefs,
 )
 from mneme.nodes.household.mita_state import State, change_of, in_words, together, wanted_in
 from mneme.nodes.household.mita_views import in_lines, progress_in_words, task_of, things_of
 from mneme.nodes.household.views import knowledge_of, worker_of
-from mneme.prompts.household.mita import Passage, Synopsis
+from mneme.prompts.household.synopsis import Passage, Synopsis
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
 MOST_DEEDS = 2

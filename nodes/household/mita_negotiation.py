@@ -10,16 +10,8 @@ from mneme.core.errors import BadAnswer
 from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import (
-    Counters,
-    Update,
-    added,
-    answered,
-    as_json,
-    beliefs_of,
-    lapse,
-    unusable,
-)
+from mneme.nodes.household.counters import Counters, added, answered, lapse, unusable
+from mneme.nodes.household.household_state import Update, as_json, beliefs_of
 from mneme.nodes.household.mita_state import FALLBACK, Asked, Proposed, State, in_order
 from mneme.nodes.household.mita_views import hearing, mark_of, situation_of
 from mneme.nodes.household.views import macro_of

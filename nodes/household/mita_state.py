@@ -9,7 +9,8 @@ from typing_extensions import TypedDict
 
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import Episode
-from mneme.nodes.household.household import Counters, HouseholdState
+from mneme.nodes.household.counters import Counters
+from mneme.nodes.household.household_state import HouseholdState
 from mneme.prompts.household.household import Option
 
 FALLBACK = "fallback: "

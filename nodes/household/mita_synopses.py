@@ -10,7 +10,7 @@ from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs
 from mneme.nodes.household.mita_state import DatedSynopsis
-from mneme.prompts.household.mita import NARRATIVE, Found, Synopsis
+from mneme.prompts.household.synopsis import NARRATIVE, Found, Synopsis
 
 RECENT = 3
 """Synopses that stay as they were written."""

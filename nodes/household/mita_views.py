@@ -7,7 +7,8 @@ from typing import Any
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.household import CLAIMING, beliefs_of, episode_of, plans_of, world_of
+from mneme.nodes.household.household import CLAIMING
+from mneme.nodes.household.household_state import beliefs_of, episode_of, plans_of, world_of
 from mneme.nodes.household.mita_state import (
     DatedSynopsis,
     Proposed,
@@ -86,12 +87,19 @@ def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) ->
 
 
 def _options_of(state: State, beliefs: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
-    """List what a member may do; once all that is wanted is found, it need not open anything to find it."""
-    observation = world_of(state).observe(number)
-    options = options_of(observation, beliefs, knowledge, episode_of(state).goals, plans_of(state)[number])
-    if state["assessed"]["found"] != wanted_in(episode_of(state)):
-        return options
-    return [option for option in options if option.kind != "gocheck"]
+    """List what a member may do; what the progress shows to be needless is offered to who is at it alone."""
+    observation, episode = world_of(state).observe(number), episode_of(state)
+    options = options_of(observation, beliefs, knowledge, episode.goals, plans_of(state)[number])
+    missing, all_found = knowledge.missing(), state["assessed"]["found"] == wanted_in(episode)
+    return [
+        option
+        for option in options
+        if option.under_way
+        or (
+            not (option.kind == "gocheck" and all_found)
+            and not (option.kind == "gograb" and missing[option.name] <= 0)
+        )
+    ]
 
 
 def task_of(knowledge: Knowledge) -> str:

@@ -22,7 +22,8 @@ from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.household import Counters, Update, added, as_json, lapse
+from mneme.nodes.household.counters import Counters, added, lapse
+from mneme.nodes.household.household_state import Update, as_json
 from mneme.prompts.household.household import Item, Option, Spot, View
 from mneme.prompts.household.proagent import (
     UNKNOWN,

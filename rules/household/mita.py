@@ -1,20 +1,12 @@
-"""How rules answer the questions of `prompts/household/mita.py`."""
+"""How rules answer the questions of MiTa, `prompts/household/mita.py` and `synopsis.py`."""
 
 from collections.abc import Iterable
 
 from mneme.prompts.household import mita as questions
+from mneme.prompts.household import synopsis
 from mneme.prompts.household.household import Container, Item
-from mneme.prompts.household.mita import (
-    NARRATIVE,
-    Allocation,
-    CrossContext,
-    Found,
-    Heard,
-    Passage,
-    Proposal,
-    Situation,
-    Synopsis,
-)
+from mneme.prompts.household.mita import Allocation, CrossContext, Heard, Proposal, Situation
+from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
 from mneme.rules.household.judgement import best
 from mneme.rules.household.teamwork import Hand, share_out
 from mneme.rules.registry import rule
@@ -54,7 +46,7 @@ def allocate_actions(given: CrossContext) -> Allocation:
     )
 
 
-@rule(questions.summarise_passage)
+@rule(synopsis.summarise_passage)
 def summarise_passage(given: Passage) -> Synopsis:
     """Say what was done, found, placed and checked; all of it, in the order of the record."""
     loose = [item for item in given.items if not item.placed and item.held_by is None]

@@ -54,6 +54,13 @@ def test_what_nobody_opened_is_named_once_in_a_room() -> None:
         assert names.count("kitchencabinet") == max(1, len(opened))
 
 
+def test_a_target_has_its_name_elsewhere() -> None:
+    episode = generate(6, "Put Groceries")
+    fridges = {thing.id for thing in episode.things if thing.name == "fridge"}
+    assert fridges == {goal.target for goal in episode.goals}
+    assert "fridge" not in [text.get_text() for text in written(episode, fridges)[1]]
+
+
 def test_the_drawn_synopsis_leaves_out_what_is_unchecked(tmp_path: Path) -> None:
     episode = generate(5, "Prepare Tea")
     said = "Alice found wine. {}Seen rooms: <kitchen> (3)."

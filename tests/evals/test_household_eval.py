@@ -204,6 +204,21 @@ def _case(line: str) -> str:
     return str(json.loads(line)["case"])
 
 
+async def test_one_run_makes_the_tables_of_both_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "CATEGORIES", ("Set up Table",))
+    report = await _played(
+        tmp_path, settings=["visual", "symbolic"], episodes=1, agents=[3], methods=["ProAgent"]
+    )
+    assert {row["arm"] for row in report.rows} == {"ProAgent, 3, rules", "ProAgent, 3, rules, with eyes"}
+    titles = [str(table.title) for table in report.tables if str(table.title).startswith("Table 1")]
+    assert ["visual" in title for title in titles] == [False, True]
+    assert [*report.summary["visual"]["arms"]] == ["ProAgent, 3, rules, with eyes"]
+    assert len({path.name for path in report.plots}) == 4
+    assert any("visual setting" in note for note in report.notes)
+
+
 async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> None:
     if not DATA.is_dir():
         pytest.skip(f"no C-WAH episodes in {DATA}: set MNEME_DATA")

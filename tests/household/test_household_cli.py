@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,11 @@ class TestRuns:
         assert all("rules" in who for who in tea["answered_by"])
         steps = [line for line in lines(Path(tea["trace"])) if line["kind"] == "step"]
         assert [line["step"] for line in steps] == list(range(1, tea["steps"] + 1))
+        begun = lines(Path(tea["trace"]))[0]["episode"]
+        placed = [0, *(sum(line["progress"].values()) for line in steps)]
+        wanted = sum(goal["count"] for goal in begun["goals"])
+        brought = [(now - before) / wanted - 0.01 for before, now in pairwise(placed)]
+        assert tea["return"] == pytest.approx(sum(0.99**n * each for n, each in enumerate(brought)))
 
     async def test_with_keys_it_is_its_player_s_and_nobody_else_s(
         self, tea: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -295,11 +301,12 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
             app, ["household", "run", *played, "--model", "rules", "--manager-model", "ollama:large"]
         )
     assert told.exit_code == 0, told.output
-    assert said in told.output and "so this is not MiTa's play" in told.output
+    assert "so this is not MiTa's play" in told.output
     written = lines(here / "household" / "mute.jsonl")
     rounds = [line for line in written if line.get("step") == "allocate"]
     assert all("fallback" in line for line in rounds)
     assert written[-1]["counters"]["unallocated"] == len(rounds) > 1
+    assert f"{said}{len(rounds)} of {len(rounds)} rounds" in told.output
     replayed = CliRunner().invoke(app, ["household", "replay", "mute"]).output
     assert replayed.count("no usable allocation") == len(rounds)
     assert said in CliRunner().invoke(app, ["household", "list", "--json"]).output

@@ -39,19 +39,15 @@ from mneme.prompts.household.household import (
     Worker,
 )
 from mneme.prompts.household.mita import (
-    NARRATIVE,
     Allocation,
     CrossContext,
-    Found,
-    Passage,
     Proposal,
     Report,
     Situation,
-    Synopsis,
     allocate_actions,
     propose_action,
-    summarise_passage,
 )
+from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis, summarise_passage
 from mneme.rules.household.errands import Errands
 from mneme.rules.household.judgement import best, merits
 from mneme.rules.household.rounds import Rounds

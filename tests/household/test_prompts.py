@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.prompts.household import coela, mita, proagent
-from mneme.prompts.household.mita import Passage
+from mneme.prompts.household import coela, mita, proagent, synopsis
 from mneme.prompts.household.proagent import Observed
+from mneme.prompts.household.synopsis import Passage
 from mneme.prompts.prompt import LONGEST_REASON, Prompt
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.apartment import FRIDGE, HALL, KITCHEN, STUDY, TABLE
@@ -22,14 +22,14 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (proagent.plan_skill, scene(observed=[BOB])),
     (mita.propose_action, situation()),
     (mita.allocate_actions, cross_context()),
-    (mita.summarise_passage, passage()),
+    (synopsis.summarise_passage, passage()),
 ]
 NOTHING = Passage(task="t", actions="", beliefs="", change="nothing", progress="p")
 BARE: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (coela.choose_action, planning_of(view(options=[]))),
     (proagent.plan_skill, scene(options=[])),
     (mita.propose_action, situation().model_copy(update={"options": []})),
-    (mita.summarise_passage, NOTHING),
+    (synopsis.summarise_passage, NOTHING),
 ]
 each_question = pytest.mark.parametrize(
     ("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", "")
@@ -92,7 +92,7 @@ def test_an_intention_is_of_a_teammate_that_was_seen_and_of_a_known_target() -> 
 
 
 def test_a_synopsis_may_name_what_the_record_bears_out() -> None:
-    fields = schema_of(mita.summarise_passage, passage())["properties"]
+    fields = schema_of(synopsis.summarise_passage, passage())["properties"]
     ids = {name: fields[name]["items"].get("enum") for name in ("checked", "unchecked", "explored")}
     assert ids == {"checked": [40], "unchecked": [41], "explored": [1]}
     assert fields["placed"]["maxItems"] == 0
@@ -102,5 +102,5 @@ def test_a_synopsis_may_name_what_the_record_bears_out() -> None:
 def test_a_narrative_by_rules_is_never_too_long() -> None:
     rooms = [passage().rooms[0].model_copy(update={"id": number}) for number in range(200)]
     long = passage().model_copy(update={"rooms": rooms})
-    made = mita.summarise_passage.verify(long, by_rule(mita.summarise_passage, long))
-    assert len(made.narrative) <= mita.NARRATIVE
+    made = synopsis.summarise_passage.verify(long, by_rule(synopsis.summarise_passage, long))
+    assert len(made.narrative) <= synopsis.NARRATIVE

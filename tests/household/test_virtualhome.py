@@ -58,9 +58,10 @@ def test_the_simulator_in_python_decides_what_an_action_does() -> None:
 
 
 @installed
-async def test_a_team_plays_a_whole_episode_in_the_simulator_in_python() -> None:
+@pytest.mark.parametrize(("seed", "category"), [(4, "Set up Table"), (8, "Put Groceries")])
+async def test_a_team_plays_a_whole_episode_in_the_simulator_in_python(seed: int, category: str) -> None:
     settings: Any = {"member": "rules", "manager": "rules", "simulator": EVOLVING_GRAPH}
-    episode = generate(4, "Set up Table", agents=2)
+    episode = generate(seed, category, agents=2)
     asked: Any = {"episode": episode.model_dump(mode="json")}
     context = HouseholdContext(**settings)
     ended = await mita.compile().ainvoke(asked, {"recursion_limit": 2000}, context=context)

@@ -265,23 +265,35 @@ class Reader:
     def wanted(self, name: str) -> int:
         return sum(goal.count for goal in self.so.episode.goals if goal.name == name)
 
+    def is_lacking(self, thing: int) -> bool:
+        """Say whether things of this class are wanted beyond those in place and in hands."""
+        name, placed = self.so.things[thing].name, self.so.placed(self.now)
+        done = sum(placed[goal.key] for goal in self.so.episode.goals if goal.name == name)
+        return self.wanted(name) > done + self.so.held(self.now).get(name, 0)
+
     def options(self, agent: int, lines: list[str], under_way: str | None) -> None:
         """Check where an option is, how far, when it was explored, and whether it is under way."""
         all_found = all(
             self.so.found(self.now).get(goal.name) == self.wanted(goal.name) for goal in self.so.episode.goals
         )
+        is_there = any("; under way" in line for line in lines)
+        hold(is_there or not under_way, f"under way, and yet not offered: {under_way}")
         for line in lines:
             option = re.sub(r"^\s*\[\d+\] ", "", line)
             action, *marks = option.split("; ")
             macro, *where = re.split(r"(?= in the )|, ", action, maxsplit=1)
             kind, target = self.macro(macro)
-            hold(kind != "gocheck" or not all_found, f"all is found, and yet offered: {line}")
+            goes_on = "under way" in marks
+            hold(goes_on or kind != "gocheck" or not all_found, f"all is found, and yet offered: {line}")
+            hold(goes_on or kind != "gograb" or self.is_lacking(target), f"enough is fetched: {line}")
             if kind != "wait":
                 self._far(agent, kind, target, where[0].strip() if where else "", line)
             self._marked(agent, kind, target, marks, line)
             hold("about 1 steps" not in line, line)
+            if goes_on and self.now:
+                self._deed(agent, macro, self.now - 1, self.now, line)
             if under_way is not None:
-                hold(("under way" in marks) == (under_way == macro), f"{line}; in fact: {under_way}")
+                hold(goes_on == (under_way == macro), f"{line}; in fact: {under_way}")
 
     def _far(self, agent: int, kind: str, target: int, where: str, line: str) -> None:
         if where == "distance not known":

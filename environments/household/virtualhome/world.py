@@ -91,12 +91,16 @@ class VirtualHomeWorld(World):
         )
 
     def is_close(self, body: Body, thing: int) -> bool:
-        """Say whether hands reach: VirtualHome says so of the thing, or of what it is on or in."""
+        """Say whether hands reach: VirtualHome says so of the thing, or of what it is on.
+
+        Of what lies in a container it says so itself, to who walked to the container or to the thing.
+        """
         agent = next((number for number, each in enumerate(self.agents) if each is body), None)
         if agent is None:
             return super().is_close(body, thing)
-        _, holder = self.places.get(thing, ("on", thing))
-        return not ({thing, holder} - self._rooms.keys()).isdisjoint(self._close[agent])
+        relation, holder = self.places.get(thing, ("on", thing))
+        told = {thing, holder} - self._rooms.keys() if relation == "on" else {thing}
+        return not told.isdisjoint(self._close[agent])
 
     def _line(self, action: Action) -> str:
         """Return an action as a line of a script; nothing for what VirtualHome does not know."""

@@ -38,6 +38,7 @@ from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode
 from mneme.environments.household.play import Frame
+from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
@@ -195,7 +196,8 @@ class _Played:
         ended = {name: values[name] for name in ENDING}
         # the bound holds for our own rules: elsewhere a walk may take one step wherever it leads
         bound = None if self.context.get("simulator") else lower_bound(self.episode).steps
-        self.run.trace.append("end", bound=bound, **ended)
+        told = {"bound": bound, "return": discounted_return(self.episode, self.run.frames())}
+        self.run.trace.append("end", **told, **ended)
         end = self.run.first("end")
         assert end is not None
         return end
