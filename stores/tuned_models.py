@@ -44,6 +44,7 @@ class Attempt(BaseModel):
     model: str = Field("", description="The tuned model; empty where none was served.")
     due: list[str] = []
     figures: dict[str, JsonValue] = {}
+    taken_back: bool = Field(False, description="Whether its promotion was rolled back since.")
 
 
 class TunedModels:
@@ -66,10 +67,12 @@ class TunedModels:
             await self._ledger.insert(self._attempts, value, text="", change=change, key=attempt.tag)
 
     async def attempts(self) -> Sequence[Attempt]:
-        """Return the consolidations that came to their end, oldest first."""
+        """Return the consolidations that came to their end, oldest first, with what became of each."""
         count = await self._ledger.count(self._attempts)
         found = await self._ledger.records(self._attempts, limit=count)
-        return [Attempt.model_validate(version.value) for version in found]
+        undone = {each.tag for each in await self.archives() if each.taken_back}
+        noted = [Attempt.model_validate(version.value) for version in found]
+        return [each.model_copy(update={"taken_back": each.tag in undone}) for each in noted]
 
     async def archives(self) -> Sequence[Archive]:
         """Return the promotions, oldest first."""

@@ -15,13 +15,20 @@ from mneme.environments.sql_tuning import conditions
 from mneme.environments.sql_tuning.analysis import Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.own import is_postgres, tables_of
-from mneme.environments.sql_tuning.patterns import DEFINITION, REMEDIES, canonical, describe, instantiate
+from mneme.environments.sql_tuning.patterns import (
+    DEFINITION,
+    REMEDIES,
+    canonical,
+    describe,
+    instantiate,
+    structure_of,
+)
 from mneme.environments.sql_tuning.records import Limits, Measured
 from mneme.environments.sql_tuning.records import Solution as Statements
 from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import BUDGET, WANTED, TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning
-from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind
+from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind, parts_of
 
 FIRST_IDEAS = (
     "REWRITE sargable",
@@ -35,6 +42,7 @@ FIRST_IDEAS = (
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 QUERY = "Query: "
+HALF = 0.5
 DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
@@ -163,14 +171,18 @@ class SqlWorld(World):
         return "postgres" if is_postgres(self.task.database) else "sqlite"
 
     @cached_property
-    def features(self) -> list[str]:
-        """Name what matters in the query, `further columns` being those that it only reads."""
+    def _shape(self) -> list[str]:
         return conditions.features_of(self.task, self.dialect)
+
+    @cached_property
+    def features(self) -> list[str]:
+        """Name what matters in the query and its data, `further columns` being those that it only reads."""
+        return [*self._shape, *([conditions.MOST] if _keeps_most(self.task, self.rows) else [])]
 
     @property
     def general(self) -> list[str]:
         """Name the features without how many filters there are, or what else is read."""
-        return conditions.general(self.features)
+        return conditions.general(self._shape)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -190,9 +202,15 @@ class SqlWorld(World):
             "and another SELECT; no table may change."
         )
 
+    @property
+    def wanted_gain(self) -> float:
+        """Return how many times as fast is fast enough."""
+        return self.task.wanted_speed_up
+
     def applies(self, condition: str) -> bool | None:
         """Say whether the query has the features that a condition names."""
-        return conditions.applies(condition, self.features)
+        counted = conditions.MOST in parts_of(condition)
+        return conditions.applies(condition, self.features if counted else self._shape)
 
     def specificity(self, condition: str) -> int:
         """Say how much a condition asks for: a particular feature counts for two general ones."""
@@ -279,6 +297,26 @@ def _described_text(task: str, rows: int) -> str:
         + (f"; indexes: {'; '.join(table.indexes)}" if table.indexes else "; no indexes")
         for table in tables
     )
+
+
+def _keeps_most(task: TuningTask, rows: int) -> bool:
+    """Say whether the filters of each table let more than half of its rows through."""
+    return _keeps_most_text(task.model_dump_json(), rows)
+
+
+@lru_cache(maxsize=1024)
+def _keeps_most_text(task: str, rows: int) -> bool:
+    told = TuningTask.model_validate_json(task)
+    with SqlTuning.of(told, rows=rows) as world:
+        found = structure_of(told, world.dialect).filters
+        said_of: dict[str, list[str]] = {}
+        for each in found:
+            said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
+        try:
+            shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
+        except BadInput:  # what cannot be counted, such as a filter that takes too long
+            return False
+    return bool(shares) and min(shares) > HALF
 
 
 def _described(task: TuningTask, rows: int) -> str:

@@ -113,6 +113,11 @@ class FilesWorld(World):
         lines.append(f"May change: {', '.join(held.may_change or self.open_files)}.")
         return " ".join([*lines, f"It runs confined: {confined_by()}."])
 
+    @property
+    def wanted_gain(self) -> float:
+        """Return how many times as good the first metric is to be."""
+        return self._held.metrics[0].wanted if self._held.metrics else 0.0
+
     @cached_property
     def features(self) -> list[str]:
         """Name what the tactics see in the files that may change."""
@@ -144,7 +149,7 @@ class FilesWorld(World):
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run the check on a copy with the change; compare it with the baseline."""
-        wanted = self._held.metrics[0].wanted if self._held.metrics else 0.0
+        wanted = self.wanted_gain
         try:
             files = changed_files(solution, self._files, self._held.may_change)
             before, after = self._compared(files, quick=quick) if files else (self.baseline, None)

@@ -77,6 +77,11 @@ class World(ABC):
         return {}
 
     @property
+    def wanted_gain(self) -> float:
+        """Return how many times as good as now a solution is to be; 0 where that is not said in a number."""
+        return 0.0
+
+    @property
     def features(self) -> Sequence[str]:
         """Name what matters in the task, in words that a card's condition can use."""
         return ()

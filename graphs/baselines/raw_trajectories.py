@@ -2,7 +2,7 @@
 
 from langgraph.graph import END, START
 
-from mneme.nodes.learning.compound_learning.challenge import challenge, needs_patch, patch
+from mneme.nodes.learning.compound_learning.challenge import challenge, is_patched, needs_patch, patch
 from mneme.nodes.learning.compound_learning.decide import decide, verify
 from mneme.nodes.learning.compound_learning.research import research
 from mneme.nodes.learning.compound_learning.state import Result, State
@@ -24,7 +24,7 @@ builder.add_edge(START, "recall")
 builder.add_edge("recall", "research")
 builder.add_edge("research", "challenge")
 builder.add_conditional_edges("challenge", needs_patch, ["patch", "verify"])
-builder.add_edge("patch", "challenge")
+builder.add_conditional_edges("patch", is_patched, {True: "challenge", False: "verify"})
 builder.add_edge("verify", "decide")
 builder.add_edge("decide", "keep")
 builder.add_edge("keep", END)

@@ -207,14 +207,14 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
     return made.model_copy(update=parts)
 
 
-def first_ideas(world: World) -> list[Advice]:
-    """Return what a textbook would begin with, where it can be done."""
-    return [each for pattern in world.first_ideas() if (each := advice_of(world, "", pattern)).feasible]
+def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
+    """Make patterns out for the task, those that can be carried out here."""
+    return [each for pattern in patterns if (each := advice_of(world, "", pattern)).feasible]
 
 
 def remedies(world: World) -> list[str]:
     """Return the patterns that can be carried out here, in no order of merit."""
-    return [pattern for pattern in world.remedies() if advice_of(world, "", pattern).feasible]
+    return [each.pattern for each in made_out(world, world.remedies())]
 
 
 def language_of(world: World | None) -> str:

@@ -26,9 +26,8 @@ class Advice(BaseModel):
     is_text: bool = Field(False, description="Whether the pattern is words that an agent carries out.")
 
     def __str__(self) -> str:
-        holds = {True: "holds here", False: "does not hold here", None: "may hold"}[self.applies]
         made = [*self.statements, *([self.query] if self.query else []), *map(_as_file, self.files.items())]
-        when = f"when {self.condition} ({holds}): " if self.condition else ""
+        when = said_when(self.condition, self.applies)
         if self.is_text:
             return f"{when}{self.pattern}"
         return f"{when}{self.pattern} -> {'; '.join(made) or self.why_not or 'nothing changes'}"
@@ -37,6 +36,11 @@ class Advice(BaseModel):
     def feasible(self) -> bool:
         """Say whether the pattern is made out for this task."""
         return not self.why_not and not self.is_text
+
+    @property
+    def changes(self) -> bool:
+        """Say whether anything is done here."""
+        return bool(self.statements or self.query or self.files)
 
     def same_as(self, other: "Advice") -> bool:
         """Say whether both come to the same here."""
@@ -62,6 +66,12 @@ class Measurement(Trial):
     def over_limit(self) -> bool:
         """Say whether a figure passes its limit."""
         return any(each.over for each in self.metrics)
+
+
+def said_when(condition: str, applies: bool | None) -> str:
+    """Say a condition, and whether it holds for the task; nothing where there is none."""
+    holds = {True: "holds here", False: "does not hold here", None: "may hold"}[applies]
+    return f"when {condition} ({holds}): " if condition else ""
 
 
 def best(advice: Sequence[Advice]) -> Advice | None:

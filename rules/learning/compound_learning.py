@@ -7,28 +7,35 @@ from typing import Literal
 from mneme.prompts.learning.compound_learning import challenge, decide, research
 from mneme.prompts.learning.compound_learning import compile as compiling
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections, Review
-from mneme.prompts.learning.compound_learning.compile import DeadEnd, Experience, Finding, Findings
+from mneme.prompts.learning.compound_learning.compile import Experience, Finding, Findings
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution
 from mneme.prompts.learning.compound_learning.research import Assignment, Complaint, Draft, File, Patch
-from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, NONE, Severity
+from mneme.prompts.learning.compound_learning.task import (
+    LONGEST_TEXT,
+    NONE,
+    Known,
+    Severity,
+    best_of,
+    dead_end,
+)
 from mneme.prompts.learning.trials import Advice, best
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
 LONGEST_CONDITION = 500
-WORTHLESS = "It was wrong, or gained nothing."
 
 
 @rule(research.draft_solution)
 def draft_solution(given: Assignment) -> Draft:
-    """Use the most specific card that applies; without one, begin with the standard remedy."""
-    fitting = [(card.best, number) for number, card in enumerate(given.cards)]
+    """Use the most specific card that applies and is no dead end; without one, begin with the first idea."""
+    known = [*given.cards, *given.pitfalls]
+    fitting = [(best_of(card, known), number) for number, card in enumerate(given.cards)]
     chosen = best([advice for advice, _ in fitting if advice])
     if chosen is not None:
         used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.same_as(chosen)]
         return _draft(f"Card {used[0]} fits: {chosen.condition}.", chosen, used)
     if given.textbook:
-        return _draft("No card applies; this is the standard first remedy.", given.textbook[0], [])
+        return _draft("No card applies; this is what is best to begin with.", given.textbook[0], [])
     return _in_words(given)
 
 
@@ -55,11 +62,13 @@ def _in_words(given: Assignment) -> Draft:
 @rule(challenge.challenge_draft)
 def challenge_draft(given: Review) -> Objections:
     """Object to what the plan and the trial show, to pitfalls repeated, to verified cards ignored."""
-    found = [*_known_pitfalls(given), *_contradictions(given)]
+    found = [*_dead_ends(given), *_contradictions(given)]
     if given.trial is None:
         found.append(_unverified())
         return Objections(objections=found)
-    seen = (given.features, given.pattern, given.trial, given.tried, given.remedies, given.proven)
+    known = [*given.cards, *given.pitfalls]
+    remedies = [each for each in given.remedies if dead_end(each, known) is None]
+    seen = (given.features, given.pattern, given.trial, given.tried, remedies, given.proven)
     for symptom in tuning.symptoms(*seen):
         blocking: Severity = "blocking" if symptom.blocking else "advisory"
         found.append(
@@ -81,34 +90,40 @@ def _unverified() -> Objection:
     )
 
 
-def _known_pitfalls(given: Review) -> list[Objection]:
-    """Object to the approach of a deprecated card whose condition holds here, and block it where it fails."""
-    return [
-        Objection(
-            evidence=f"A deprecated card tried this: {card.claim}",
-            kind="known_pitfall",
-            pitfall=number,
-            severity="advisory" if given.trial and given.trial.solved else "blocking",
-        )
-        for number, card in enumerate(given.pitfalls)
-        if any(advice.applies and advice.pattern == given.pattern for advice in card.advice)
-    ]
+def _dead_ends(given: Review) -> list[Objection]:
+    """Object to an approach that cards call in vain under a condition that holds here."""
+    found = dead_end(given.pattern, [*given.cards, *given.pitfalls])
+    if found is None:
+        return []
+    evidence = shorten(f"This is known to be in vain {found}", LONGEST_CONDITION, placeholder=" …")
+    severity: Severity = "advisory" if given.trial and given.trial.solved else "blocking"
+    for number, card in enumerate(given.pitfalls):
+        if found in card.in_vain:
+            return [Objection(evidence=evidence, kind="known_pitfall", pitfall=number, severity=severity)]
+    number = next(number for number, card in enumerate(given.cards) if found in card.in_vain)
+    return [Objection(evidence=evidence, kind="contradiction", card=number, severity=severity)]
 
 
 def _contradictions(given: Review) -> list[Objection]:
     """Point out a verified card that advises otherwise; it blocks where the draft did not do."""
     failed = given.trial is not None and not given.trial.solved
+    known = [*given.cards, *given.pitfalls]
+    advised = [(number, best_of(card, known)) for number, card in enumerate(given.cards) if _verified(card)]
     return [
         Objection(
-            evidence=f"A verified card advises {card.best.pattern} here.",
+            evidence=f"A verified card advises {advice.pattern} here.",
             kind="contradiction",
             card=number,
-            remedy=card.best.pattern,
+            remedy=advice.pattern,
             severity="blocking" if failed else "advisory",
         )
-        for number, card in enumerate(given.cards)
-        if card.best and card.best.pattern not in (given.pattern, *given.tried) and card.status == "verified"
+        for number, advice in advised
+        if advice and advice.pattern not in (given.pattern, *given.tried)
     ]
+
+
+def _verified(card: Known) -> bool:
+    return card.status == "verified"
 
 
 @rule(research.patch_draft)
@@ -194,13 +209,13 @@ def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
 
 
 def _dead_end(given: Experience) -> Finding:
-    """Keep what was wrong or gained nothing."""
+    """Keep what was tried in vain; dead ends of such tasks come together in one card."""
     condition = given.features or given.task[:LONGEST_CONDITION]
     return Finding(
         rationale=given.measured,
-        claim=tuning.dead_end(given.features, given.in_vain, given.noun),
+        claim=tuning.in_vain(given.features, given.noun),
         condition=condition,
-        deprecated_approaches=[DeadEnd(approach=each, reason=WORTHLESS) for each in given.in_vain],
+        deprecated_approaches=given.in_vain,
         event="dead_end",
     )
 

@@ -22,9 +22,9 @@ def claim(condition: str, pattern: str, noun: str) -> str:
     return f"{about(condition, noun)}, {_verb(pattern)} {pattern}"
 
 
-def dead_end(condition: str, patterns: Sequence[str], noun: str) -> str:
-    """Say in one sentence what did not help."""
-    return f"{about(condition, noun)}, these did not do: {', '.join(patterns)}"
+def in_vain(condition: str, noun: str) -> str:
+    """Say which tasks a card of dead ends is about; the approaches themselves stand beside it."""
+    return f"{about(condition, noun)}, what was tried in vain"
 
 
 def _verb(pattern: str) -> str:

@@ -78,7 +78,12 @@ class Abstraction:
                 Rule(condition=plain(each.condition), pattern=plain(each.pattern)) for each in lesson.rules
             ],
             deprecated_approaches=[
-                DeprecatedApproach(approach=plain(each.approach), reason=plain(each.reason))
+                DeprecatedApproach(
+                    approach=plain(each.approach),
+                    reason=plain(each.reason),
+                    # without the figure of what it gained, that it falls short is not known elsewhere
+                    condition=plain(each.condition) if each.gained is None else "",
+                )
                 for each in lesson.deprecated_approaches
             ],
             failure_modes=[

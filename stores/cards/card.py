@@ -43,11 +43,16 @@ class Rule(Part):
 
 
 class DeprecatedApproach(Part):
-    """What was tried before and why not to try it again."""
+    """What was tried before and why not again: a dead end, under the condition in which it failed."""
 
     approach: str = Field(min_length=1)
     reason: str = ""
     failed_in: list[str] = []
+    condition: str = Field("", description="Of which tasks it is known; nothing: of the card's own.")
+    gained: float | None = Field(
+        None,
+        description="How many times as good it became, where it helped but fell short of what was wanted.",
+    )
 
 
 class FailureMode(Part):
@@ -64,6 +69,7 @@ class TaskOutcome(Part):
     task: str = Field(min_length=1)
     success: bool
     confidence: float = Field(1.0, ge=0, le=1)
+    features: str = Field("", description="What mattered in the task, where its world can tell.")
 
     @property
     def worth(self) -> float:

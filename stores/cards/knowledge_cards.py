@@ -15,7 +15,7 @@ alone.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -52,7 +52,7 @@ from mneme.stores.cards.shared_files import SharedFiles
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.cards.upkeep import Upkeep
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, Hit
 
 Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
@@ -90,7 +90,8 @@ class KnowledgeCards:
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.
 
-        One task teaches a lesson once, however often it is asked. A deprecated card stays so.
+        One task teaches a lesson once, however often it is asked. A deprecated card stays so, and learns
+        further dead ends.
         """
         card = learned_card(lesson, outcome, change)
         write = self.records.write_of(card, change, 0, f"learn:{outcome.task}")
@@ -112,24 +113,29 @@ class KnowledgeCards:
 
     async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
         before = await self.records.get(lesson.card_id)
-        if before.status == "deprecated":
-            return Learned(event="unchanged", card=before)
 
         def decide(card: Card) -> Decision:
-            return reinforced(with_details(card, lesson), outcome, change.reason, self.settings)
+            detailed = with_details(card, lesson)
+            if card.status == "deprecated":
+                return None if detailed == card else (detailed, change.reason)
+            return reinforced(detailed, outcome, change.reason, self.settings)
 
         after = await self.records.change(before.id, decide, change)
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
 
-    async def reinforce(self, card_id: str, outcome: TaskOutcome, *, change: Change) -> Card:
+    async def reinforce(
+        self, card_id: str, outcome: TaskOutcome, *, change: Change, details: Lesson | None = None
+    ) -> Card:
         """Add a task's outcome to a card: counts, confidence, window; a task counts once.
 
-        A card that fails too often (under 30 % of a full window) is deprecated in the same version.
-        A success brings an archived card back. Raises NotFound.
+        Of `details`, the dead ends and failure modes are added. A card that fails too often (under 30 % of a
+        full window) is deprecated in the same version. A success brings an archived card back.
+        Raises NotFound.
         """
 
         def decide(card: Card) -> Decision:
-            return reinforced(card, outcome, change.reason, self.settings)
+            detailed = with_details(card, details) if details else card
+            return reinforced(detailed, outcome, change.reason, self.settings)
 
         return await self.records.change(card_id, decide, change)
 
@@ -211,9 +217,9 @@ class KnowledgeCards:
         vector = await self._ledger.vector_of(text)
         near = await self.clusters.nearest(text, vector, self.settings.probed)
         groups, now = [*near, ""] if near else None, datetime.now(UTC)
-        found: list[Retrieved] = []
-        for limit in (k, max(k, self.settings.candidates)):
-            hits = await self._ledger.search(
+
+        async def search(limit: int) -> Sequence[Hit]:
+            return await self._ledger.search(
                 self.records.namespace,
                 text,
                 limit=limit,
@@ -224,21 +230,40 @@ class KnowledgeCards:
                 groups=groups,
                 vector=vector,
             )
-            read = [Retrieved(card=Card.of(hit.version), score=hit.score, parts=hit.parts) for hit in hits]
-            found = [each for each in read if not each.card.expired(now) and fits(each.card)][:k]
+
+        found = await self._fitting(search, k, lambda card: not card.expired(now) and fits(card))
+        return [Retrieved(card=card, score=hit.score, parts=hit.parts) for card, hit in found]
+
+    async def pitfalls(
+        self, text: str, k: int = 5, *, scope: str | None = None, fits: Fits = lambda _: True
+    ) -> Sequence[Retrieved]:
+        """Return the deprecated cards most similar to a task or a draft that fit: what was in vain before."""
+
+        async def search(limit: int) -> Sequence[Hit]:
+            return await self._ledger.search(
+                self.records.namespace,
+                text,
+                limit=limit,
+                mode="dense",
+                filter=_of_scope(scope),
+                shelf="pitfall",
+            )
+
+        found = await self._fitting(search, k, fits)
+        return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]
+
+    async def _fitting(
+        self, search: Callable[[int], Awaitable[Sequence[Hit]]], k: int, fits: Fits
+    ) -> list[tuple[Card, Hit]]:
+        """Return the first k cards that fit; where the nearest do not, all candidates are looked through."""
+        found: list[tuple[Card, Hit]] = []
+        for limit in (k, max(k, self.settings.candidates)):
+            hits = await search(limit)
+            read = [(Card.of(hit.version), hit) for hit in hits]
+            found = [(card, hit) for card, hit in read if fits(card)][:k]
             if len(found) == k or len(hits) < limit:
                 break
         return found
-
-    async def pitfalls(self, text: str, k: int = 5, *, scope: str | None = None) -> Sequence[Retrieved]:
-        """Return the deprecated cards most similar to a task or a draft, for the devil's advocate."""
-        found = await self._ledger.search(
-            self.records.namespace, text, limit=k, mode="dense", filter=_of_scope(scope), shelf="pitfall"
-        )
-        return [
-            Retrieved(card=Card.of(hit.version), score=hit.score, parts={"similarity": hit.score})
-            for hit in found
-        ]
 
     async def resolve(self, dispute_id: str, resolution: Resolution) -> Dispute:
         """End a dispute as `disputes.end` does; a lesson that replaces the card becomes a card first."""

@@ -1,9 +1,17 @@
 """How a lesson becomes a card, and what a later lesson adds to it. All functions are pure."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 from datetime import UTC, datetime
 
-from mneme.stores.cards.card import Card, Lesson, Part, Provenance, TaskOutcome, normalised
+from mneme.stores.cards.card import (
+    Card,
+    DeprecatedApproach,
+    FailureMode,
+    Lesson,
+    Provenance,
+    TaskOutcome,
+    normalised,
+)
 from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.lifecycle import with_outcomes
 from mneme.stores.ledger.records import Change
@@ -32,17 +40,27 @@ def with_details(card: Card, lesson: Lesson) -> Card:
     """
     if flags_of(lesson):
         return card
+    dead_ends = {_name(each): each for each in card.deprecated_approaches}
+    for each in lesson.deprecated_approaches:
+        dead_ends[_name(each)] = _joined(dead_ends.get(_name(each), each), each)
+    failures: dict[str, FailureMode] = {}
+    for mode in (*card.failure_modes, *lesson.failure_modes):
+        failures.setdefault(normalised(mode.condition), mode)
     return card.model_copy(
         update={
-            "deprecated_approaches": _joined(
-                card.deprecated_approaches, lesson.deprecated_approaches, "approach"
-            ),
-            "failure_modes": _joined(card.failure_modes, lesson.failure_modes, "condition"),
+            "deprecated_approaches": [*dead_ends.values()],
+            "failure_modes": [*failures.values()],
             "tags": list(dict.fromkeys([*card.tags, *lesson.tags])),
         }
     )
 
 
-def _joined(here: Sequence[Part], new: Sequence[Part], by: str) -> list[Part]:
-    known = {normalised(getattr(part, by)) for part in here}
-    return [*here, *(part for part in new if normalised(getattr(part, by)) not in known)]
+def _name(dead_end: DeprecatedApproach) -> Hashable:
+    return normalised(dead_end.approach), normalised(dead_end.condition)
+
+
+def _joined(here: DeprecatedApproach, new: DeprecatedApproach) -> DeprecatedApproach:
+    """Count the tasks of both; of what it gained, the best is known."""
+    gained = max((each.gained for each in (here, new) if each.gained is not None), default=None)
+    failed_in = list(dict.fromkeys([*here.failed_in, *new.failed_in]))
+    return here.model_copy(update={"failed_in": failed_in, "gained": gained})

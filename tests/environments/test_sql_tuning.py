@@ -31,6 +31,7 @@ from mneme.environments.sql_tuning import (
 )
 from mneme.environments.sql_tuning.generating import draw
 from mneme.environments.sql_tuning.sqlite import SqliteCopy
+from mneme.environments.worlds import Task, find_world
 
 FEW = 2_000
 QUERY = "SELECT user_id, COUNT(*) AS total FROM user_events WHERE duration_ms > 9000 GROUP BY user_id"
@@ -260,6 +261,23 @@ class TestMeasuring:
         assert 0.1 < share < 0.35
         with pytest.raises(BadInput, match="cannot be counted"):
             small.share("user_events", "nowhere = 1")
+
+    @pytest.mark.parametrize(
+        ("filtered", "most"),
+        [
+            ("duration_ms > 0", True),
+            ("duration_ms > 9000", False),
+            ("duration_ms > 0 AND user_id < 0", False),
+            ("user_id > 10 AND user_id < 20", False),
+        ],
+    )
+    def test_a_query_whose_filters_keep_most_rows_says_so(self, filtered: str, most: bool) -> None:
+        query = f"SELECT user_id, COUNT(*) FROM user_events WHERE {filtered} GROUP BY user_id"
+        given = {"query": query, "schema_name": "events", "rows": FEW}
+        world = find_world("sql_tuning").open(Task(given=given))
+        assert ("filters keep most rows" in world.features) == most
+        assert "filters keep most rows" not in world.general
+        assert world.applies("range filter; grouping; filters keep most rows") is most
 
     def test_without_a_query_there_is_nothing_to_measure(self) -> None:
         with SqlTuning.open("events", 1, FEW) as env, pytest.raises(BadInput, match="no query"):

@@ -156,7 +156,7 @@ async def test_two_rounds_of_patches_are_the_most(edge_ledger: Ledger) -> None:
     assert {*events(result)} <= {"dead end"} and not packet["approved"]
     for card in await cards_in(edge_ledger).records.list():
         assert (card.status, card.shelf) == ("deprecated", "pitfall")
-        assert [rule.pattern for rule in card.rules] == [each.approach for each in card.deprecated_approaches]
+        assert {each.condition for each in card.deprecated_approaches} == {"one range filter; grouping"}
 
 
 async def test_a_failed_card_is_blamed_and_never_promoted(edge_ledger: Ledger) -> None:
@@ -173,7 +173,7 @@ async def test_a_failed_card_is_blamed_and_never_promoted(edge_ledger: Ledger) -
     assert (await cards.records.get(made.card.id)).evidence.failure_count == 1
 
 
-async def test_deprecated_cards_reach_the_devils_advocate_alone(edge_ledger: Ledger) -> None:
+async def test_what_a_deprecated_card_advised_is_not_drafted_and_objected_to(edge_ledger: Ledger) -> None:
     cards = cards_in(edge_ledger)
     lesson = Lesson(
         claim="For queries with range filter, grouping, build INDEX (filter)",
@@ -184,8 +184,24 @@ async def test_deprecated_cards_reach_the_devils_advocate_alone(edge_ledger: Led
     await cards.deprecate(made.card.id, change=CHANGE)
     result = await solve(edge_ledger, DISCOVERY)
     assert result["packet"]["sources"]["cards"] == []
-    kinds = [each["objection"]["kind"] for each in result["packet"]["objections"]]
-    assert "known_pitfall" in kinds
+    assert "INDEX (filter) for" not in (await cards.tasks.list())[-1].mistakes
+    stubborn: Any = {"rationale": "I know better.", "pattern": "INDEX (filter)"}
+    stubborn |= {"statements": ["CREATE INDEX i ON user_events (event_time)"], "used": [], "query": ""}
+    stubborn |= {"files": [], "diff": "", "answer": "", "assumptions": []}
+    patched = json.dumps(stubborn | {"closed": []})
+    lines: Any = {"draft_solution": [json.dumps(stubborn)], "patch_draft": [patched]}
+    script("stubborn", {"look_around": ["I know enough."], **lines})
+    given = problem(DISCOVERY, task_id="again", wanted_speed_up=1_000_000)
+    repeated = await solve(edge_ledger, DISCOVERY, given, researcher="scripted:stubborn")
+    (objection,) = [
+        each["objection"]
+        for each in repeated["packet"]["objections"]
+        if each["objection"]["kind"] == "known_pitfall"
+    ]
+    assert (
+        objection["severity"] == "blocking" and "range filter; grouping (holds here)" in objection["evidence"]
+    )
+    assert repeated["iterations"] == 1, "a patch that changes nothing is no draft"
 
 
 async def test_a_task_without_an_environment_is_judged_by_the_leader(ledger: Ledger) -> None:
@@ -596,12 +612,12 @@ def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> Non
 
 
 def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
-    from mneme.nodes.learning.worlds import first_ideas, remedies  # noqa: PLC0415
+    from mneme.nodes.learning.worlds import made_out, remedies  # noqa: PLC0415
 
     for task in tasks(5, 48):
         given = {"query": task.query, "schema_name": task.schema_name, "rows": ROWS}
         world = find_world("sql_tuning").open(Task(given=given))
-        assert world.features and first_ideas(world) and remedies(world)
+        assert world.features and made_out(world, world.first_ideas()) and remedies(world)
         assert world.applies("; ".join(world.features)) is True
         assert applies("; ".join(general(world.features)), world.features) is True
 

@@ -106,6 +106,7 @@ async def test_a_killed_training_goes_on_its_model_answers_and_the_one_before_co
     assert await pool.count() == COUNT + 1, "the pool keeps its memories"
     undone = await models.take_back(change=CHANGE)
     assert (undone.taken_back, await models.serving()) == (True, "")
+    assert [(each.promoted, each.taken_back) for each in await models.attempts()] == [(True, True)]
     assert await who_answers(pool, "auto") == "auto"
     with pytest.raises(BadInput, match="no consolidation to take back"):
         await models.take_back(change=CHANGE)

@@ -146,11 +146,13 @@ async def status(team: str, as_json: bool, pool: str = "") -> None:
     console.print(f"due: {escape('; '.join(due)) or 'no'}")
     console.print(f"serving: {escape(serving) or 'no tuned model'}")
     if attempts:
-        print_table("", ("tag", "promoted", "model", "why"), map(_row, attempts))
+        print_table("", ("tag", "promoted", "model", "why"), map(row_of, attempts))
 
 
-def _row(attempt: Attempt) -> list[str]:
-    return [attempt.tag, "yes" if attempt.promoted else "no", attempt.model, attempt.why]
+def row_of(attempt: Attempt) -> list[str]:
+    """Return an earlier consolidation's tag, what became of it, its model and why."""
+    promoted = "rolled back" if attempt.taken_back else "yes" if attempt.promoted else "no"
+    return [attempt.tag, promoted, attempt.model, attempt.why]
 
 
 async def rollback(team: str, reason: str, as_json: bool, pool: str = "") -> None:

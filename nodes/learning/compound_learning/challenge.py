@@ -79,7 +79,10 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 
 @timed
 async def patch(state: State, runtime: LearningRuntime) -> Update:
-    """Let the researcher patch the draft; an objection that the patch does not answer stays open."""
+    """Let the researcher patch the draft; an objection that the patch does not answer stays open.
+
+    A patch that changes nothing closes nothing, and is no draft.
+    """
     world, number = await world_of(state, runtime), len(state["drafts"])
     open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
     open_.sort(key=lambda each: each["objection"]["severity"] != "blocking")
@@ -90,21 +93,30 @@ async def patch(state: State, runtime: LearningRuntime) -> Update:
         advice=[_remedy(each, world) for each in open_],
         trial=trial_of(state["drafts"][-1]["trial"]),
         cards=knowns(state["cards"]),
+        pitfalls=shown_pitfalls(state),
     )
     answered = await ask_role("researcher", patch_draft, given, runtime)
     draft = with_pattern(answered.value, world)
+    costs = {"effort": [effort_of(answered)], "responders": [f"researcher: {answered.responder}"]}
+    if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
+        runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
+        return costs
     closed = [open_[each] for each in answered.value.closed]
     runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
+        **costs,
         "drafts": [*state["drafts"], TriedDraft(draft=draft.model_dump(exclude={"closed"}), trial=None)],
         "log": [
             each | {"status": "closed", "closed_by": f"patch {number}"} if each in closed else each
             for each in state["log"]
         ],
         "iterations": number + 1,
-        "effort": [effort_of(answered)],
-        "responders": [f"researcher: {answered.responder}"],
     }
+
+
+def is_patched(state: State) -> bool:
+    """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
+    return all(each["round"] != len(state["drafts"]) for each in state["log"])
 
 
 def _remedy(entry: LoggedObjection, world: World | None) -> Advice:

@@ -1,5 +1,7 @@
 """Compile and keep (§3, step 5): the monitor extracts what the task taught; it is written to the cards."""
 
+from textwrap import shorten
+
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World, parts_of
 from mneme.nodes.learning.compound_learning.log import record_of, trajectory_of
@@ -15,12 +17,21 @@ from mneme.nodes.learning.compound_learning.state import (
     scope_of,
     setting_of,
     timed,
+    trial_of,
     used_cards,
     world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import checked
-from mneme.prompts.learning.compound_learning.compile import Experience, Finding, Findings, compile_lessons
+from mneme.prompts.learning import trials
+from mneme.prompts.learning.compound_learning.compile import (
+    DeadEnd,
+    Experience,
+    Finding,
+    Findings,
+    compile_lessons,
+)
+from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -29,6 +40,7 @@ from mneme.stores.ledger.records import Change, Source
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
+LONGEST_REASON = 300
 JUDGED = "Judged by the model, not measured."
 """What such a card says of itself, until a person or a checker confirms it."""
 
@@ -48,7 +60,7 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         confidence=packet["confidence"],
         resolved=[each["objection"]["evidence"] for each in state["log"] if each["status"] == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
-        in_vain=_in_vain(state),
+        in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
         answer=packet["answer"] if world is None else "",
         used=knowns(used_cards(state)),
@@ -61,14 +73,6 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         "effort": [effort_of(answered)],
         "responders": [f"monitor: {answered.responder}"],
     }
-
-
-def _in_vain(state: State) -> list[str]:
-    """Return the patterns of drafts that were wrong or gained nothing; little gain is no dead end."""
-    tried = [(each["draft"]["pattern"], each["trial"]) for each in state["drafts"]]
-    worthless = [name for name, trial in tried if trial and (not trial["correct"] or trial["gain"] < GAINED)]
-    useful = {name for name, trial in tried if trial and trial["correct"] and trial["gain"] >= GAINED}
-    return [each for each in dict.fromkeys(worthless) if each and each not in useful]
 
 
 def _can_be_kept(finding: Finding, world: World | None) -> bool:
@@ -105,7 +109,8 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
     if finding.event == "reinforce" and is_measured:
         card_id = used[finding.card]["id"]
         outcome = _outcome(state, finding.success)
-        card = await cards.reinforce(card_id, outcome, change=change)
+        details = None if finding.success else _lesson(finding, state, scope, used[finding.card])
+        card = await cards.reinforce(card_id, outcome, change=change, details=details)
         return _learned("success" if finding.success else "failure", card, finding.rationale)
     if finding.event == "reinforce":
         return None  # what a model says of itself is no evidence
@@ -125,10 +130,11 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
 async def _dead_end(lesson: Lesson, state: State, cards: KnowledgeCards, change: Change) -> Learned:
     """Keep what was tried in vain as a deprecated card, which warns researcher and devil's advocate."""
     learned = await cards.create(lesson, _outcome(state, False), change=change)
-    if learned.event != "created":
-        return _learned(learned.event, learned.card, change.reason)
-    card = await cards.deprecate(learned.card.id, change=change)
-    return _learned("dead end", card, change.reason)
+    card = learned.card
+    if learned.event == "created":
+        card = await cards.deprecate(card.id, change=change)
+    is_new = card.status == "deprecated" and learned.event != "unchanged"
+    return _learned("dead end" if is_new else learned.event, card, change.reason)
 
 
 async def _dispute(
@@ -136,7 +142,7 @@ async def _dispute(
 ) -> Learned:
     """Set the finding against the verified card, which stays as it is."""
     known = knowns([card])[0]
-    followed = known.best or next(iter(known.advice), None)  # in words, none is made out
+    followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
     new = f"{finding.condition} -> {finding.pattern}"
     refines = followed is not None and followed.condition != finding.condition
@@ -173,33 +179,66 @@ async def _promote(
     return _learned("promoted", card, packet["rationale"])
 
 
-def _lesson(finding: Finding, state: State, scope: str) -> Lesson:
+def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = None) -> Lesson:
     """Return the lesson of a finding, with the dead ends that the monitor names, or the drafts that failed.
 
-    A dead end is under its condition a rule each: so it is known again when it is drafted again.
+    Of a card that was used and failed, that is the first draft, which rested on it.
     """
-    named = [
-        DeprecatedApproach(approach=each.approach, reason=each.reason, failed_in=[state["task_id"]])
-        for each in finding.deprecated_approaches
-    ]
-    patterns = [each.approach for each in named] if finding.event == "dead_end" else [finding.pattern]
+    failed = _failed_drafts(state, 1 if used else state["final"])
+    named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
     return Lesson(
-        claim=finding.claim,
+        claim=used["known"]["claim"] if used else finding.claim,
         rationale=finding.rationale,
-        rules=[Rule(condition=finding.condition, pattern=each) for each in patterns],
-        deprecated_approaches=named or _failed_drafts(state),
+        rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
+        deprecated_approaches=named or failed,
         failure_modes=[FailureMode(**each.model_dump()) for each in finding.failure_modes],
         tags=parts_of(finding.condition),
         scope=scope,
     )
 
 
-def _failed_drafts(state: State) -> list[DeprecatedApproach]:
-    """Return the drafts before the final one, each with what was objected to it or its trial's problem."""
+def _as_tried(named: DeadEnd, finding: Finding, state: State) -> DeprecatedApproach:
+    """Return a dead end that the monitor names, as its trial showed it, where it was tried."""
+    for each in _fell_short(state):
+        if each.approach == named.approach:
+            return each.model_copy(update={"reason": named.reason or each.reason})
+    return DeprecatedApproach(
+        approach=named.approach,
+        reason=named.reason,
+        failed_in=[state["task_id"]],
+        condition=state["features"] or finding.condition,
+    )
+
+
+def _fell_short(state: State) -> list[DeprecatedApproach]:
+    """Return what was tried and did not solve the task, each with the features under which that was so.
+
+    What is over a limit is left out: the limit is this one task's. So is what leaves everything as it was.
+    """
+    found = {}
+    for tried in state["drafts"]:
+        draft, trial = Draft.model_validate(tried["draft"]), trial_of(tried["trial"])
+        if trial is None or trial.solved or trial.over_limit or not (draft.pattern and draft.solution):
+            continue
+        helped = trial.correct and trial.gain >= GAINED
+        found[draft.pattern] = DeprecatedApproach(
+            approach=draft.pattern,
+            reason=shorten(trial.problem or trial.summary, LONGEST_REASON, placeholder=" …"),
+            failed_in=[state["task_id"]],
+            condition=state["features"],
+            gained=round(trial.gain, 2) if helped else None,
+        )
+    return [*found.values()]
+
+
+def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
+    """Return the drafts before that number: those that fell short, others with what was objected to them."""
+    short = {each.approach: each for each in _fell_short(state)}
     said = {each["round"]: each["objection"]["evidence"] for each in reversed(state["log"])}
-    drafts = [each["draft"] for each in state["drafts"][: state["final"]]]
+    drafts = [each["draft"] for each in state["drafts"][:before]]
     return [
-        DeprecatedApproach(
+        short.get(each["pattern"])
+        or DeprecatedApproach(
             approach=each["pattern"] or each["rationale"],
             reason=said.get(number, ""),
             failed_in=[state["task_id"]],
@@ -209,7 +248,12 @@ def _failed_drafts(state: State) -> list[DeprecatedApproach]:
 
 
 def _outcome(state: State, success: bool) -> TaskOutcome:
-    return TaskOutcome(task=state["task_id"], success=success, confidence=state["packet"]["confidence"])
+    return TaskOutcome(
+        task=state["task_id"],
+        success=success,
+        confidence=state["packet"]["confidence"],
+        features=state["features"],
+    )
 
 
 def _change(reason: str, actor: str, state: State) -> Change:

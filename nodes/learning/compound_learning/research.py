@@ -17,6 +17,7 @@ from mneme.core.errors import BadInput, NoTools
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import call_tools
 from mneme.nodes.learning.compound_learning.state import (
+    FEW,
     Recalled,
     State,
     TriedDraft,
@@ -33,11 +34,12 @@ from mneme.nodes.learning.compound_learning.state import (
     world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
-from mneme.nodes.learning.worlds import STORY, first_ideas, tools_of
+from mneme.nodes.learning.worlds import STORY, made_out, tools_of
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
-from mneme.prompts.learning.compound_learning.task import Known
+from mneme.prompts.learning.compound_learning.task import Known, dead_end
+from mneme.prompts.learning.trials import Advice
 from mneme.stores.cards.card import Card, Retrieved
 from mneme.stores.cards.validity import holds_for
 
@@ -150,9 +152,18 @@ async def _pitfalls_of(state: State, world: World | None, runtime: LearningRunti
     if not runtime.context.recall:
         return []
     found = await cards_of(runtime).pitfalls(
-        _search_text(state, world), PITFALLS, scope=scope_of(world, state)
+        _search_text(state, world), PITFALLS, scope=scope_of(world, state), fits=partial(_warns, world=world)
     )
     return [as_shown(each.card, world) for each in found]
+
+
+def _warns(card: Card, world: World | None) -> bool:
+    """Say whether a deprecated card may say something of this task: not all that it holds is of others."""
+    said = [
+        *(each.condition for each in card.rules),
+        *(each.condition for each in card.deprecated_approaches),
+    ]
+    return world is None or not said or any(world.applies(each) is not False for each in said)
 
 
 @timed
@@ -165,7 +176,7 @@ async def research(state: State, runtime: LearningRuntime) -> Update:
         facts=facts,
         cards=knowns(state["cards"]),
         pitfalls=shown_pitfalls(state),
-        textbook=first_ideas(world) if world else [],
+        textbook=_ideas(state, world) if world else [],
     )
     answered = await ask_role("researcher", draft_solution, given, runtime)
     draft = with_pattern(answered.value, world)
@@ -180,6 +191,27 @@ async def research(state: State, runtime: LearningRuntime) -> Update:
         "effort": [effort],
         "responders": [f"researcher: {answered.responder}"],
     }
+
+
+def _ideas(state: State, world: World) -> list[Advice]:
+    """Return what a textbook begins with, else what was not tried yet, less dead ends.
+
+    Where all is known to fall short, what gained most is left, or what changes nothing.
+    """
+    known = [*knowns(state["cards"]), *shown_pitfalls(state)]
+
+    def untried(patterns: Sequence[str]) -> list[Advice]:
+        return [each for each in made_out(world, patterns) if dead_end(each.pattern, known) is None]
+
+    first = untried(world.first_ideas())
+    helped = [each for card in known for each in card.in_vain if each.applies and each.gained]
+    most = [each.approach for each in sorted(helped, key=lambda each: each.gained or 0.0, reverse=True)]
+    return (
+        [each for each in first if each.changes]
+        or untried(world.remedies())[:FEW]
+        or made_out(world, most[:1])
+        or first
+    )
 
 
 def _ids(state: State, numbers: Sequence[int]) -> list[str]:

@@ -25,10 +25,10 @@ from mneme.nodes.learning.worlds import (
 )
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.prompts.learning.compound_learning.task import Known
+from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
 from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.prompts.prompt import Prompt
-from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode
+from mneme.stores.cards.card import Card, DeprecatedApproach
 
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
@@ -211,11 +211,13 @@ def scope_of(world: World | None, state: State) -> str:
 
 
 SHORT = 300
+FEW = 3
+"""So many of a card's failure modes are shown, and of its dead ends that are not known to hold here."""
 
 
 def as_shown(card: Card, world: World | None) -> Known:
     """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
-    rules = [(rule.condition, rule.pattern) for rule in card.rules]
+    rules = [(rule.condition, rule.pattern) for rule in card.rules if card.status != "deprecated"]
     advice = [
         advice_of(world, *rule) if world else Advice(condition=rule[0], pattern=rule[1], is_text=True)
         for rule in rules
@@ -229,20 +231,46 @@ def as_shown(card: Card, world: World | None) -> Known:
         advice=advice,
         valid_for=card.valid_for,
         rationale=shorten(card.rationale, SHORT, placeholder=" …"),
-        dead_ends=[_dead_end(each) for each in card.deprecated_approaches[:3]],
-        failure_modes=[_failure(each) for each in card.failure_modes[:3]],
+        in_vain=_in_vain(card, world),
+        served=[each.features for each in card.evidence.recent if each.success and each.features],
+        fails=[
+            Failing(**{name: _short(text) for name, text in each.model_dump().items()})
+            for each in card.failure_modes[:FEW]
+        ],
     )
 
 
-def _dead_end(part: DeprecatedApproach) -> str:
-    return shorten(
-        f"{part.approach}: {part.reason}" if part.reason else part.approach, SHORT, placeholder=" …"
+def _in_vain(card: Card, world: World | None) -> list[InVain]:
+    """Return what is in vain here, and a few others; what a deprecated card advises is in vain as well."""
+    parts = [*card.deprecated_approaches]
+    if card.status == "deprecated":
+        why = card.deprecated_because
+        parts += [
+            DeprecatedApproach(approach=each.pattern, condition=each.condition, reason=why)
+            for each in card.rules
+        ]
+    shown = [_dead_end(each, world) for each in parts]
+    others = [each for each in shown if not each.applies]
+    return [each for each in shown if each.applies] + others[:FEW]
+
+
+def _dead_end(part: DeprecatedApproach, world: World | None) -> InVain:
+    """Say whether an approach is in vain here; what only fell short may be enough for a smaller gain."""
+    applies = world.applies(part.condition) if world and part.condition else None
+    if applies and world and part.gained is not None:
+        applies = part.gained < world.wanted_gain if world.wanted_gain else None
+    return InVain(
+        approach=part.approach,
+        condition=_short(part.condition),
+        applies=applies,
+        reason=_short(part.reason),
+        failed=max(1, len(part.failed_in)),
+        gained=part.gained,
     )
 
 
-def _failure(part: FailureMode) -> str:
-    said = ", ".join(each for each in (part.impact, part.mitigation) if each)
-    return shorten(f"{part.condition}: {said}" if said else part.condition, SHORT, placeholder=" …")
+def _short(text: str) -> str:
+    return shorten(text, SHORT, placeholder=" …")
 
 
 def knowns(cards: Sequence[Recalled]) -> list[Known]:

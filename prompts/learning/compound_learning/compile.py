@@ -12,6 +12,7 @@ from mneme.prompts.learning.compound_learning.task import (
     NONE,
     SETTING,
     Condition,
+    Failing,
     Known,
     Pattern,
     Sentence,
@@ -19,6 +20,16 @@ from mneme.prompts.learning.compound_learning.task import (
     check_named,
 )
 from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
+
+
+class DeadEnd(BaseModel):
+    """What was tried in vain, and why it did not do."""
+
+    approach: Pattern
+    reason: Sentence = ""
+
+    def __str__(self) -> str:
+        return f"{self.approach}: {self.reason}" if self.reason else self.approach
 
 
 class Experience(Setting):
@@ -32,28 +43,13 @@ class Experience(Setting):
     confidence: float
     resolved: list[str] = Field([])
     failed: list[str] = Field([], description="Patterns that were tried and did not do.")
-    in_vain: list[str] = Field([], description="Those of them that were wrong, or gained nothing.")
+    in_vain: list[DeadEnd] = Field([], description="What their trials showed, where they were tried.")
     trajectory: list[str] = Field(
         [], description="Each draft with its change, its trial and what was objected to it."
     )
     answer: str = Field("", description="The final answer, where it is words.")
     used: list[Known] = Field([])
     verified: list[Known] = Field([])
-
-
-class Failing(BaseModel):
-    """When a lesson fails, what then happens, and what helps."""
-
-    condition: Sentence
-    impact: Sentence = ""
-    mitigation: Sentence = ""
-
-
-class DeadEnd(BaseModel):
-    """What was tried in vain, and why it did not do."""
-
-    approach: Pattern
-    reason: Sentence = ""
 
 
 class Finding(BaseModel):
@@ -83,11 +79,12 @@ compile_lessons = Prompt(
     given=Experience,
     answer=Findings,
     system=f"""You are the monitor of a team: you compile what a finished task taught into knowledge cards.
-For each used card say whether it helped (reinforce, success true or false). A new lesson becomes a card
-(create): a claim that other tasks can use, its condition in the words of what tasks like it share, its
-pattern. A lesson against a verified card opens a dispute with that card, never a new one. Of a task that
-was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches that
-failed; the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails,
+For each used card say whether it helped (reinforce, success true or false); where it did not, name the
+approach that failed with it, and why: it is kept on the card as in vain for such tasks. A new lesson
+becomes a card (create): a claim that other tasks can use, its condition in the words of what tasks like it
+share, its pattern. A lesson against a verified card opens a dispute with that card, never a new one. Of a
+task that was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches
+that failed; the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails,
 where the trajectory shows it. A claim states what is true of the domain; it never tells agents how to
 behave. Nothing learned is a good answer too. {DATA}
 A finding's card is -1 for create and dead_end; claim, condition and pattern are empty for reinforce.""",
@@ -142,7 +139,7 @@ $resolved
 
 Tried, and did not do:
 $failed
-Of these, wrong or without any gain:
+What their trials showed:
 $in_vain
 
 Cards used:

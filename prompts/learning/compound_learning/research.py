@@ -80,7 +80,8 @@ draft_solution = Prompt(
     answer=Draft,
     system=f"""You are the researcher of a team that solves tasks. Draft a solution. Use the cards that fit
 (their rules are already made out for this task) and name the numbers of those that you really used; use
-none that does not fit. Try nothing that a card calls in vain for such a task. {DATA}
+none that does not fit. What a card or a dead end calls in vain, when its condition holds here, is not tried
+again; where that condition does not hold, it may be tried. {DATA}
 {PARTS}""",
     examples=[
         Draft(
@@ -115,7 +116,7 @@ $pitfalls
 What the tools told:
 $facts
 
-What a textbook begins with:
+What a textbook begins with, or what nobody tried on such a task:
 $textbook""",
 )
 
@@ -142,6 +143,7 @@ class Complaint(Setting):
     advice: list[Advice]
     trial: Measurement | None = None
     cards: list[Known] = Field([])
+    pitfalls: list[Known] = Field([])
 
 
 class Patch(Draft):
@@ -158,7 +160,7 @@ patch_draft = Prompt(
     answer=Patch,
     system=f"""You are the researcher of a team. The devil's advocate objected to your draft. Patch it where
 an objection is right, and name the numbers of the objections that the patch closes; an objection that is
-wrong stays open. {DATA}
+wrong stays open. What a card or a dead end calls in vain, when its condition holds here, is no patch. {DATA}
 Give the whole new draft, not only what changes.
 {PARTS}""",
     examples=[
@@ -197,7 +199,10 @@ Their remedies, made out for this task where they could be:
 $advice
 
 Cards:
-$cards""",
+$cards
+
+Dead ends of earlier tasks:
+$pitfalls""",
 )
 
 
