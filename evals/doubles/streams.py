@@ -48,16 +48,16 @@ def _weights(body: Json, reply: Reply, piece: str) -> Json:
 
 
 def _pieces(reply: Reply) -> Iterator[str]:
-    """Yield the reply's tokens, as far as they come: Ollama gives up at 30 of the same."""
+    """Yield the reply's tokens, as far as they come: Ollama gives up at 30 of the same, but for space."""
     words = re.findall(r"\s*\S+|\s+", reply.content) if isinstance(reply.content, str) else reply.content
     last, same, sent = "", 0, 0
     for word in words:
         _come_to(reply, sent)
-        same = same + 1 if word == last else 1
+        same = same + 1 if word.strip() == last else 1
         if same > REPEATS:
             raise Accident(b"")
         yield word
-        last, sent = word, sent + 1
+        last, sent = word.strip(), sent + 1
     _come_to(reply, sent)
 
 

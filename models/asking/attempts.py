@@ -32,6 +32,8 @@ MORE_ROOM = 2
 """How many times more tokens the next reply may have where the last one was cut off."""
 WARMER = 0.3
 """What each further attempt adds to the temperature, so that the same reply does not come again."""
+REPEAT_PENALTY = 1.1
+"""Against circles, from the first on: a small model falls into one again, however warm it is drawn."""
 SHOWN_BACK = 2000
 """Characters of a wrong reply that the model is shown again."""
 INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
@@ -159,13 +161,17 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
 
 
 def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: int) -> CallOptions:
-    """Return options that draw another reply: other seed, warmer, with more room where the last was cut."""
+    """Return options that draw another reply: other seed, warmer, with more room where the last was cut.
+
+    After a circle, what was said lately becomes less probable.
+    """
     more = MORE_ROOM if isinstance(failure, CutShort) else 1
     return replace(
         last,
         num_predict=last.num_predict * more,
         temperature=first.temperature + WARMER * attempt,
         seed=first.seed + attempt,
+        repeat_penalty=REPEAT_PENALTY if isinstance(failure, Endless) else last.repeat_penalty,
     )
 
 

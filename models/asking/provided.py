@@ -80,10 +80,14 @@ async def _whole(stream: AsyncIterator[Any], options: CallOptions) -> AIMessage:
     bounded = timely(chunks, now.idle_seconds, now.reply_seconds, now.first_token_seconds)
     said: Any = None
     async with aclosing(chunks), aclosing(bounded):
-        async for chunk in bounded:
-            said = chunk if said is None else said + chunk
-            if chunk.text and circle.sees(str(chunk.text)):
-                raise Endless("The reply repeats itself.", circle.tail)
+        try:
+            async for chunk in bounded:
+                said = chunk if said is None else said + chunk
+                if chunk.text:
+                    circle.watch(str(chunk.text))
+        except Endless as endless:
+            endless.raw = str(said.text)  # a part of it may be usable
+            raise
     if said is None:
         raise Unusable("The reply is empty.")
     return cast(AIMessage, message_chunk_to_message(said))

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from mneme.models.asking.unusable import Endless
+
 SAME_TOKENS = 30
-"""The same token so often in a row is endless."""
+"""The same token so often in a row is endless, whatever space is around it: Ollama breaks off at 32."""
 CYCLE_CHARS = 240
 """Characters, some 60 to 100 tokens, that repetitions fill before they count as endless."""
 CYCLES = 4
@@ -28,10 +30,16 @@ class RepetitionDetector:
         self._last = ""
         self._same = 0
 
+    def watch(self, token: str) -> None:
+        """Take the next token; raise `Endless` where the reply has become endless."""
+        if self.sees(token):
+            raise Endless("The reply repeats itself.")
+
     def sees(self, token: str) -> bool:
         """Take the next token, and tell whether the reply has become endless."""
-        self._same = self._same + 1 if token == self._last else 1
-        self._last = token
+        word = token.strip()
+        self._same = self._same + 1 if word == self._last else 1
+        self._last = word
         self.tail = (self.tail + token)[-LONGEST_CYCLE * ((self._counted or CYCLES) + 2) :]
         return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
 

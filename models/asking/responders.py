@@ -48,6 +48,8 @@ class CallOptions:
     """How many of the likeliest tokens to return at each place, where the server can."""
     kept_free: int = 0
     """Tokens of the context that the prompt must leave; 0: as many as are to be predicted."""
+    repeat_penalty: float = 0.0
+    """By what the score of a token that was said lately is divided, where Ollama answers; 0: as it does."""
 
 
 class Model(Protocol):

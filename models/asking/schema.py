@@ -4,6 +4,9 @@ Ollama 0.33 ignores a bound beside `$ref`, `anyOf` or `pattern`, and those of fr
 in place, "or null" becomes "may be left out", and every other field is demanded, one with a default too: a
 model that leaves it out has not answered, and its default would look like an answer.
 
+To a newer llama.cpp an object that is not closed may have any further fields, as JSON schema says, and a
+small model then invents one after the other. So every object is closed.
+
 A field without a bound is one in which a small model runs on to the end of its room. So every text, list and
 number has one: its type's, else that of what was asked (`Prompt.bounds`).
 """
@@ -119,7 +122,7 @@ def _one_of(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
 def _object(properties: Json, defs: Json, within: tuple[str, ...]) -> Json:
     demanded = [name for name, node in properties.items() if not _nullable(node)]
     flattened = {name: _flat(node, defs, within) for name, node in properties.items()}
-    return {"properties": flattened, "required": demanded}
+    return {"properties": flattened, "required": demanded, "additionalProperties": False}
 
 
 def _nullable(node: Json) -> bool:

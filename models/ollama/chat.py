@@ -58,17 +58,22 @@ class Speaker(ChatOllama):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         speech = ThinkingFilter(self.hold) if self.spoken else None
-        circle, complete = RepetitionDetector(self.counted), False
+        circle, complete, said = RepetitionDetector(self.counted), False, ""
         spoken = cast(AsyncGenerator[ChatGenerationChunk], super()._astream(messages, stop, **kwargs))
         async with aclosing(spoken), aclosing(timely(spoken, self.idle, self.longest)) as stream:
-            async for chunk in stream:
-                complete = complete or bool((chunk.generation_info or {}).get("done"))
-                if chunk.text and circle.sees(chunk.text):
-                    raise Endless("The reply repeats itself.", circle.tail)
-                if speech:
-                    chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
-                if chunk.text or complete or _calls(chunk):
-                    yield chunk
+            try:
+                async for chunk in stream:
+                    complete = complete or bool((chunk.generation_info or {}).get("done"))
+                    said += chunk.text
+                    if chunk.text:
+                        circle.watch(chunk.text)
+                    if speech:
+                        chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
+                    if chunk.text or complete or _calls(chunk):
+                        yield chunk
+            except Endless as endless:
+                endless.raw = said  # a part of it may be usable
+                raise
         if not complete:
             raise BrokenStreamError("The stream ended without its last line.")
 
@@ -156,6 +161,7 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
         num_predict=options.num_predict,
         temperature=options.temperature,
         seed=options.seed,
+        repeat_penalty=options.repeat_penalty or None,
         keep_alive=now.keep_alive,
         reasoning=False if known.thinks else None,
         format=options.schema,

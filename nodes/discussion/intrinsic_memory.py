@@ -6,6 +6,8 @@ What the paper leaves open, and deviations:
   or somebody raises an issue that concerns it, or changes the solution without naming an issue. A worker may
   accept in the turn in which it proposes something. There is no consensus while an issue is unanswered.
 - The writer of the document has not spoken (§5, DJE): it reads what all agents remember (`experts.py`).
+- Of a turn that stays unusable the words are kept where they can be used, and nothing of what it decides;
+  else its speaker passes. What would be the third pass in a row stops the discussion.
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
 - Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
   grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to
@@ -18,7 +20,7 @@ from uuid import uuid4
 
 from langgraph.types import Overwrite
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadAnswer, BadInput
 from mneme.library.teams.selection import Floor, Part, part_of, sigma, speakers_of
 from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
@@ -38,6 +40,7 @@ from mneme.nodes.discussion.context import (
 )
 from mneme.nodes.discussion.person import PersonTurn, action, read_answer
 from mneme.nodes.discussion.state import Prepared, State, Update, heard, spent, tokens_of
+from mneme.nodes.discussion.turn_words import words_alone
 from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
 from mneme.prompts.discussion.intrinsic_memory import (
@@ -206,7 +209,8 @@ async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(number)  # kept already where this step was killed after it
     known: State = {**state, **prepared}
     turn = said or await table.conversation.add(await _spoken(number, known, table))
-    told = {"held": prepared["held"], "complaints": prepared["complaints"]}
+    complaints = [*prepared["complaints"], *([turn.complaint] if turn.complaint else [])]
+    told = {"held": prepared["held"], "complaints": complaints}
     return heard(turn, known, runtime) | told
 
 
@@ -229,35 +233,43 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         experts=table.titles(table.team.deciders),
     )
     question, asked = _asked(given, state, table, [str(each) for each in issues if each.status == "open"])
-    answered = await ask(question, asked, who, lane="user")
-    value = answered.value
-    return Turn(
+    turn = Turn(
         number=number,
         speaker=role.name,
         title=role.title,
-        message=value.message,
-        reasoning=value.reasoning,
-        changes=isinstance(value, Contribution) and value.changes,
-        accept=isinstance(value, Contribution) and value.accept,
-        finalize=isinstance(value, Delegation) and value.finalize,
-        raises=_raised(value, table) if isinstance(value, Raising) else [],
-        answers=[issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
+        message="",
         context_tokens=window.tokens,
         turns_shown=len(window.turns),
-        tokens=tokens_of(question, asked, answered),
-        answered_by=answered.responder,
+        answered_by=who,
     )
+    try:
+        answered = await ask(question, asked, who, lane="user")
+    except BadAnswer as bad:
+        return turn.model_copy(update=await words_alone(turn, question, asked, bad, table))
+    value = answered.value
+    said = {
+        "message": value.message,
+        "reasoning": value.reasoning,
+        "changes": isinstance(value, Contribution) and value.changes,
+        "accept": isinstance(value, Contribution) and value.accept,
+        "finalize": isinstance(value, Delegation) and value.finalize,
+        "raises": _raised(value, table) if isinstance(value, Raising) else [],
+        "answers": [issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
+        "tokens": tokens_of(question, asked, answered),
+        "answered_by": answered.responder,
+    }
+    return turn.model_copy(update=said)
 
 
 def _raised(value: Raising, table: Table) -> list[Raised]:
-    """Return the issues of an answer, with the names of the roles whose titles it gives, once."""
+    """Return the issues of an answer, each once, with the names of the roles whose titles it gives, once."""
     names = {role.title: role.name for role in table.team.roles}
     return [
         Raised(
             about=each.about,
             concerns=[names[title] for title in dict.fromkeys(each.concerns) if title in names],
         )
-        for each in value.raises
+        for each in {each.about: each for each in value.raises}.values()
     ]
 
 

@@ -15,7 +15,7 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
     """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
     table = await Table.of(state["discussion_id"], runtime)
     turn = await table.conversation.get(state["turn"])
-    if turn is None or table.about.memory == "none":
+    if turn is None or turn.passed or table.about.memory == "none":
         return {}
     if not table.is_intrinsic:
         return await _observe(state, table)

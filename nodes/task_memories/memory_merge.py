@@ -33,7 +33,10 @@ def merged(given: Remembering, raw: str) -> tuple[dict[str, Any], list[str], lis
 
 
 def object_in(raw: str) -> dict[str, Any]:
-    """Return the JSON object of a reply; of one that was cut off, all but its last value; else nothing."""
+    """Return the JSON object of a reply; of one that was cut off, all but its last value; else nothing.
+
+    The last value of a list of objects is its last object.
+    """
     text = raw if raw.lstrip().startswith("{") else without_thought(raw)
     try:
         if found := objects(text):
@@ -48,9 +51,14 @@ def object_in(raw: str) -> dict[str, Any]:
 def _drop_last(within: dict[str, Any]) -> None:
     """Drop the value that was being written as a reply ended: a part of it says something else."""
     last = next(reversed(within), None)
-    if last is not None and isinstance(within[last], dict) and within[last]:
-        _drop_last(within[last])
-    elif last is not None:
+    if last is None:
+        return
+    value = within[last]
+    if isinstance(value, dict) and value:
+        _drop_last(value)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        value.pop()
+    else:
         del within[last]
 
 

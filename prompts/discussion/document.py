@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model, model_vali
 
 from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import Prompt, Schemas
 
 LOWEST, HIGHEST = 1, 10
 UNSAID = "not discussed"
@@ -32,7 +32,8 @@ Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]
 TURNS = "turns"
 """The numbers of the turns that an item comes from; a team may have a field of that name instead."""
-Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=20)]
+MOST_TURNS = 20
+Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=MOST_TURNS)]
 
 ITEM = re.compile(
     r"^[\s\"\-*•]*(?:[A-Z]\w+: )?([^\W_a-z][\w /&'-]{2,60}?) \([^()]{1,80}\) because ", re.MULTILINE
@@ -152,7 +153,18 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
         "items": (GenericAlias(list, item), Field(max_length=most)),
         "ratings": (_parts("Ratings", given["ratings"], Rating), ...),
     }
-    return replace(write_document, answer=create_model("Written", __base__=Written, **fields))
+    answer = create_model("Written", __base__=Written, **fields)
+    return replace(write_document, answer=answer, bounds=[*write_document.bounds, _turns_that_there_were])
+
+
+def _turns_that_there_were(given: Documenting) -> Schemas:
+    """Offer the numbers of the turns that were taken: a small model fills a list of numbers up to its end."""
+    if not given.last:
+        return {}
+    return {
+        f"items[].{TURNS}": {"maxItems": min(MOST_TURNS, given.last)},
+        f"items[].{TURNS}[]": {"maximum": given.last},
+    }
 
 
 def _parts(name: str, parts: Texts, kind: Any) -> type[BaseModel]:

@@ -248,8 +248,13 @@ def names_what_there_is(given: Speaking, answer: Any) -> None:
 
 
 def offers_what_there_is(given: Speaking) -> Schemas:
-    """Offer the numbers of the issues in the list, and the experts of the team."""
-    experts: Schemas = {"raises[].concerns[]": {"enum": given.experts}} if given.experts else {}
+    """Offer the numbers of the issues in the list, and the experts of the team, each once."""
+    experts: Schemas = {}
+    if given.experts:
+        experts = {
+            "raises[].concerns": {"maxItems": len(given.experts)},
+            "raises[].concerns[]": {"enum": given.experts},
+        }
     return some_of("answers", range(len(given.issues))) | experts
 
 
@@ -260,7 +265,7 @@ for _question in (contribute, evaluate):
 
 def fits_the_room(given: Speaking, answer: Any) -> None:
     """Refuse a turn that says nothing, or that is too long to be shown to others whole."""
-    if not answer.message.strip():
+    if not any(map(str.isalnum, answer.message)):
         raise ValueError("The message is empty: say something.")
     if len(answer.message) > ROOM_TO_SPARE * given.room:
         raise ValueError(f"The message has {len(answer.message)} characters; {given.room} are the most.")

@@ -32,7 +32,10 @@ class Raised(BaseModel):
 
 
 class Turn(BaseModel):
-    """t_m: what was said, by whom, on how large a context, and what it cost."""
+    """t_m: what was said, by whom, on how large a context, and what it cost.
+
+    `complaint` says what of the speaker's reply could not be used; who `passed` gave nothing usable at all.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,6 +54,8 @@ class Turn(BaseModel):
     turns_shown: int = 0
     tokens: int = 0
     answered_by: str = ""
+    passed: bool = False
+    complaint: str = ""
 
     def __str__(self) -> str:
         marks = [" (a person)"] * self.person + [" [ACCEPT]"] * self.accept + [" [FINALIZE]"] * self.finalize

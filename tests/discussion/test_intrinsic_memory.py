@@ -32,6 +32,7 @@ from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
 from mneme.nodes.discussion.context import DiscussionContext
+from mneme.nodes.discussion.turn_words import PASSED
 from mneme.nodes.task_memories.f_context import f_context
 from mneme.nodes.task_memories.memory_merge import merged
 from mneme.prompts.discussion.document import write_document
@@ -494,10 +495,17 @@ class TestDiscussions:
 
     async def test_the_delegate_cannot_finalise_before_all_have_accepted(self, edge_ledger: Ledger) -> None:
         hasty = Delegation(reasoning="Enough.", message="Write it.", finalize=True)
-        script("hasty", {"delegate": [hasty]})
+        known = {
+            "reason": "So.",
+            "memory": empty(load_team("data_pipeline").role("conversation_delegation").memory),
+        }
+        script("hasty", {"delegate": [hasty], "update_memory": [json.dumps(known)]})
         team = with_model(load_team("data_pipeline"), "conversation_delegation", "scripted:hasty")
-        with pytest.raises(BadAnswer, match="did not accept yet"):
-            await discuss(edge_ledger, given(team=team))
+        result = await discuss(edge_ledger, given(team=team), max_turns=2)
+        first = (await turns_of(edge_ledger, result))[0]
+        assert (first.message, first.finalize) == ("Write it.", False)
+        assert "did not accept yet" in first.complaint and "only its words were taken" in first.complaint
+        assert result["complaints"] == [first.complaint]
 
     @pytest.mark.parametrize(
         "memory", ["meta_gpt", "generative", "chat_dev", "memory_bank", "voyager", "g_memory"]
@@ -856,6 +864,42 @@ class TestUnusableReplies:
         assert document["Dish 1"]["turns"] == [1, 2]
         assert "Dish 2" not in document and "Effort, Dish 2, Dish 3" in result["lacks"]
         assert result["complaints"] == [result["lacks"]]
+
+    async def test_who_gives_no_usable_turn_passes_but_not_for_ever(self, edge_ledger: Ledger) -> None:
+        cut = '{"reasoning": "So.", "message": "Soup it '
+        wordy = json.dumps({"reasoning": "So.", "message": "Soup it is.", "accept": "perhaps"})
+        said: dict[str, list[Any]] = {
+            "contribute": [cut, wordy, cut, cut, cut],
+            "update_memory": [noted("Eat.", "Soup")],
+        }
+        with pytest.raises(BadAnswer, match="cut off"):
+            await small(edge_ledger, "mute", said, max_turns=9)
+        turns = await Discussions(edge_ledger, "local").conversation("d").all(9)
+        assert [turn.passed for turn in turns] == [True, False, True, True]
+        assert "the Cook passes" in turns[0].complaint and PASSED in str(turns[0])
+        assert (turns[1].message, turns[1].accept, turns[1].changes) == ("Soup it is.", False, True)
+        waiter = Discussions(edge_ledger, "local").memory("d", "waiter")
+        assert [each.turn for each in await waiter.history()] == [0, 2], "who passes has nothing to remember"
+
+    async def test_an_issue_that_is_raised_twice_in_a_turn_is_raised_once(self, edge_ledger: Ledger) -> None:
+        asked = AGREED.model_copy(update={"raises": [Raised(about="Who pays?")] * 3})
+        said: dict[str, list[Any]] = {"contribute": [asked], "update_memory": [noted("Eat.")]}
+        said["write_document"] = [menu()]
+        result = await small(edge_ledger, "insistent", said, max_turns=1)
+        assert [each.about for each in (await turns_of(edge_ledger, result))[0].raises] == ["Who pays?"]
+
+    async def test_of_a_document_that_was_cut_off_whole_items_are_kept(self, edge_ledger: Ledger) -> None:
+        said: dict[str, list[Any]] = {
+            "contribute": [AGREED] * 2,
+            "update_memory": [noted("Eat.", "Soup")] * 2,
+        }
+        items = [{"name": name, "price": "3", "turns": [1]} for name in ("Soup", "Pie", "Tart")]
+        whole = menu(items=items)
+        cut = whole[: whole.index("Tart") + 2]
+        result = await small(edge_ledger, "cut", {**said, "write_document": [cut]})
+        document = result["document"]
+        assert [document[f"Dish {n}"]["name"] for n in (1, 2)] == ["Soup", "Pie"]
+        assert "Dish 3" not in document and "Not usable: Effort." in result["lacks"]
 
 
 def remembering_small() -> Remembering:

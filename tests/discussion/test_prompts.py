@@ -109,6 +109,20 @@ def test_a_message_that_its_bound_cut_off_is_refused(question: Prompt[Any, Any],
         question.verify(given, question.answer(**fields, message="a" * longest))
 
 
+def test_an_item_names_only_turns_that_were_taken() -> None:
+    item = schema_of(write_document_as(OUTLINE), Documenting(**SPEAKING, outline=OUTLINE, last=4))[
+        "properties"
+    ]
+    turns = item["items"]["items"]["properties"]["turns"]
+    assert (turns["maxItems"], turns["items"]["maximum"]) == (4, 4)
+
+
+def test_an_expert_is_concerned_once() -> None:
+    asked = SPOKEN.model_copy(update={"experts": ["Cook", "Waiter"]})
+    concerns = schema_of(contribute, asked)["properties"]["raises"]["items"]["properties"]["concerns"]
+    assert concerns["maxItems"] == 2
+
+
 def test_a_memory_s_entries_are_held_to_their_bounds() -> None:
     answer = update_memory_by(TEMPLATE).answer
     wrong: list[dict[str, Any]] = [

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import random
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -57,6 +58,7 @@ async def test_the_schema_is_sent_flat(double: OllamaDouble) -> None:
     text = json.dumps(schema)
     assert not [word for word in ("$ref", "$defs", "anyOf", "null", "pattern", "default") if word in text]
     assert list(schema["properties"]) == ["reason", "route", "names", "place", "quote"]
+    assert schema["additionalProperties"] is False, "else a newer llama.cpp lets the model invent fields"
     assert schema["properties"]["route"]["enum"] == ["store", "discard"]
     assert schema["required"] == ["reason", "route", "names", "quote"]
 
@@ -187,8 +189,10 @@ async def test_thinking_that_eats_the_budget_is_a_failure(double: OllamaDouble) 
         await ask(greet, NOTE, WHO)
 
 
+SPACES = random.Random(7)
 CIRCLES = {
     "one token": itertools.repeat("la "),
+    "white space in any order": (SPACES.choice(["\n", " ", "\t", "\n\n"]) for _ in itertools.count()),
     "line breaks in JSON": itertools.chain(['{"reason": "'], itertools.repeat("\n")),
     "a phrase": itertools.cycle(["and", " so", " it", " goes", ",", " "]),
     "a long phrase": itertools.cycle([f" {n}" for n in range(25)]),
@@ -205,14 +209,27 @@ async def test_endless_repetition_is_ended_by_us_and_drawn_anew(
     assert answered.attempts == 2
     assert second["options"]["seed"] != first["options"]["seed"]
     assert second["options"]["temperature"] > 0
+    assert second["options"]["repeat_penalty"] > 1 and "repeat_penalty" not in first["options"]
     assert len(second["messages"]) == 2
 
 
 async def test_an_endless_reply_is_carried_by_the_error(double: OllamaDouble) -> None:
-    double.chat.reply(*[Reply(["Well: "] + ["la "] * 100)] * 3)
+    whole = "".join(WORDS[:400])
+    double.chat.reply(*[Reply(["Well: ", whole] + ["la "] * 100)] * 3)
     with pytest.raises(BadAnswer, match="repeats itself") as failure:
         await ask(greet, NOTE, WHO)
-    assert failure.value.raw.startswith("Well: la la la")
+    assert failure.value.raw.startswith(f"Well: {whole}la la la")
+
+
+async def test_what_was_said_until_time_ran_out_is_carried_by_the_error(
+    double: OllamaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_REPLY_SECONDS", "0.2")
+    settings.cache_clear()
+    double.chat.reply(*[Reply((f"{word} " for word in WORDS), token_seconds=0.01) for _ in range(3)])
+    with pytest.raises(BadAnswer, match="MNEME_REPLY_SECONDS") as failure:
+        await ask(greet, NOTE, WHO)
+    assert failure.value.raw.startswith(WORDS[0])
 
 
 async def test_a_stream_that_is_given_up_is_closed(double: OllamaDouble) -> None:

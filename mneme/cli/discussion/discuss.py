@@ -22,7 +22,7 @@ from mneme.cli.files import read_file
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.workflows import Workflows, open_workflows
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import Team, load_team, shipped
 from mneme.models.asking.counting import Asked, in_words
 from mneme.nodes.discussion.context import DiscussionContext
@@ -63,7 +63,12 @@ async def discuss(
         flows.operations(TeamDiscussions, context["team"]) as done,
     ):
         prepared = await _prepared(done, discussion_id, given, context)
-        values = await _run(flows, prepared, context, as_json)
+        try:
+            values = await _run(flows, prepared, context, as_json)
+        except (BadAnswer, ModelUnavailable) as error:
+            kept = f"What was said is kept: `mneme discuss --id {prepared.id}` goes on."
+            error.hint = f"{error.hint} {kept}".strip()
+            raise
         if values is None:
             return _say_waiting(prepared.id, as_json)
         ended = await done.get(prepared.id)
@@ -297,6 +302,8 @@ def _print_turn(turn: Turn) -> None:
     marks = " [green]accepts[/]" * turn.accept + " [green]finalises[/]" * turn.finalize
     console.print(f"\n[cyan]{turn.number}. {escape(turn.title)}[/]{marks} [dim]{escape(turn.answered_by)}[/]")
     console.print(escape(turn.message), soft_wrap=True)
+    if turn.complaint:
+        console.print(f"[yellow]{escape(turn.complaint)}[/]", soft_wrap=True)
 
 
 def _say_waiting(known: str, as_json: bool) -> int:
