@@ -14,7 +14,7 @@ added to the user wording. What answers without a model stands in `rules/`, regi
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Template
@@ -37,6 +37,8 @@ FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""
 LONGEST_REASON = 300
+MOST_FAULTS = 5
+"""How many faults of a reply are told at once: a model cannot mend more."""
 REPAIRS = 2
 """How often a model is asked again after a reply that cannot be used, where a prompt says nothing else."""
 
@@ -134,9 +136,17 @@ class Prompt(Generic[Given, Answer]):
         return {path: schema for rule in self.bounds for path, schema in rule(given).items()}
 
     def verify(self, given: Given, answer: Answer) -> Answer:
-        """Return the answer when every check accepts it; raise the check's `ValueError` else."""
+        """Return the answer when every check accepts it; raise a `ValueError` with all that is wrong else."""
+        faults: list[str] = []
         for check in self.checks:
-            check(given, answer)
+            try:
+                check(given, answer)
+            except ValueError as error:
+                faults.append(str(error))
+            except LookupError:  # it looks up what a check before it has found missing
+                if not faults:
+                    raise
+        refuse(faults)
         return answer
 
 
@@ -162,6 +172,12 @@ class Line(BaseModel):
         whole = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(cls.line))
         found = re.fullmatch(whole, given, re.DOTALL)
         return found.groupdict() if found else {next(iter(cls.model_fields)): given}
+
+
+def refuse(faults: Iterable[str]) -> None:
+    """Raise a `ValueError` that tells the first MOST_FAULTS faults, if there is one."""
+    if told := list(dict.fromkeys(filter(None, faults)))[:MOST_FAULTS]:
+        raise ValueError(" ".join(told))
 
 
 def one_of(count: int, *others: int) -> Schema:

@@ -36,4 +36,6 @@ def _of_class(kind: type) -> str:
         return "true or false"
     if issubclass(kind, NoneType):
         return "null"
-    return "number" if issubclass(kind, int | float) else '"…"'
+    if issubclass(kind, int):
+        return "whole number"
+    return "number" if issubclass(kind, float) else '"…"'

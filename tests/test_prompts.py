@@ -39,7 +39,7 @@ class Nothing(BaseModel):
 def test_a_question_ends_in_the_form_of_its_answer() -> None:
     form = (
         '{"route": "store" or "discard", "sure": true or false, "share": number, "parts": [{"name": "…", '
-        '"size": number or null}, …], "words": ["…", …], "counts": {"…": number, …}, '
+        '"size": whole number or null}, …], "words": ["…", …], "counts": {"…": whole number, …}, '
         '"slots": {"…": …, …}, "next step": "…"}'
     )
     assert shape(Whole) == form

@@ -26,6 +26,7 @@ from mneme.evals.sharing.tables import (
     spread,
 )
 from mneme.library.agents.agent import AGENTS
+from mneme.nodes.sharing.context import SharingContext
 
 MIXED = "mixed"
 AS_AUTHORS = {"threshold": 49, "stored": "prompt", "scoring": "printed", "candidates": 10, "labels": 6}
@@ -179,9 +180,12 @@ def _held(results: Results, rows: Sequence[Row]) -> str:
     return cell(spread(sums if own else []), 0)
 
 
-def notes_on_expansion(results: Results) -> list[str]:
+def notes_on_expansion(results: Results, threshold: int) -> list[str]:
     """Say of each pool why it stopped growing, and how many questions and answers nobody could use."""
-    return [
+    usual = SharingContext.model_fields["threshold"].default
+    lowered = f"Pairs were kept above {threshold} of 100, where the default keeps those above {usual}: "
+    lowered += "the growth shows what larger pools do, not what good answers do."
+    return [lowered] * (threshold < usual) + [
         f"{row['pool']}, seed {row['seed']}, to {row['percent']}: {row['memories']} memories, "
         f"{row.get('calls', 0)} calls, {row.get('failed', 0)} questions or answers of no use. {row['why']}"
         for row in results.expanded

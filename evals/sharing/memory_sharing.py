@@ -146,7 +146,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     report = _report(journal, results, who, notes_on(first, splits, items, bert, who))
     if options.beyond:
         report.tables.append(table_of_expansion(first, options.beyond))
-        report.notes += notes_on_expansion(first)
+        report.notes += notes_on_expansion(first, options.threshold)
     if held := flagged(next(iter(splits.values()))):
         report.tables.append(table_flagged(results, held))
     return report

@@ -169,7 +169,7 @@ class PoolRun:
     async def _known(self, item: Item) -> Row | None:
         """Return what a run that was killed between pool and journal has stored already."""
         async for each in self.memories.pairs(item.agent):
-            if each.pair.prompt.endswith(item.question):  # alone, or at the end of a whole prompt
+            if each.pair.asks == item.question:
                 known = {"answer": each.pair.answer, "score": each.pair.score, "stored": True}
                 return known | {"retriever": each.pair.retriever, "shown": [], "faults": []}
         return None

@@ -22,7 +22,7 @@ from mneme.nodes.sharing.choosing import SPARE
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import Exchange, answer, example_of
 from mneme.nodes.sharing.pools import look_up
-from mneme.prompts.sharing.memory_sharing import Comparison, grade_contradiction
+from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 Way = Literal["trained", "untrained", "BM25", "random"]

@@ -40,6 +40,11 @@ class Agent(BaseModel):
     language: str = Field(pattern=r"^[a-z]{2,3}$", description="Language of its answers, by ISO 639.")
     form: Form | None = Field(None, description="The check of its answers' form, if one fits.")
 
+    @property
+    def task(self) -> str:
+        """Return what it writes, and what it is asked."""
+        return f"{self.does} Its questions: {self.questions}"
+
 
 def load_agent(name_or_path: str | Path) -> Agent:
     """Load a shipped agent by name or another from a YAML file; an unknown one raises `BadInput`."""

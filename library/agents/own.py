@@ -20,6 +20,10 @@ language: en            # of its answers, by ISO 639
 """
 
 
+PARTED = "\n---\n"
+"""What stands between the documents of a YAML text."""
+
+
 def own_agents() -> list[str]:
     """Return the names of one's own agents."""
     return sorted(each.stem for each in _folder().glob("*.yaml"))
@@ -28,6 +32,13 @@ def own_agents() -> list[str]:
 def own_text(name: str) -> str | None:
     """Return the YAML text of an agent of one's own; None: there is none of that name."""
     return text_of(_folder() / f"{name}.yaml") if name in own_agents() else None
+
+
+def own_texts(domain: str = "") -> str:
+    """Return the YAML texts of one's own agents, of all domains or of one, as documents of one text."""
+    found = {name: own_text(name) or "" for name in own_agents()}
+    members = [text for name, text in found.items() if domain in {"", read_yaml(text, Agent, name).domain}]
+    return PARTED.join(members)
 
 
 def save_agent(text: str, where: str, *, replace: bool = False) -> Agent:

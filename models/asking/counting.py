@@ -39,7 +39,8 @@ def added(one: Asked, other: Asked) -> Asked:
 def in_words(asked: Asked) -> str:
     """Say what was asked, for the last line of a command."""
     unanswered = f"{asked['refused']} without a usable answer"
-    return f"{asked['questions']} questions, {asked['repaired']} repaired, {unanswered}."
+    questions = f"{asked['questions']} question{'s' * (asked['questions'] != 1)}"
+    return f"{questions}, {asked['repaired']} repaired, {unanswered}."
 
 
 @contextmanager

@@ -11,14 +11,16 @@ prompt. The server is made to say exactly that answer, by a schema that allows n
 log-probabilities that it tells are those before the schema shut out the rest.
 """
 
+import asyncio
 import json
 import logging
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
@@ -55,7 +57,10 @@ TELLING = ("ollama:", "openai:")
 Tokens = Sequence[Mapping[str, Any]]
 
 log = logging.getLogger(__name__)
+_telling: set[str] = set()
 _without_logprobs: set[str] = set()
+_first: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+"""Of each event loop, what the first question to a server holds."""
 
 
 @dataclass(frozen=True)
@@ -119,24 +124,45 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
 ) -> Probability | None:
     """Ask a server that tells log-probabilities, and return what is found in them; None: unknown."""
     record = AskRecord(prompt.name, await resolve(who))
-    if not record.responder.startswith(TELLING) or record.responder in _without_logprobs:
+    if not record.responder.startswith(TELLING):
         return None
-    tells = True
+    answered, tells = False, True
 
     def accept(message: AIMessage) -> float | None:
-        nonlocal tells
+        nonlocal answered, tells
         raw, tokens = complete_text(message), _tokens_of(message)
-        tells = bool(tokens)
+        answered, tells = True, bool(tokens)
         return found(raw, tokens)
 
     system, user = prompt.wording(given)
     request = ModelRequest(system, (), [HumanMessage(user)])
     question = Question(request, drawn, accept, lane, False, "Reply again, with the JSON object only.")
-    probability = await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
-    if not tells and record.responder not in _without_logprobs:  # many are asked at the same time
-        _without_logprobs.add(record.responder)
-        log.warning("%s returns no log-probabilities: it is asked for a grade instead.", record.responder)
+
+    async def asked() -> float | None:
+        try:
+            return await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
+        finally:
+            if answered:
+                _learn(record.responder, tells)
+
+    probability = await _one_first(record.responder, asked)
     return None if probability is None else Probability(probability, record.responder)
+
+
+def _learn(responder: str, tells: bool) -> None:
+    """Note whether a server tells log-probabilities."""
+    if not tells and responder not in _without_logprobs:
+        log.warning("%s returns no log-probabilities: it is asked for a grade instead.", responder)
+    (_telling if tells else _without_logprobs).add(responder)
+
+
+async def _one_first(responder: str, asked: Callable[[], Awaitable[float | None]]) -> float | None:
+    """Let one question find out whether a server tells log-probabilities, while the others wait for it."""
+    if responder not in _telling:
+        async with _first.setdefault(asyncio.get_running_loop(), {}).setdefault(responder, asyncio.Lock()):
+            if responder not in _telling | _without_logprobs:
+                return await asked()
+    return None if responder in _without_logprobs else await asked()
 
 
 def _tokens_of(message: AIMessage) -> Tokens:
@@ -193,5 +219,6 @@ def _masses(token: Mapping[str, Any]) -> dict[str, float]:
 
 
 def forget() -> None:
-    """Forget which models returned no log-probabilities, so that they are asked again."""
+    """Forget which models return log-probabilities and which do not, so that they are asked again."""
+    _telling.clear()
     _without_logprobs.clear()

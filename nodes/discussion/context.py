@@ -20,7 +20,7 @@ from mneme.nodes.task_memories.interface import Role as MemoryRole
 from mneme.nodes.task_memories.interface import Task as MemoryTask
 from mneme.nodes.task_memories.kinds import MemoryName, open_memory
 from mneme.prompts.discussion.memory_template import Slots
-from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn
+from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn, acceptance
 from mneme.stores.discussions.issues import Issue, issues_of
 from mneme.stores.task_memories.trials import Trials
 
@@ -148,6 +148,15 @@ class Table:
         found = issues_of(await self.conversation.all(upto))
         unsettled = [issue for issue in found if issue.status != "accepted"]
         return [each.model_copy(update={"concerns": self.titles(each.concerns)}) for each in unsettled]
+
+    async def outstanding(self, names: Sequence[str], upto: int) -> list[str]:
+        """Return the titles of roles that do not accept, each with the turn that ended its acceptance."""
+        turns = await self.conversation.all(upto)
+        told = ((self.team.role(name).title, *acceptance(turns, name)) for name in names)
+        return [
+            f"{title} (accepted in turn {accepted}; turn {ended} ended that)" if accepted else title
+            for title, accepted, ended in told
+        ]
 
     def titles(self, names: Sequence[str]) -> list[str]:
         """Return the titles of these roles."""

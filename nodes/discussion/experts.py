@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from mneme.nodes.discussion.context import Table
 from mneme.nodes.task_memories.f_context import Count, Window, f_context
@@ -11,6 +11,10 @@ from mneme.stores.discussions.agent_memory import MemoryVersion
 SHARE = 0.6
 """What the memories may take of the tokens that the task leaves; the newest turns have the rest."""
 BEGINNING = 24
+SHORTEST = 160
+"""The characters to which entries are shortened at most: what an item is, and its choice, stand first."""
+STEP = 16
+"""Characters to which the length of shortened entries is found."""
 LEFT_OUT = "(Further entries are left out.)"
 
 
@@ -27,13 +31,51 @@ async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
 
 
 def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: float, count: Count) -> str:
-    """Return what agents remember, by their titles: each entry with its turn, as many as have room."""
-    told = [[f"{title}, {line}" for line in _lines(history)] for title, history in histories]
-    return _within(told, room, count)
+    """Return what agents remember, by their titles: each entry with its turn.
+
+    Where not all have room, the longest are shortened to one length, so that none is dropped for another; if
+    that is not enough, the last of each agent are left out. Either is said.
+    """
+    told = [[Line(title, *line) for line in _lines(history)] for title, history in histories]
+    length = _fair_length([line for lines in told for line in lines], room, count)
+    return _within([[line.within(length) for line in lines] for lines in told], room, count)
 
 
-def _lines(history: Sequence[MemoryVersion]) -> Iterator[str]:
-    """Yield the entries of a memory, each with its slot and the turn after which it was there first.
+class Line(NamedTuple):
+    """An entry of an agent's memory, with its slot and its turn."""
+
+    title: str
+    slot: str
+    entry: str
+    turn: int
+
+    def within(self, length: int) -> str:
+        """Return the line, its entry shortened where it is longer, if it may be after a whole sentence."""
+        if len(self.entry) <= length:
+            return f"{self.title}, {self.slot}:\n- {self.entry} [{self.turn}]"
+        sentences, stop, _ = self.entry[:length].rpartition(". ")
+        is_enough = 2 * len(sentences) > length
+        entry = f"{sentences}{stop.strip()}" if is_enough else f"{self.entry[:length].rsplit(' ', 1)[0]}…"
+        return f"{self.title}, {self.slot} (shortened):\n- {entry} [{self.turn}]"
+
+
+def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
+    """Return the greatest length of an entry with which all have room; SHORTEST where there is none."""
+
+    def has_room(length: int) -> bool:
+        return sum(count(f"{line.within(length)}\n") for line in lines) <= room
+
+    fitting, too_long = SHORTEST, max((len(line.entry) for line in lines), default=0)
+    if too_long <= SHORTEST or has_room(too_long):
+        return max(too_long, SHORTEST)
+    while too_long - fitting > STEP:
+        middle = (fitting + too_long) // 2
+        fitting, too_long = (middle, too_long) if has_room(middle) else (fitting, middle)
+    return fitting
+
+
+def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, int]]:
+    """Yield the slots and entries of a memory, each with the turn after which it was there first.
 
     What was carried into the discussion was not said in it: it is left out. An entry that was shortened
     since, or moved, is known by its beginning.
@@ -44,7 +86,7 @@ def _lines(history: Sequence[MemoryVersion]) -> Iterator[str]:
             first.setdefault(entry[:BEGINNING], version.turn)
     for slot, entry in _entries(history[-1].memory):
         if turn := first[entry[:BEGINNING]]:
-            yield f"{slot}:\n- {' '.join(entry.split())} [{turn}]"
+            yield slot, " ".join(entry.split()), turn
 
 
 def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ What the paper leaves open, and deviations:
 
 - The delegate's FINALIZE and a worker's ACCEPT are fields. An acceptance holds until its worker speaks again,
   or somebody raises an issue that concerns it, or changes the solution without naming an issue. A worker may
-  accept in the turn in which it proposes something. There is no consensus while an issue is unanswered.
+  accept in the turn in which it proposes something, not in one in which it raises an issue. There is no
+  consensus while an issue is unanswered.
 - The writer of the document has not spoken (§5, DJE): it reads what all agents remember (`experts.py`).
 - Of a turn that stays unusable the words are kept where they can be used, and nothing of what it decides;
   else its speaker passes. What would be the third pass in a row stops the discussion.
@@ -64,6 +65,9 @@ QUESTIONS: dict[str, Prompt[Any, Any]] = {
     "integrate": integrate,
     "evaluate": evaluate,
 }
+
+
+NOBODY = "nobody need speak: all have accepted, and no issue is open"
 
 
 async def open(state: State, runtime: DiscussionRuntime) -> Update:
@@ -232,7 +236,8 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         issues=[str(issue) for issue in issues],
         experts=table.titles(table.team.deciders),
     )
-    question, asked = _asked(given, state, table, [str(each) for each in issues if each.status == "open"])
+    unanswered = [str(each) for each in issues if each.status == "open"]
+    question, asked = await _asked(given, state, table, unanswered)
     turn = Turn(
         number=number,
         speaker=role.name,
@@ -251,7 +256,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         "message": value.message,
         "reasoning": value.reasoning,
         "changes": isinstance(value, Contribution) and value.changes,
-        "accept": isinstance(value, Contribution) and value.accept,
+        "accept": isinstance(value, Contribution) and value.accept and not value.raises,
         "finalize": isinstance(value, Delegation) and value.finalize,
         "raises": _raised(value, table) if isinstance(value, Raising) else [],
         "answers": [issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
@@ -283,7 +288,7 @@ async def _prepared(state: State, table: Table) -> Prepared:
     return Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
 
 
-def _asked(
+async def _asked(
     given: Speaking, state: State, table: Table, unanswered: list[str]
 ) -> tuple[Prompt[Any, Any], Speaking]:
     """Return the question for the speaker's part in the discussion."""
@@ -291,8 +296,15 @@ def _asked(
     if part != "delegate":
         return QUESTIONS[part], given
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"])).speaker
-    standing = {"outstanding": table.titles(_outstanding(state, table)), "unanswered": unanswered}
-    return delegate, Delegating(**dict(given), **standing, following=table.team.role(following).title)
+    outstanding = await table.outstanding(_outstanding(state, table), state["turn"])
+    is_settled = not outstanding and not unanswered
+    asked = Delegating(
+        **dict(given),
+        outstanding=outstanding,
+        unanswered=unanswered,
+        following=NOBODY if is_settled else table.team.role(following).title,
+    )
+    return delegate, asked
 
 
 async def hear(state: State, runtime: DiscussionRuntime) -> Update:
@@ -303,27 +315,27 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     if said is None:
         window = await table.shown_to(role, state["turn"], state["held"])
         issues = await table.unsettled(state["turn"])
-        spoken = _wait_for_words(role, window, state, table, issues)
+        question = await _question_to_person(role, window, state, table, issues)
+        spoken = read_answer(question, PersonTurn)
         spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
         spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
         said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
     return heard(said, state, runtime)
 
 
-def _wait_for_words(
+async def _question_to_person(
     role: Role, window: Window, state: State, table: Table, issues: list[Issue]
-) -> PersonTurn:
-    question = {
+) -> dict[str, Any]:
+    return {
         "role": role.title,
         "task": window.task,
         "memory": window.memory,
         "turns": window.turns,
-        "outstanding": _outstanding(state, table),
+        "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
         "issues": {str(issue.number): str(issue) for issue in issues},
         "may_finalize": _may_end(role, state, table, issues),
         **action("speak", f"Speak as the {role.title}.", PersonTurn()),
     }
-    return read_answer(question, PersonTurn)
 
 
 def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> bool:
@@ -338,7 +350,7 @@ def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, tabl
         title=role.title,
         message=spoken.message,
         changes=_brings_new(spoken, part_of(table.team, role.name)),
-        accept=spoken.accept,
+        accept=spoken.accept and not spoken.raises,
         finalize=spoken.finalize,
         raises=[Raised(about=each) for each in spoken.raises or []],
         answers=spoken.answers or [],

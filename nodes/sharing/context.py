@@ -20,6 +20,12 @@ class PoolContext(OwnedByTeam):
     pools: Literal["domain", "single"] = Field(
         "domain", description="A pool for each domain, or one for all (§4.1).", examples=["domain"]
     )
+    agent: str = Field(
+        "",
+        description="The YAML text of agents of your own whose memories the pools hold, with a line "
+        "--- between two of them.",
+        examples=["name: haiku\ndomain: short_poems\n…"],
+    )
     grader: str = responder("Who grades candidates for the retriever (eq. 1).")
     candidates: int = Field(
         12, ge=2, le=100, description="n: memories that BM25 proposes for grading.", examples=[12]
@@ -102,7 +108,8 @@ class GrowthContext(ScoredContext):
 
     agent: str = Field(
         "",
-        description="The YAML text of an agent that takes part beside the shipped ones.",
+        description="The YAML text of agents of your own that take part beside the shipped ones, with a line "
+        "--- between two of them; those of other domains stay out.",
         examples=["name: haiku\ndomain: literary_creation\n…"],
     )
     budget: int = Field(

@@ -21,20 +21,16 @@ from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
 from mneme.nodes.sharing.rubrics import FrozenRubric
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.prompt import REPAIRS
-from mneme.prompts.sharing.memory_sharing import (
-    Asked,
-    Criterion,
-    Example,
-    Fault,
-    Gradeable,
-    Judgeable,
-    score_pair,
-    score_whole,
-)
-from mneme.prompts.sharing.memory_sharing import answer as answer_question
+from mneme.prompts.sharing.answering import Asked
+from mneme.prompts.sharing.answering import answer as answer_question
+from mneme.prompts.sharing.examples import Criteria, Criterion, Example, told
+from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
+
+WHOLE = "whole"
+"""What the one number of the printed scoring stands for among points."""
 
 
 @dataclass(frozen=True)
@@ -145,17 +141,22 @@ def _asked(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
         leading=list(exchange.leading),
         question=exchange.question,
         kind=exchange.agent.name,
-        scored_by=_criteria(exchange.rubric, exchange.agent) if exchange.rubric else [],
+        scored_by=criteria_of(exchange.rubric, exchange.agent) if exchange.rubric else Criteria([]),
     )
 
 
-def _criteria(rubric: Rubric, agent: Agent) -> list[Criterion]:
-    return [Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)]
+def criteria_of(rubric: Rubric, agent: Agent) -> Criteria:
+    """Return the criteria that an agent's answers are scored by, as they are shown."""
+    return Criteria([Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)])
 
 
 def composed(question: str, examples: Sequence[Pooled]) -> str:
-    """Return the whole prompt as A.2 stores it, with fewer examples where it is too long for a memory."""
-    shown = [f"{each.pair.prompt}->{each.pair.answer} | " for each in examples]
+    """Return the whole prompt as A.2 stores it, with fewer examples where it is too long for a memory.
+
+    Of an example that is a whole prompt itself, its own question is shown: A.2 shows no prompt in a prompt.
+    """
+    pairs = [each.pair for each in examples]
+    shown = [f"{chr(10).join(told(each.leading, each.asks))}->{each.answer} | " for each in pairs]
     while shown:
         whole = f"{''.join(shown)}{COMPOSED}{question}"
         if len(whole) <= LONGEST:
@@ -165,25 +166,26 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
 
 
 COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
+"""What stands before the question, as A.2 prints it: two bars, the first of which ends the last example."""
 
 
 def example_of(pair: Pair) -> Example:
     """Return a memory as it is shown to an agent."""
-    return Example(question=pair.prompt, answer=pair.answer, leading=pair.leading, kind=pair.agent)
+    return Example(question=pair.asks, answer=pair.answer, leading=pair.leading, kind=pair.agent)
 
 
 async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: Scorer) -> Scored:
     """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
     if len(text) > LONGEST:
-        told = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
-        return Scored({}, told, (), "")
+        too_long = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
+        return Scored({}, too_long, (), "")
     if scorer.scoring == "printed":
         return await _score_whole(exchange, text, scorer)
     form, found = await _form_of(exchange, text)
     faults = [str(each) for each in found]
-    criteria = _criteria(scorer.rubric.rubric, exchange.agent)
+    criteria = criteria_of(scorer.rubric.rubric, exchange.agent)
     given = Judgeable(
-        question="\n".join([*exchange.leading, exchange.kept]),
+        question="\n".join(told(exchange.leading, exchange.kept)),
         answer=text,
         criteria=criteria,
         examples=list(examples),
@@ -194,8 +196,8 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         answered = await ask(score_pair, given, scorer.who, lane=scorer.lane)
     except (BadAnswer, PromptTooLong) as unusable:
         return _unscored(unusable, faults, scorer)
-    points = {each.name: answered.value.points[each.name] for each in criteria}
-    most = sum(each.points for each in criteria)
+    points = {each.name: answered.value.points[each.name] for each in criteria.root}
+    most = sum(each.points for each in criteria.root)
     return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts, most)
 
 
@@ -207,14 +209,14 @@ def _unscored(unusable: MnemeError, faults: Sequence[str], scorer: Scorer) -> Sc
 async def _score_whole(exchange: Exchange, text: str, scorer: Scorer) -> Scored:
     """Score a pair by one number, with the rubric and the question of A.1 as printed."""
     rubric = scorer.rubric.rubric
-    told = rubric.as_text() if scorer.rubric.version else printed(rubric)
-    question = "\n".join([*exchange.leading, exchange.kept])
-    given = Gradeable(rubric=told, question=question, answer=text)
+    shown = rubric.as_text() if scorer.rubric.version else printed(rubric)
+    question = "\n".join(told(exchange.leading, exchange.kept))
+    given = Gradeable(rubric=shown, question=question, answer=text)
     try:
         answered = await ask(score_whole, given, scorer.who, lane=scorer.lane)
     except (BadAnswer, PromptTooLong) as unusable:
         return _unscored(unusable, (), scorer)
-    points, why = {"whole": answered.value.score}, "One number, without a reason (A.1.5)."
+    points, why = {WHOLE: answered.value.score}, "One number, without a reason (A.1.5)."
     return Scored(points, why, (), answered.responder, answered.attempts)
 
 
@@ -235,6 +237,7 @@ def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubri
     """Return what is kept of an exchange; `rubric` is the version that scored it."""
     return Pair(
         prompt=exchange.kept,
+        own_question=exchange.question if exchange.prompt else "",
         answer=text,
         leading=list(exchange.leading),
         agent=exchange.agent.name,
@@ -242,6 +245,7 @@ def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubri
         score=scored.score or 0,
         retriever=retriever,
         rubric=rubric,
+        scoring="printed" if scored.points.keys() == {WHOLE} else "criteria",
     )
 
 

@@ -17,7 +17,7 @@ from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
 from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
+from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.prompt import REPAIRS
 from mneme.stores.pools.memory_pool import MemoryPool
 
@@ -69,9 +69,10 @@ Update = dict[str, Any]
 
 def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
     """Return the agents that learn from one another. Raises BadInput for a domain without any."""
-    own = [agent_of(context.agent)] if context.agent else []
-    if own and own[0].domain != domain:
-        raise BadInput(f"The agent {own[0].name} is of the domain {own[0].domain}, not of {domain}.")
+    given = agents_in(context.agent)
+    own = [each for each in given if each.domain == domain]
+    if given and not own:
+        raise BadInput(f"The agent {given[0].name} is of the domain {given[0].domain}, not of {domain}.")
     shipped = agents_of(domain) if domain in DOMAINS or not own else ()
     return {each.name: each for each in [*shipped, *own]}
 

@@ -29,7 +29,7 @@ from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.growth_exchange import Dealt, Failure, calls_of, members_of
 from mneme.nodes.sharing.pools import pool_of
-from mneme.prompts.sharing.memory_sharing import Standard, ask_for
+from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import LONGEST, MemoryPool, Pair, Pooled
 
@@ -160,7 +160,9 @@ async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
     if not given["answer"].strip() or length > LONGEST:
         why = f"A standard answer has 1 to {LONGEST} characters, this one {length}."
         return Failure(what=given["answer"][:60], why=why)
-    pair = Pair(answer=given["answer"], agent=given["agent"], domain=domain, score=VOUCHED_FOR)
+    pair = Pair(
+        answer=given["answer"], agent=given["agent"], domain=domain, score=VOUCHED_FOR, scoring="hand"
+    )
     await exchanging.keep(pool, [pair], change=Change(reason="A standard answer.", actor="user"))
     return None
 
@@ -171,11 +173,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
     budget, cost = runtime.context.budget, _cost(members, runtime.context)
     wanted = min(runtime.context.at_once, (budget - state["calls"]) // cost)
     if wanted < 1:
-        too_small = f"The budget of {budget} calls is too small: one standard answer takes {cost}."
-        return {
-            "chosen": [],
-            "why": too_small if cost > budget else f"The budget of {budget} calls is spent.",
-        }
+        return {"chosen": [], "why": _too_little(budget, state["calls"], cost)}
     found, position = await _next(pool, state["position"], wanted, members)
     lap = state["lap"]
     if not found and lap < runtime.context.laps:
@@ -187,6 +185,15 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
     runtime.stream_writer(shown | {"budget": runtime.context.budget})
     posed = len(state["questions"])
     return {"chosen": chosen, "position": position, "lap": lap, "why": why, "posed": posed}
+
+
+def _too_little(budget: int, calls: int, cost: int) -> str:
+    """Say why no further standard answer is worked on."""
+    if not calls:
+        return f"The budget of {budget} calls is too small: one standard answer takes {cost}."
+    if calls >= budget:
+        return f"The budget of {budget} calls is spent."
+    return f"The budget of {budget} calls has {budget - calls} left; one standard answer takes {cost}."
 
 
 def _cost(members: dict[str, Agent], context: GrowthContext) -> int:
@@ -228,7 +235,7 @@ async def ask(state: Chosen, runtime: GrowthRuntime) -> Update:
     """Ask for a question that a standard answer answers (§3.3)."""
     key, pair = state["standard"]["key"], state["standard"]["pair"]
     agent = members_of(state["domain"], runtime.context)[pair["agent"]]
-    known = [*state["known"], *filter(None, [pair["prompt"]])]
+    known = [*state["known"], *filter(None, [Pair.model_validate(pair).asks])]
     given = Standard(does=agent.does, questions=agent.questions, answer=pair["answer"], known=known)
     who = runtime.context.answerer_of(agent.name)
     try:

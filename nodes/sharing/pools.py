@@ -1,6 +1,7 @@
 """Which pool a run of Memory Sharing works on, and which retriever asks it."""
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
@@ -34,6 +35,12 @@ def agent_of(named: str) -> Agent:
     """
     is_text = "\n" in named.strip() or ":" in named
     return read_yaml(named, Agent, "The agent") if is_text else load_shipped(named.strip())
+
+
+def agents_in(texts: str) -> list[Agent]:
+    """Return the agents that a YAML text describes, a document each. Raises BadInput."""
+    found = [agent_of(each) for each in re.split(r"^---\s*$", texts, flags=re.MULTILINE) if each.strip()]
+    return list({each.name: each for each in found}.values())
 
 
 def load_shipped(name: str) -> Agent:

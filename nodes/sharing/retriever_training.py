@@ -28,23 +28,19 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
-from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
-from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, load_agent
+from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_likelihood, ask_probability
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import QueryEncoder, device, load
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
-from mneme.nodes.sharing.exchange import example_of
-from mneme.nodes.sharing.pools import opened, pool_named, retrievers_of
-from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge, material_of
-from mneme.prompts.sharing.memory_sharing import (
-    Asked,
-    Comparison,
-    answer,
-    contradicts,
-    grade_contradiction,
-)
+from mneme.nodes.sharing.exchange import criteria_of, example_of
+from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
+from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Judging, Material, better, judge, material_of
+from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.examples import Criteria
+from mneme.prompts.sharing.grading import Comparison, contradicts, grade_contradiction
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
@@ -126,7 +122,8 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
         closed = lesson.model_copy(update={"status": "skipped"})
     else:
         found = await pool.candidates(memory, runtime.context.candidates)
-        grades = await asyncio.gather(*(_graded(memory, each, who) for each in found))
+        asked = await _asked(memory, runtime)
+        grades = await asyncio.gather(*(_graded(memory, asked, each, who) for each in found))
         graded = [grade for grade, _ in grades if isinstance(grade, Graded)]
         failed = [grade for grade, _ in grades if isinstance(grade, str)]
         who = grades[0][1] if grades else who
@@ -135,21 +132,54 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     await RetrieverLessons(pool).close(closed, change=why)
 
 
-async def _graded(memory: Pooled, candidate: Pooled, who: str) -> tuple[Graded | str, str]:
+async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
+    """Return the memory's question as its agent is asked it; None where that agent is not known here."""
+    agent = _agent(memory.pair.agent, runtime.context)
+    if agent is None:
+        return None
+    rubric = await _rubric(memory.pair.domain, runtime)
+    return Asked(
+        does=agent.does,
+        leading=memory.pair.leading,
+        question=memory.pair.asks,
+        kind=agent.name,
+        scored_by=criteria_of(rubric, agent) if rubric else Criteria([]),
+    )
+
+
+def _agent(name: str, context: PoolContext) -> Agent | None:
+    if name in AGENTS:
+        return load_agent(name)
+    return next((each for each in agents_in(context.agent) if each.name == name), None)
+
+
+async def _rubric(domain: str, runtime: PoolRuntime) -> Rubric | None:
+    try:
+        return (await rubric_of(runtime, domain)).rubric
+    except BadInput:  # nobody is asked there any more, and answers are scored by none
+        return None
+
+
+async def _graded(
+    memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
+) -> tuple[Graded | str, str]:
     """Return how far a candidate leads away, and who says so; or why nobody can say it."""
     try:
-        contradiction, measure, by = await _contradiction(memory, candidate, who)
+        contradiction, measure, by = await _contradiction(memory, asked, candidate, who)
     except (BadAnswer, PromptTooLong) as failure:  # one example too long, or one bad reply, spoils no lesson
         return f"{candidate.key}: {failure}", who
     agent = candidate.pair.agent
     return Graded(key=candidate.key, contradiction=contradiction, agent=agent, measure=measure), by
 
 
-async def _contradiction(memory: Pooled, candidate: Pooled, who: str) -> tuple[float, Measure, str]:
+async def _contradiction(
+    memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
+) -> tuple[float, Measure, str]:
     """Return eq. 1 as well as it can be had: measured, else as the probability of a yes, else as a grade."""
-    measured = await ask_likelihood(
-        answer, _asked(memory, candidate), memory.pair.answer, who, lane="background"
-    )
+    measured = None
+    if asked is not None:
+        shown = asked.model_copy(update={"examples": [example_of(candidate.pair)]})
+        measured = await ask_likelihood(answer, shown, memory.pair.answer, who, lane="background")
     if measured is not None:
         return 1 - measured.probability, "likelihood", measured.responder
     given = _comparison(memory, candidate)
@@ -160,23 +190,11 @@ async def _contradiction(memory: Pooled, candidate: Pooled, who: str) -> tuple[f
     return answered.value.percent / 100, "grade", answered.responder
 
 
-def _asked(memory: Pooled, candidate: Pooled) -> Asked:
-    """Ask the memory's question with the candidate shown, as its agent would be asked."""
-    pair, agent = memory.pair, memory.pair.agent
-    return Asked(
-        does=load_agent(agent).does if agent in AGENTS else "",
-        examples=[example_of(candidate.pair)],
-        leading=pair.leading,
-        question=pair.prompt,
-        kind=agent,
-    )
-
-
 def _comparison(memory: Pooled, candidate: Pooled) -> Comparison:
     """Show the candidate and ask the question as when an agent answers."""
     pair = memory.pair
     return Comparison(
-        example=example_of(candidate.pair), leading=pair.leading, question=pair.prompt, answer=pair.answer
+        example=example_of(candidate.pair), leading=pair.leading, question=pair.asks, answer=pair.answer
     )
 
 
@@ -218,14 +236,16 @@ async def _trained(
     pool: MemoryPool, retrievers: Retrievers, material: Material, new: Sequence[str], context: PoolContext
 ) -> Retriever:
     parent = await retrievers.serving()
-    old = await judge(await _serving(pool, retrievers, parent), material, pool)
-    plain = old if parent == UNTRAINED else await judge(await _serving(pool, retrievers, 0), material, pool)
+    old = await _judged(pool, retrievers, parent, material)
+    plain = old if parent == UNTRAINED else await _judged(pool, retrievers, UNTRAINED, material)
     encoder = await _beginning(pool, retrievers, parent, context)
     losses, seconds = await asyncio.to_thread(_learn, encoder, material, context.seed)
-    fresh = await judge(encoder, material, pool)
-    kept, reason, gains = better(fresh, old, plain)
     weights = encoder.weights()
-    name = await asyncio.to_thread(retrievers.store if kept else retrievers.name_of, weights)
+    name = await asyncio.to_thread(retrievers.name_of, weights)
+    fresh = await judge(encoder, material, pool, name)
+    kept, reason, gains = better(fresh, old, plain)
+    if kept:
+        await asyncio.to_thread(retrievers.store, weights)
     return Retriever(
         number=await retrievers.count() + 1,
         parent=parent,
@@ -247,12 +267,14 @@ async def _trained(
     )
 
 
-async def _serving(pool: MemoryPool, retrievers: Retrievers, number: int) -> QueryEncoder:
-    """Return the query encoder that serves."""
+async def _judged(pool: MemoryPool, retrievers: Retrievers, number: int, material: Material) -> Judging:
+    """Judge a version that is there already, or the untrained embedder."""
     if number != UNTRAINED:
-        return await opened(pool, retrievers, number)
+        version = await retrievers.get(number)
+        return await judge(await opened(pool, retrievers, number), material, pool, version.weights)
     info = await pool.ledger.info()
-    return await asyncio.to_thread(query_encoder, "projection", info.embedder, info.dimension)
+    plain = await asyncio.to_thread(query_encoder, "projection", info.embedder, info.dimension)
+    return await judge(plain, material, pool, "")
 
 
 async def _beginning(

@@ -20,7 +20,7 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.exchange import domain_named, texts
 from mneme.nodes.sharing.rubrics import rubrics_of
-from mneme.prompts.sharing.memory_sharing import Domain, draft_rubric
+from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change
 
 DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
@@ -41,7 +41,7 @@ class Wanted(TypedDict):
             list[str],
             Field(
                 [],
-                description="What the agents of a new domain write; known of the shipped ones.",
+                description="What the agents of a new domain write and are asked; known of the shipped ones.",
                 examples=[["Write a haiku about a season."]],
             ),
         ]
@@ -124,9 +124,9 @@ def _tasks(state: State) -> list[str]:
         return texts("tasks", given)
     domain = state["domain"]
     if domain in DOMAINS:
-        return [each.does for each in agents_of(domain)]
+        return [each.task for each in agents_of(domain)]
     if domain == SINGLE_POOL:
-        return [each.does for name in DOMAINS for each in agents_of(name)]
+        return [each.task for name in DOMAINS for each in agents_of(name)]
     raise BadInput(f"Nothing is known of the domain {domain}.", "Say with `tasks` what its agents write.")
 
 
@@ -197,7 +197,7 @@ async def freeze(state: State, runtime: DesignRuntime) -> Update:
     rubric = Rubric.model_validate(state["rubric"])
     if said.decision == "edit":
         rubric = rubric_from(state["domain"], said.criteria)
-    reason = said.reason or f"{said.decision} after review"
+    reason = said.reason or ("edited" if said.decision == "edit" else "approved") + " after review"
     change = Change(reason=reason, actor=said.by, model=state["drafted_by"])
     rubrics = rubrics_of(ledger_of(runtime), team_of(runtime))
     frozen = await rubrics.freeze(rubric.name, rubric, change=change, once=state["design"])

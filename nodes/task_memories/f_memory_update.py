@@ -71,7 +71,8 @@ async def f_memory_update(
 
 def _merged(given: Remembering, bad: BadAnswer, responder: str) -> MemoryUpdate:
     memory, taken, kept = merged(given, bad.raw)
-    complaint = f"{bad} Of the update of {given.role.partition(':')[0]}'s memory "
+    told = str(bad).rstrip(".")
+    complaint = f"{told}. Of the update of {given.role.partition(':')[0]}'s memory "
     complaint += f"{', '.join(taken) or 'nothing'} was taken; as before: {', '.join(kept) or 'nothing'}."
     reason = f"Merged from an unusable reply; as before: {', '.join(kept) or 'nothing'}."
     return MemoryUpdate(memory, reason, responder, complaint)

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from mneme.models.asking.json_objects import objects
 from mneme.models.asking.replies import without_thought
 from mneme.models.asking.unusable import Unusable
-from mneme.prompts.discussion.memory_template import departure, size
+from mneme.prompts.discussion.memory_template import departures, size
 from mneme.prompts.discussion.memory_update import FEW, KEPT, ROOMY, Remembering
 
 Path = tuple[str, ...]
@@ -26,7 +26,7 @@ def merged(given: Remembering, raw: str) -> tuple[dict[str, Any], list[str], lis
     kept: list[str] = []
     for path, slot in _slots(given.template.root):
         found = _at(answered, path)
-        is_usable = found is not None and not departure({path[-1]: slot}, {path[-1]: found})
+        is_usable = found is not None and not any(departures({path[-1]: slot}, {path[-1]: found}))
         fits = is_usable and not _loses(given, _at(memory, path), found) and _put(memory, path, found, given)
         (taken if fits else kept).append(".".join(path))
     return memory, taken, kept

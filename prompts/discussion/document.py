@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from types import GenericAlias
@@ -11,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model, model_vali
 
 from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
-from mneme.prompts.prompt import Prompt, Schemas
+from mneme.prompts.prompt import Prompt, Schemas, refuse
 
 LOWEST, HIGHEST = 1, 10
 UNSAID = "not discussed"
@@ -115,24 +116,26 @@ def is_whole(given: Documenting, answer: Written) -> None:
     Where the context shows fewer than a document must have, what it shows is the answer.
     Half of what is shown is enough, since the team may have dropped the rest.
     """
-    parts = answer.parts
+    refuse(_faults(given, answer.parts))
+
+
+def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
     names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
     shown = {hit.lower() for text in [given.memory, *given.turns.root] for hit in ITEM.findall(text)}
     if 2 * len(names) < min(given.outline.least, len(shown)) or not all(names):
-        raise ValueError(
-            f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
-        )
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{twice[0]} is there twice: join them.")
+        yield f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
+    for name in {name for name in names if name and names.count(name) > 1}:
+        yield f"{name} is there twice: join them."
     for name, rating in parts["ratings"].items():
         if not LOWEST <= rating <= HIGHEST:
-            raise ValueError(f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}.")
+            yield f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}."
     named = [turn for item in parts["items"] for turn in item.get(TURNS, [])]
-    unknown = [turn for turn in named if turn < 1 or turn > given.last > 0]
-    if unknown:
-        raise ValueError(f"There is no turn {unknown[0]}: turns count from 1 to {given.last}.")
-    if empty := [name for name, text in parts["fields"].items() if not str(text).strip()]:
-        raise ValueError(f"The field {empty[0]} is empty.")
+    for turn in named:
+        if turn < 1 or turn > given.last > 0:
+            yield f"There is no turn {turn}: turns count from 1 to {given.last}."
+    for name, text in parts["fields"].items():
+        if not str(text).strip():
+            yield f"The field {name} is empty."
 
 
 def write_document_as(outline: Outline) -> Prompt[Documenting, Written]:

@@ -6,7 +6,7 @@ A slot's form in a template says what it holds: a text (`"What I hold now"`), a 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model, model_validator
@@ -81,29 +81,32 @@ def size(memory: Mapping[str, Any]) -> int:
     return plain + FOREIGN * (len(shown) - plain)
 
 
-def departure(template: Mapping[str, Any], memory: object, place: str = "memory") -> str:
-    """Return where a memory leaves its template: a slot lost or invented, or filled in another form."""
+def departures(template: Mapping[str, Any], memory: object, place: str = "memory") -> Iterator[str]:
+    """Yield where a memory leaves its template: slots lost or invented, or filled in another form."""
     if not isinstance(memory, Mapping):
-        return f"{place} must be an object of slots."
-    lost, invented = [n for n in template if n not in memory], [n for n in memory if n not in template]
-    if lost:
-        return f"The slot {place}.{lost[0]} is missing: keep every slot, an empty one too."
-    if invented:
-        return f"There is no slot {place}.{invented[0]}: invent none; there are {', '.join(template)}."
-    found = (_departure(slot, memory[name], f"{place}.{name}") for name, slot in template.items())
-    return next(filter(None, found), "")
+        yield f"{place} must be an object of slots."
+        return
+    for name, slot in template.items():
+        if name not in memory:
+            yield f"The slot {place}.{name} is missing: keep every slot, an empty one too."
+        else:
+            yield from _departures(slot, memory[name], f"{place}.{name}")
+    for name in memory:
+        if name not in template:
+            yield f"There is no slot {place}.{name}: invent none; there are {', '.join(template)}."
 
 
-def _departure(slot: Any, value: Any, place: str) -> str:
+def _departures(slot: Any, value: Any, place: str) -> Iterator[str]:
     if isinstance(slot, Mapping):
-        return departure(slot, value, place)
-    if not isinstance(slot, list):
-        return _unfit(value, place)
-    if not isinstance(value, list):
-        return f"{place} must be a list of texts."
-    if len(value) > MOST_ENTRIES:
-        return f"{place} has {len(value)} entries; {MOST_ENTRIES} are the most: join some."
-    return next(filter(None, (_unfit(each, place) for each in value)), "")
+        yield from departures(slot, value, place)
+    elif not isinstance(slot, list):
+        yield _unfit(value, place)
+    elif not isinstance(value, list):
+        yield f"{place} must be a list of texts."
+    elif len(value) > MOST_ENTRIES:
+        yield f"{place} has {len(value)} entries; {MOST_ENTRIES} are the most: join some."
+    else:
+        yield from (_unfit(each, place) for each in value)
 
 
 def _unfit(value: Any, place: str) -> str:

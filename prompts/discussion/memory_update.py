@@ -14,8 +14,8 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, create_model
 
 from mneme.prompts.discussion.intrinsic_memory import DATA
-from mneme.prompts.discussion.memory_template import Slots, departure, entries, size, typed
-from mneme.prompts.prompt import Prompt, Reason
+from mneme.prompts.discussion.memory_template import Slots, departures, entries, size, typed
+from mneme.prompts.prompt import Prompt, Reason, refuse
 
 KEPT = 0.5
 """The least share of what a memory held that an update keeps: history is condensed, not thrown away."""
@@ -88,10 +88,9 @@ The whole memory may have $limit characters, of which one that is not ASCII coun
 @update_memory.check
 def follows_the_template(given: Remembering, answer: Updated) -> None:
     """Refuse a slot that was lost or invented, a text that is too long, and a memory beyond its bound."""
-    if wrong := departure(given.template.root, answer.slots):
-        raise ValueError(wrong)
-    if (large := size(answer.slots)) > given.limit:
-        raise ValueError(f"The memory has {large} characters; {given.limit} are the most: condense it.")
+    large = size(answer.slots)
+    too_large = f"The memory has {large} characters; {given.limit} are the most: condense it."
+    refuse([*departures(given.template.root, answer.slots), too_large if large > given.limit else ""])
 
 
 @update_memory.check

@@ -9,7 +9,7 @@ value of an example can be measured.
 import re
 from collections.abc import Iterator, Sequence
 
-from mneme.prompts.sharing.memory_sharing import HAN, WORD, words
+from mneme.prompts.sharing.examples import HAN, WORD, words
 from mneme.rules.english.words import bag, lemmas_of
 
 FUNCTION_WORDS = bag(

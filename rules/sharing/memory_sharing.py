@@ -1,40 +1,29 @@
-"""How rules answer the questions of `prompts/sharing/memory_sharing.py`."""
+"""How rules answer the questions of `prompts/sharing/`."""
 
 import math
 import re
 
-from mneme.prompts.sharing import memory_sharing as questions
-from mneme.prompts.sharing.memory_sharing import (
-    LONGEST_QUESTION,
-    Asked,
-    Comparison,
-    Contradiction,
-    Criterion,
-    Domain,
-    Drafted,
-    DraftedCriterion,
-    Gradeable,
-    Judgeable,
-    Leads,
-    Question,
-    Score,
-    Standard,
-    Whole,
-    words,
-)
+from mneme.prompts.sharing import grading, rubric_design, scoring, standard_answers
+from mneme.prompts.sharing.answering import Asked
+from mneme.prompts.sharing.answering import answer as answer_question
+from mneme.prompts.sharing.examples import Criteria, Criterion, words
+from mneme.prompts.sharing.grading import Comparison, Contradiction, Leads
+from mneme.prompts.sharing.rubric_design import Domain, Drafted, DraftedCriterion
+from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, Whole
+from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
 from mneme.rules.english.words import stem
 from mneme.rules.registry import rule
 from mneme.rules.sharing.analogy import compose, kept_of, likeness, topic
 
 
-@rule(questions.answer)
+@rule(answer_question)
 def answer(given: Asked) -> str:
     """Compose an answer after the examples, those of its own kind first; without any, say what was asked."""
     own = [each for each in given.examples if each.kind == given.kind]
     return compose(given.question, [(each.question, each.answer) for each in own or given.examples])
 
 
-@rule(questions.score_pair)
+@rule(scoring.score_pair)
 def score_pair(given: Judgeable) -> Score:
     """Score what can be counted: form, matter taken up, own words, a question to answer, no idle repetition.
 
@@ -45,15 +34,15 @@ def score_pair(given: Judgeable) -> Score:
     told = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
     return Score(
         rationale=f"Counted: {told}.",
-        points={each.name: round(each.points * _share(each, found)) for each in given.criteria},
+        points={each.name: round(each.points * _share(each, found)) for each in given.criteria.root},
     )
 
 
-@rule(questions.score_whole)
+@rule(scoring.score_whole)
 def score_whole(given: Gradeable) -> Whole:
     """Take the rubric for one criterion, which leans on whatever it speaks of."""
     criterion = Criterion(name="whole", points=100, looks_at=given.rubric)
-    pair = Judgeable(question=given.question, answer=given.answer, criteria=[criterion])
+    pair = Judgeable(question=given.question, answer=given.answer, criteria=Criteria([criterion]))
     return Whole(score=round(100 * _share(criterion, _evidence(pair))))
 
 
@@ -138,7 +127,7 @@ def _varied(given: Judgeable) -> float:
     return min(1.0, len(set(said)) / (0.3 * len(said))) if said else 0.0
 
 
-@rule(questions.grade_contradiction)
+@rule(grading.grade_contradiction)
 def grade_contradiction(given: Comparison) -> Contradiction:
     """Compose the answer that the example leads to, and see how unlike the right one it is."""
     led_to = compose(given.question, [(given.example.question, given.example.answer)])
@@ -149,7 +138,7 @@ def grade_contradiction(given: Comparison) -> Contradiction:
     )
 
 
-@rule(questions.ask_for)
+@rule(standard_answers.ask_for)
 def ask_for(given: Standard) -> Question:
     """Ask for the words that the answer dwells on, as the agent is told what to write."""
     kind = KIND.split(given.does)[0].strip()
@@ -173,7 +162,7 @@ def _theme(text: str, before: int) -> list[str]:
     return sorted(ranked[first : first + THEME], key=said.index)
 
 
-@rule(questions.draft_rubric)
+@rule(rubric_design.draft_rubric)
 def draft_rubric(given: Domain) -> Drafted:
     """Draft the criteria that every kind of answer has; those of one domain a person must add."""
     common = (
@@ -186,7 +175,7 @@ def draft_rubric(given: Domain) -> Drafted:
     return Drafted(criteria=[DraftedCriterion(name=n, points=p, looks_at=what) for n, p, what in common])
 
 
-@rule(questions.contradicts)
+@rule(grading.contradicts)
 def contradicts(given: Comparison) -> Leads:
     """Hold it for more probable than not, by the graded question."""
     return Leads(contradicts=grade_contradiction(given).percent > 50)

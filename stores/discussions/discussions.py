@@ -5,7 +5,7 @@ that the space for a conversation in it would grow with the square of its turns.
 """
 
 import re
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -70,6 +70,17 @@ class Turn(BaseModel):
         if self.changes and not concerned:
             return set(accepted)
         return {name for names in concerned for name in names}
+
+
+def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
+    """Return the turn in which a role accepted last, and the turn that ended that acceptance; 0: none."""
+    accepted = ended = 0
+    for turn in turns:
+        if turn.speaker == role and turn.accept:
+            accepted, ended = turn.number, 0
+        elif accepted and not ended and (turn.speaker == role or role in turn.revokes({role})):
+            ended = turn.number
+    return accepted, ended
 
 
 class Discussion(BaseModel):

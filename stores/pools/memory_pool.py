@@ -8,7 +8,7 @@ the lack of them as a limitation.
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -40,6 +40,11 @@ class Pair(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompt: str = Field("", max_length=LONGEST, description="The question; the first pairs may lack one.")
+    own_question: str = Field(
+        "",
+        max_length=LONGEST,
+        description="The question alone, where `prompt` is a whole prompt with examples.",
+    )
     answer: str = Field(min_length=1, max_length=LONGEST)
     leading: list[Annotated[str, Field(max_length=LONGEST)]] = Field(
         [], max_length=DEEPEST, description='Earlier turns, oldest first: "user: …", "assistant: …".'
@@ -49,6 +54,11 @@ class Pair(BaseModel):
     score: int = Field(ge=0, le=100)
     retriever: int = Field(0, ge=0, description="The retriever version that chose its examples; 0: none yet.")
     rubric: int = Field(0, ge=0, description="The rubric's version that scored it; 0: the shipped one.")
+    scoring: Literal["", "criteria", "printed", "hand"] = Field(
+        "",
+        description="How it was scored: by criteria, by one number as printed, or chosen by hand; empty: "
+        "not known.",
+    )
     judged: int | None = Field(
         None, ge=0, le=100, description="The scorer's own score, where people's ratings entered `score`."
     )
@@ -60,6 +70,11 @@ class Pair(BaseModel):
         """Return a checksum of what this pair says; who said it and its score do not count."""
         said = json.dumps([self.leading, self.prompt.strip(), self.answer.strip()], ensure_ascii=False)
         return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @property
+    def asks(self) -> str:
+        """Return the question without the examples that a whole prompt has before it."""
+        return self.own_question or self.prompt
 
     @property
     def is_rated_down(self) -> bool:
@@ -81,7 +96,7 @@ class Pair(BaseModel):
     @property
     def asked(self) -> str:
         """Return what its question is looked up by."""
-        return asked(self.prompt, self.leading)
+        return asked(self.asks, self.leading)
 
 
 class Pooled(BaseModel):
@@ -255,11 +270,16 @@ def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[s
         try:
             pairs.append(Pair.model_validate_json(line))
         except ValidationError as error:
-            broken.append(f"line {number}: {_first(error)}")
+            broken.append(f"line {number}: {_wrong(error)}")
     return pairs, broken
 
 
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
+def _wrong(error: ValidationError) -> str:
+    found = error.errors(include_url=False)
+    missing = {each["loc"][0] for each in found if each["type"] == "missing"}
+    if "answer" in missing:
+        return "answer: there is none to a question"
+    if "agent" in missing:
+        return "agent: it does not say whose pair it is"
+    where = ".".join(str(part) for part in found[0]["loc"])
+    return f"{where}: {found[0]['msg']}" if where else found[0]["msg"]

@@ -27,6 +27,7 @@ class RubricVersion(BaseModel, Generic[R]):
     version: int = Field(ge=0, description="0: shipped.")
     rubric: R
     by: str = Field("", description="Who approved it.")
+    drafted_by: str = Field("", description="The model that drafted it; empty: a person wrote it.")
     reason: str = ""
 
 
@@ -104,6 +105,7 @@ class Rubrics(Generic[R]):
                 "version": version.version,
                 "rubric": version.value,
                 "by": change.actor,
+                "drafted_by": change.model,
                 "reason": change.reason,
             }
         )

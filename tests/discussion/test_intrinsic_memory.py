@@ -5,6 +5,7 @@ import re
 import sqlite3
 from contextlib import closing
 from copy import deepcopy
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
 from mneme.nodes.discussion.context import DiscussionContext
+from mneme.nodes.discussion.experts import LEFT_OUT, Line, told_by
 from mneme.nodes.discussion.turn_words import PASSED
 from mneme.nodes.task_memories.f_context import f_context
 from mneme.nodes.task_memories.memory_merge import merged
@@ -39,20 +41,22 @@ from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegation,
+    Speaking,
     contribute,
     delegate,
     evaluate,
     integrate,
 )
 from mneme.prompts.discussion.intrinsic_memory import Issue as Raised
-from mneme.prompts.discussion.memory_template import Slots, departure, entries, size
+from mneme.prompts.discussion.memory_template import Slots, departures, entries, size
 from mneme.prompts.discussion.memory_update import Remembering, update_memory, update_memory_by
 from mneme.rules.discussion import memory_rules
 from mneme.rules.discussion.design_knowledge import sources_of
 from mneme.rules.discussion.discussion_rules import View, contribution
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.discussions.agent_memory import AgentMemory
-from mneme.stores.discussions.discussions import Discussions, Turn
+from mneme.stores.discussions.agent_memory import AgentMemory, MemoryVersion
+from mneme.stores.discussions.discussions import Discussions, Turn, acceptance
+from mneme.stores.discussions.discussions import Raised as Heard
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -149,7 +153,7 @@ class TestMemoryUpdate:
             memory = await updated(
                 memory, f"Proposal: Part{number} (X{number}) because {'it is needed ' * 9}.", limit=900
             )
-            assert size(memory) <= 900 and departure(TEMPLATE, memory) == ""
+            assert size(memory) <= 900 and not any(departures(TEMPLATE, memory))
         assert len(memory["proposals"]["components"]) >= 4
         assert memory["proposals"]["components"][-1].startswith("Part59")
 
@@ -196,7 +200,7 @@ class TestMemoryUpdate:
         memory = empty(TEMPLATE)
         for each in said:
             memory = await updated(memory, each, limit=500)
-            assert departure(TEMPLATE, memory) == "" and size(memory) <= 500
+            assert not any(departures(TEMPLATE, memory)) and size(memory) <= 500
 
 
 class TestContext:
@@ -410,7 +414,7 @@ class TestDiscussions:
                 0,
                 *(t.number for t in turns if t.speaker == role.name),
             ]
-            assert all(departure(role.memory, each.memory) == "" for each in history)
+            assert all(not any(departures(role.memory, each.memory)) for each in history)
         known = entries((await discussions.memory("d", "data_engineer").now()).memory)
         own = " ".join(turn.message for turn in turns if turn.speaker == "data_engineer")
         assert known and all(each[:20].rstrip("…") in own for each in known), "nobody else's words"
@@ -504,7 +508,10 @@ class TestDiscussions:
         result = await discuss(edge_ledger, given(team=team), max_turns=2)
         first = (await turns_of(edge_ledger, result))[0]
         assert (first.message, first.finalize) == ("Write it.", False)
-        assert "did not accept yet" in first.complaint and "only its words were taken" in first.complaint
+        assert (
+            "these do not accept: Business" in first.complaint
+            and "only its words were taken" in first.complaint
+        )
         assert result["complaints"] == [first.complaint]
 
     @pytest.mark.parametrize(
@@ -825,6 +832,100 @@ async def small(ledger: Ledger, name: str, said: dict[str, list[Any]], **more: A
     return await discuss(ledger, asked, agents=f"scripted:{name}", **more)
 
 
+async def test_an_acceptance_beside_an_own_issue_does_not_count(edge_ledger: Ledger) -> None:
+    """Algorithm 2: who raises an issue has not accepted."""
+    wine = Raised(about="And the wine?", concerns=["Waiter"])
+    torn = AGREED.model_copy(update={"raises": [wine]})
+    said: dict[str, list[Any]] = {
+        "contribute": [AGREED, torn, AGREED.model_copy(update={"answers": [0]}), AGREED]
+    }
+    said |= {"update_memory": [noted("Eat.", "Soup")] * 4, "write_document": [menu()]}
+    result = await small(edge_ledger, "torn acceptance", said)
+    assert [turn.accept for turn in await turns_of(edge_ledger, result)] == [True, False, True, True]
+    assert result["ended"] == "consensus" and result["turn"] == 4
+    with pytest.raises(ValueError, match="accept, or raise it"):
+        contribute.doubts[0](Speaking(role="Cook", duties="Cooks.", task="A menu."), torn)
+
+
+def test_an_acceptance_that_ended_is_told_with_the_turn_that_ended_it() -> None:
+    def turn(number: int, speaker: str, **more: Any) -> Turn:
+        return Turn(number=number, speaker=speaker, title=speaker.title(), message="So.", **more)
+
+    said = [turn(1, "cook", accept=True), turn(2, "waiter", accept=True), turn(3, "guest", changes=True)]
+    assert acceptance(said, "cook") == (1, 3) and acceptance(said, "guest") == (0, 0)
+    assert acceptance([*said, turn(4, "cook", accept=True)], "cook") == (4, 0)
+    assert acceptance([*said[:2], turn(3, "waiter")], "waiter") == (2, 3)
+    about = Heard(about="And the wine?", concerns=["cook"])
+    raised = [*said[:2], turn(3, "guest", raises=[about])]
+    assert (acceptance(raised, "cook"), acceptance(raised, "waiter")) == ((1, 3), (2, 0))
+
+
+async def test_the_delegate_is_told_why_an_acceptance_is_missing(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    led = deepcopy(SMALL)
+    for name in ("host", "writer", "critic"):
+        led["roles"].append({"name": name, "title": name.title(), "description": "Leads.", "memory": NOTES})
+    facilitators = {"delegate": "host", "integrator": "writer", "evaluator": "critic"}
+    led["speakers"] = {"kind": "delegated", "workers": ["cook", "waiter"], **facilitators}
+    change = AGREED.model_copy(update={"changes": True, "accept": False})
+    turns = iter([AGREED, change, AGREED, AGREED])
+
+    def brain(body: Any) -> str:
+        asked = body["messages"][-1]["content"]
+        if "newest output" in asked:
+            return noted("Eat.", "Soup")
+        if "The summary may have" in asked:
+            return json.dumps({"reasoning": "So.", "message": "Soup."})
+        if "Say each gap in a line" in asked:
+            return json.dumps({"reasoning": "So.", "message": "Good.", "raises": [], "answers": []})
+        if "Whose acceptance is missing" in asked:
+            ends = "nobody need speak" in asked
+            return Delegation(reasoning="So.", message="Go on.", finalize=ends).model_dump_json()
+        is_document = "What the document consists of" in asked
+        return menu() if is_document else next(turns).model_dump_json()
+
+    with served(monkeypatch, Model("llama3.1:8b"), brain=brain) as double:
+        told = given(team=led, task="Agree on a menu.")
+        result = await discuss(edge_ledger, told, agents="ollama:llama3.1:8b")
+        asked = [chat.body["messages"][-1]["content"] for chat in double.chats]
+    assert result["ended"] == "consensus"
+    shown = [each.partition("counts no more):\n")[2] for each in asked if "counts no more):" in each]
+    assert shown[0].startswith("[0] Cook\n[1] Waiter\n")
+    assert any("[0] Cook (accepted in turn 2; turn 4 ended that)" in each for each in shown), shown
+    assert shown[-1].startswith("(none)\n\nNext to speak: nobody need speak")
+
+
+def test_all_faults_of_a_reply_are_told_at_once() -> None:
+    speaking = Speaking(role="Cook", duties="Cooks.", task="A menu.", experts=["Cook"], room=200)
+    issue = Raised(about="And the wine?", concerns=["Waiter"])
+    wrong = AGREED.model_copy(update={"answers": [7], "raises": [issue], "message": "x" * 999})
+    with pytest.raises(ValueError) as told:
+        contribute.verify(speaking, wrong)
+    assert all(each in str(told.value) for each in ("no issue 7", "no 'Waiter'", "999 characters; 200"))
+    template, memory = {"a": "A", "b": ["B"]}, {"b": "no list", "c": "new"}
+    assert len([*departures(template, memory)]) == 3
+
+
+def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
+    entries = [f"Part {n} (choice {n}) because {'it is good ' * (4 * n)}end." for n in range(1, 16)]
+    memories: list[list[str]] = [[], entries]
+    versions = [
+        MemoryVersion(agent="cook", turn=2 * n, version=n + 1, memory={"parts": parts}, at=datetime.now(UTC))
+        for n, parts in enumerate(memories)
+    ]
+    histories = [("Cook", versions)]
+    whole = told_by(histories, 10_000, tokens)
+    tight = told_by(histories, tokens(whole) * 0.75, tokens)
+    assert all(f"Part {n} (choice {n}) because" in tight for n in range(1, 16))
+    assert tokens(tight) <= tokens(whole) * 0.75 and "Cook, parts (shortened):\n- Part 15" in tight
+    assert "because it is good it is good it is good it is good end. [2]" in tight, "short ones stay whole"
+    assert Line("Cook", "parts", "Tea (hot) because it warms. Pros: none at all.", 3).within(40) == (
+        "Cook, parts (shortened):\n- Tea (hot) because it warms. [3]"
+    )
+    assert "(shortened)" not in whole and told_by(histories, 200, tokens).endswith(LEFT_OUT)
+
+
 class TestUnusableReplies:
     """What can be used of a bad reply is taken, the rest stays, and both are told."""
 
@@ -972,10 +1073,8 @@ class TestIssues:
         assert (result["ended"], result["turn"]) == ("consensus", 4)
         (issue,) = issues_of(turns)
         assert (issue.raised_in, issue.answered_in, issue.status) == (1, 4, "answered")
-        assert (
-            issues_of([*turns, turns[0].model_copy(update={"number": 5, "raises": []})])[0].status
-            == "accepted"
-        )
+        later = turns[0].model_copy(update={"number": 5, "raises": [], "accept": True})
+        assert issues_of([*turns, later])[0].status == "accepted"
         minutes = result["document"]["Minutes"]
         assert minutes["accepted by"] == ["Cook", "Waiter"] and not minutes["unanswered issues"]
 
@@ -987,7 +1086,7 @@ class TestIssues:
             return AGREED.model_copy(update={"changes": True, "raises": [raised]})
 
         own = await self.discussed(edge_ledger, "own", AGREED, asks("Waiter"), max_turns=2)
-        assert own["document"]["Minutes"]["accepted by"] == ["Cook", "Waiter"], "accepted with a change"
+        assert own["document"]["Minutes"]["accepted by"] == ["Cook"], "who raises has not accepted"
         assert own["ended"] == "turn limit"
         (open_,) = own["document"]["Minutes"]["unanswered issues"]
         assert open_ == "And the wine? (raised in turn 2 by Waiter for Waiter, open)"
@@ -995,7 +1094,11 @@ class TestIssues:
             edge_ledger, "other", AGREED, asks("Cook"), max_turns=2, discussion_id="e"
         )
         minutes = other["document"]["Minutes"]
-        assert (minutes["ended"], minutes["dissent"], minutes["turns"]) == ("turn limit", ["Cook"], 2)
+        assert (minutes["ended"], minutes["dissent"], minutes["turns"]) == (
+            "turn limit",
+            ["Cook", "Waiter"],
+            2,
+        )
         assert minutes["written by"] == "scripted:other"
         jsonschema_rs.validate(schema(read_team(SMALL).document), other["document"])
 

@@ -60,7 +60,8 @@ def test_pools_that_went_on_stand_beside_those_that_did_not() -> None:
     assert archived == ["archived by hand", "–", "", "", "–", "–", "–", "–"]
     assert asked[1:] == ["80 ±–", "", "", "0.667 ±–", "40.000 ±–", "0.500 ±–", "0.250 ±–"]
     assert after[1:] == ["480 ±–", "400", "9", "1.000 ±–", "–", "0.600 ±–", "0.300 ±–"]
-    (note,) = notes_on_expansion(results)
+    (note,) = notes_on_expansion(results, 70)
+    assert notes_on_expansion(results, 10)[0].startswith("Pairs were kept above 10 of 100, where the default")
     assert note.startswith(f"{LOGIC}, seed 1, to 500: 480 memories") and note.endswith("Spent.")
 
 

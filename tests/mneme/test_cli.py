@@ -216,7 +216,7 @@ def test_a_command_that_fails_says_what_it_asked_before(tmp_path: Path) -> None:
         environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url)
         words = ("learn", "How many eggs?", "--agents", "ollama:llama3.1:8b")
         done, told = (run_mneme((*words, *more), environment) for more in ((), ("--json",)))
-    assert done.stderr.splitlines()[-3] == "1 questions, 0 repaired, 1 without a usable answer."
+    assert done.stderr.splitlines()[-3] == "1 question, 0 repaired, 1 without a usable answer."
     assert json.loads(told.stderr.splitlines()[-1])["asked"]["refused"] == 1
     failed(done, "no usable answer to draft_solution")
 

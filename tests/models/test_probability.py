@@ -1,5 +1,6 @@
 """How probable a model holds something: over the wire, with and without log-probabilities."""
 
+import asyncio
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from mneme.evals.doubles.ollama import OllamaDouble, Reply
 from mneme.models.asking import probability
 from mneme.models.asking.asking import forget
 from mneme.models.asking.probability import ask_likelihood, ask_probability, probability_of_true
-from mneme.prompts.sharing.memory_sharing import Asked, Comparison, Example, answer, contradicts
+from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.examples import Example
+from mneme.prompts.sharing.grading import Comparison, contradicts
 
 WHO = "ollama:llama3.1:8b"
 GIVEN = Comparison(example=Example(question="A pun?", answer="Yes."), question="Another?", answer="No.")
@@ -59,6 +62,13 @@ async def test_a_server_that_tells_none_is_asked_once(double: OllamaDouble) -> N
     assert await ask_probability(contradicts, GIVEN, WHO) is None
     assert await ask_probability(contradicts, GIVEN, WHO) is None
     assert len(double.chats) == 1
+
+
+async def test_of_many_at_once_one_finds_out_whether_a_server_tells_any(double: OllamaDouble) -> None:
+    double.chat.reply('{"answer": "No."}')
+    asked = Asked(does="Write.", question="?")
+    found = await asyncio.gather(*(ask_likelihood(answer, asked, "No.", WHO) for _ in range(12)))
+    assert found == [None] * 12 and len(double.chats) == 1
 
 
 @pytest.mark.parametrize("who", ["rules", "scripted:x", "anthropic:claude"])

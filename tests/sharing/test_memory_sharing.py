@@ -27,14 +27,17 @@ from mneme.graphs.rubric_design import builder as rubric_design
 from mneme.library.agents.agent import load_agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import load_rubric
+from mneme.models.asking import probability
 from mneme.models.asking.asking import script
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
 from mneme.nodes.sharing.pools import retrievers_of
 from mneme.nodes.sharing.rubrics import rubrics_of
-from mneme.prompts.sharing import memory_sharing as questions
-from mneme.prompts.sharing.memory_sharing import Criterion, Fault, Judgeable, Question, score_pair, words
+from mneme.prompts.sharing import answering, grading, standard_answers
+from mneme.prompts.sharing.examples import Criterion, words
+from mneme.prompts.sharing.scoring import Fault, Judgeable, score_pair
+from mneme.prompts.sharing.standard_answers import Question
 from mneme.rules.registry import answer as by_rule
 from mneme.rules.sharing.analogy import compose, topic
 from mneme.stores.ledger.base_store import LedgerStore
@@ -314,11 +317,49 @@ def of(body: Json, prompt: Any) -> bool:
     return bool(body["messages"][0]["content"].startswith(prompt.system))
 
 
+OWN = """\
+name: haiku
+domain: literary_creation
+title: Haiku
+does: Write a haiku on what is asked.
+questions: A moment.
+language: en
+"""
+
+
+@pytest.mark.parametrize(("known", "measured"), [(OWN, True), ("", False)])
+async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, known: str, measured: bool
+) -> None:
+    pairs = [
+        each.model_copy(update={"agent": "haiku", "prompt": f"{each.prompt} {n}"})
+        for n, each in enumerate(seeds("limerick")[:3])
+    ]
+    await keep(pool_in(edge_ledger), pairs, change=CHANGE)
+    graph = retriever_training.compile(store=LedgerStore(edge_ledger))
+    probability.forget()
+
+    def brain(body: Json) -> Reply:
+        said = {"answer": "none"} if of(body, answering.answer) else {"contradicts": False}
+        graded = {"rationale": "So.", "percent": 20}
+        return Reply(json.dumps(graded if of(body, grading.grade_contradiction) else said))
+
+    with served(monkeypatch, brain=brain) as double:
+        kind = PoolContext(team="poets", grader=MODEL, agent=known)
+        await graph.ainvoke({"pool": POEMS}, context=kind)
+        asked = [each.body for each in double.chats if of(each.body, answering.answer)]
+    probability.forget()
+    assert len(asked) == measured, "one question finds out that the server tells no log-probabilities"
+    for body in asked:
+        said = body["messages"][-1]["content"]
+        assert "Your task: Write a haiku on what is asked." in said and "scored by:\n- " in said
+
+
 async def test_nonsense_of_the_scorer_loses_no_answer(
     edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def brain(body: Json) -> Reply:
-        if of(body, questions.answer):
+        if of(body, answering.answer):
             return Reply("There once was a cat on a mat.")
         return Reply(json.dumps({"rationale": "superb", "points": {"Wit": 1000}}))
 
@@ -352,7 +393,7 @@ class Poet:
         self.asked, self.answered = count(1), count()
 
     def __call__(self, body: Json) -> Reply:
-        if of(body, questions.ask_for):
+        if of(body, standard_answers.ask_for):
             subject = self.poems[next(self.asked) % 20].split()[1]
             return Reply(json.dumps({"question": f"Write a limerick about a {subject} with a grudge."}))
         return Reply(self.poems[next(self.answered) % 24])
@@ -379,7 +420,9 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
     assert result["memories"] == await pool_in(edge_ledger).count() > 6
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
     assert sent <= result["calls"] <= 40
-    assert result["why"] == "The budget of 40 calls is spent."
+    left = 40 - result["calls"]
+    told = f"has {left} left; one standard answer takes 4." if left else "is spent."
+    assert result["why"] == f"The budget of 40 calls {told}"
     unasked = await graph.ainvoke(ONE, context=growth(budget=3))
     assert unasked["why"] == "The budget of 3 calls is too small: one standard answer takes 4."
     assert unasked["calls"] == 0
@@ -621,12 +664,14 @@ async def test_no_answer_waits_for_a_training_that_hangs(
 
 
 def test_a_question_may_not_quote_the_answer() -> None:
-    given = questions.Standard(does="Write.", questions="Any.", answer="one two three four five six seven")
+    given = standard_answers.Standard(
+        does="Write.", questions="Any.", answer="one two three four five six seven"
+    )
     with pytest.raises(ValueError, match="quotes the answer"):
-        questions.ask_for.verify(given, Question(question="Say one two three four five six seven."))
+        standard_answers.ask_for.verify(given, Question(question="Say one two three four five six seven."))
     known = given.model_copy(update={"known": ["Count."]})
     with pytest.raises(ValueError, match="asks the same"):
-        questions.ask_for.verify(known, Question(question="Count."))
+        standard_answers.ask_for.verify(known, Question(question="Count."))
 
 
 # What went wrong once.
@@ -664,7 +709,7 @@ async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
     poet, scoring = Poet(), count()
 
     def brain(body: Json) -> Reply:
-        if not of(body, questions.score_pair):
+        if not of(body, score_pair):
             return poet(body)
         full = {each.name: each.points for each in load_rubric(POEMS).of("limerick")}
         score = Reply(json.dumps({"rationale": "good", "points": full}))
@@ -676,7 +721,7 @@ async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
         with pytest.raises(ModelUnavailable):
             await graph.ainvoke({"domain": POEMS}, config, context=kind)
         result = await graph.ainvoke(None, config, context=kind)
-        asked = [each for each in double.chats if of(each.body, questions.answer)]
+        asked = [each for each in double.chats if of(each.body, answering.answer)]
     assert len(asked) == 1
     assert len(result["stored"]) == 1 and result["rejected"] == result["known"] == 0
 

@@ -15,9 +15,10 @@ from mneme.graphs.memory_sharing import builder as memory_sharing
 from mneme.library.agents.rubric import RUBRICS, TOTAL, Criterion, load_rubric, printed
 from mneme.models.asking.asking import script
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
-from mneme.nodes.sharing.exchange import COMPOSED, composed
+from mneme.nodes.sharing.exchange import COMPOSED, composed, example_of
 from mneme.nodes.sharing.rubrics import rubrics_of
-from mneme.prompts.sharing.memory_sharing import Gradeable, Question, Whole, score_whole
+from mneme.prompts.sharing.scoring import Gradeable, Whole, score_whole
+from mneme.prompts.sharing.standard_answers import Question
 from mneme.rules.registry import answer as by_rule
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -59,6 +60,22 @@ async def test_a_whole_prompt_is_scored_and_kept_with_its_examples(edge_ledger: 
     assert kept.prompt == f"Sing of the sea.->The sea is wide. | {COMPOSED}Sing of a cat."
     alone = await ask(edge_ledger, "Sing of a dog.", stored="prompt", shots=0)
     assert (await pool.get(alone["key"])).pair.prompt == "Sing of a dog."
+
+
+async def test_a_whole_prompt_is_an_example_by_its_own_question(edge_ledger: Ledger) -> None:
+    """Else each example would bring the examples before it, and with them the answer that is asked for."""
+    pool = MemoryPool(edge_ledger, "poets", POEMS)
+    led = pair("And of tea?", "The tea is hot.").model_copy(update={"leading": ["user: Of the sea?"]})
+    await pool.add(led, change=CHANGE)
+    script("poet", {"answer": ["A cat went to sea in a hat.", "A dog sat on a log in the fog."]})
+    told: dict[str, Any] = {"answerer": "scripted:poet", "stored": "prompt", "shots": 1}
+    first = await ask(edge_ledger, "Sing of a cat at tea.", **told)
+    kept = (await pool.get(first["key"])).pair
+    assert kept.prompt.startswith("user: Of the sea?\nuser: And of tea?->The tea is hot. | | Now")
+    assert (kept.asks, kept.asked) == ("Sing of a cat at tea.",) * 2
+    assert example_of(kept).question == "Sing of a cat at tea."
+    nested = composed("Sing of a dog.", [Pooled(key="a", pair=kept)])
+    assert nested == f"Sing of a cat at tea.->A cat went to sea in a hat. | {COMPOSED}Sing of a dog."
 
 
 def test_a_whole_prompt_that_is_too_long_loses_its_last_examples() -> None:

@@ -8,24 +8,12 @@ from pydantic import BaseModel, ValidationError
 from mneme.library.agents.rubric import RUBRICS, load_rubric
 from mneme.models.asking.schema import unbounded
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.memory_sharing import (
-    LONGEST_QUESTION,
-    Comparison,
-    Criterion,
-    Domain,
-    Drafted,
-    Example,
-    Gradeable,
-    Judgeable,
-    Score,
-    Standard,
-    ask_for,
-    contradicts,
-    draft_rubric,
-    grade_contradiction,
-    score_pair,
-    score_whole,
-)
+from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.examples import Criteria, Criterion, Example
+from mneme.prompts.sharing.grading import Comparison, contradicts, grade_contradiction
+from mneme.prompts.sharing.rubric_design import Domain, Drafted, draft_rubric
+from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, score_pair, score_whole
+from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Standard, ask_for
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
@@ -73,10 +61,22 @@ def test_each_criterion_earns_from_nothing_to_its_most() -> None:
     ]
 
 
+def test_what_is_shown_has_its_roles_and_no_numbers_that_nothing_refers_to() -> None:
+    turns = Example(question="Another?", answer="No.", leading=["user: A pun?", "assistant: Yes."])
+    assert str(turns) == "Question: user: A pun? / assistant: Yes. / user: Another?\nAnswer: No."
+    assert str(Example(answer="La.")) == "Question: (no question)\nAnswer: La."
+    _, scored = score_pair.wording(PAIR)
+    assert "- Rhyme (0 to 60): The scheme AABBA.\n- Wit (0 to 40)" in scored and "[0] Rhyme" not in scored
+    assert "The form that a program checked: (none)" in scored and "((none))" not in scored
+    assert '"points": {"…": whole number, …}' in scored
+    _, asked = answer.wording(Asked(does="Write puns.", question="A pun?"))
+    assert "Your task: Write puns." in asked and "<task>" not in asked
+
+
 @pytest.mark.parametrize("rubric", RUBRICS)
 def test_a_pair_can_be_scored_by_every_shipped_rubric(rubric: str) -> None:
     criteria = [Criterion(**each.model_dump()) for each in load_rubric(rubric).criteria]
-    given = PAIR.model_copy(update={"criteria": criteria})
+    given = Judgeable(question=PAIR.question, answer=PAIR.answer, criteria=Criteria(criteria))
     assert unbounded(schema_of(score_pair, given)) == []
     assert list(score_pair.verify(given, by_rule(score_pair, given)).points) == [e.name for e in criteria]
 

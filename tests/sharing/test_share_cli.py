@@ -8,7 +8,7 @@ import pytest
 
 from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Json, OllamaDouble, Reply
-from mneme.prompts.sharing import memory_sharing as questions
+from mneme.prompts.sharing import standard_answers
 from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
 
 RULES = ("--agents", "rules")
@@ -186,7 +186,7 @@ def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
     answers: list[str] = []
 
     def brain(body: Json) -> Reply:
-        if body["messages"][0]["content"].startswith(questions.ask_for.system):
+        if body["messages"][0]["content"].startswith(standard_answers.ask_for.system):
             return Reply(json.dumps({"question": f"Sing of the {poems[len(answers) % 24].split()[1]}."}))
         answers.append(body["messages"][-1]["content"])
         return Reply(poems[len(answers) % 24])
@@ -224,6 +224,9 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     line = [*chat, {"role": "user", "content": "A heron?"}, {"role": "assistant", "content": "It waits."}]
     file = tmp_path / "chat.jsonl"
     file.write_text(json.dumps({"messages": line}) + "\n" + json.dumps({"messages": line[:3]}))
+    listed = rows(share("rubric", "list", "--json"))
+    (own,) = [each for each in listed if each["rubric"]["name"] == "short_poems"]
+    assert (own["drafted_by"], own["by"]) == ("rules", "user")
     pool = ("--pool", "short_poems")
     imported = share("pool", "import", str(file), *pool, "--agent", "haiku")
     assert "1 added" in imported.stdout and "line 2" in imported.stdout and '"messages"' in imported.stdout
@@ -231,7 +234,13 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     assert pair["pair"]["leading"] == ["user: Hi", "assistant: Hello"]
     (rated,) = rows(share("rate", pair["key"][:8], *pool, "--down", "--json"))
     assert (rated["pair"]["score"], rated["pair"]["judged"], rated["pair"]["downs"]) == (50, 100, 1)
-    (answered,) = rows(share("ask", "--agent", "haiku", *RULES, "A heron.", "--json"))
-    assert answered["shown"] == [], "what was rated down is no example"
+    shown = share("pool", "show", pair["key"], *pool).stdout
+    assert "100 of 100, chosen by hand; 50 with 0 up, 1 down" in shown
+    grown = share("grow", "--domain", "short_poems", *RULES, "--threshold", "0", "--budget", "4")
+    assert grown.returncode == 0 and "round 1: 1 standard answer;" in grown.stdout, grown.stderr
+    failed(share("grow", "--domain", "odes", *RULES), 'no domain "odes"', "short_poems")
+    failed(share("grow", "--domain", "short_poems", "--agent", "sonnet", *RULES), "sonnet is of the domain")
+    (answered,) = rows(share("ask", "--agent", "haiku", *RULES, "--shots", "1", "A heron.", "--json"))
+    assert pair["key"] not in [each["key"] for each in answered["shown"]], "it was rated down"
     file.write_text("name: h\ndomain: d\ntitle: t\ndoes: d\nquestions: q\nlanguage: english\n")
     failed(share("agent", "new", "h", "--file", str(file)), f"{file}, line 6: language")

@@ -21,7 +21,7 @@ async def show(owner: str, team: str, as_json: bool) -> None:
             print_json(each.model_dump(mode="json"))
             continue
         console.print(f"[bold]{each.agent}[/] [dim]from {each.discussion}, version {each.version}[/]")
-        console.print(Syntax(json.dumps(each.memory, indent=1, ensure_ascii=False), "json"))
+        console.print(Syntax(json.dumps(each.memory, indent=1, ensure_ascii=False), "json", word_wrap=True))
     if not (found or as_json):
         console.print(f"The agents of {team} carry nothing; `mneme discuss --carry` has them do so.")
 

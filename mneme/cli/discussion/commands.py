@@ -105,7 +105,7 @@ def run_discussion(
 @discuss.command("list")
 def list_discussions(owner: Owner = "local", limit: Limit = 100, as_json: Json = False) -> None:
     """List the discussions, in the order in which they began."""
-    from mneme.cli.discussion import discuss as run
+    from mneme.cli.discussion import show as run
 
     run_command(run.list_(owner, limit, as_json))
 
@@ -113,7 +113,7 @@ def list_discussions(owner: Owner = "local", limit: Limit = 100, as_json: Json =
 @discuss.command()
 def show(discussion: Which = "", named: Named = "", owner: Owner = "local", as_json: Json = False) -> None:
     """Show a discussion: how it ended, the document, the transcript."""
-    from mneme.cli.discussion import discuss as run
+    from mneme.cli.discussion import show as run
 
     run_command(run.show(owner, run.one_of(discussion, named), as_json))
 
@@ -127,7 +127,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write a discussion's document, transcript, memories and report again."""
-    from mneme.cli.discussion import discuss as run
+    from mneme.cli.discussion import show as run
 
     run_command(run.report(owner, run.one_of(discussion, named), out, as_json))
 
@@ -148,7 +148,7 @@ def memory(
     as_json: Json = False,
 ) -> None:
     """Show an agent's memory now, after a turn, or what changed between two turns."""
-    from mneme.cli.discussion import discuss as run
+    from mneme.cli.discussion import show as run
 
     run_command(run.memory(owner, run.one_of(discussion, named), agent, (since, turn), history, as_json))
 
@@ -178,7 +178,7 @@ def forget_carried(
 @discuss.command("teams")
 def list_teams(as_json: Json = False) -> None:
     """List the teams that come with Mneme."""
-    from mneme.cli.discussion import discuss as run
+    from mneme.cli.discussion import show as run
 
     run_command(run.teams(as_json))
 

@@ -9,7 +9,7 @@ from mneme.api.pools import Pools
 from mneme.cli.sharing import rubric
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.own import EXAMPLE, own_agents, own_text, save_agent
 from mneme.library.agents.reading import read_yaml, text_of
@@ -34,11 +34,20 @@ async def new(
         print_json(agent)
     else:
         console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
+    try:
+        await _draft_missing_rubric(agent, team, designer, as_json)
+    except MnemeError as error:
+        saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"
+        hint = f"Then draft one: mneme share rubric design {agent.domain}"
+        raise MnemeError(saved, f"{error.hint} {hint}".strip()) from error
+
+
+async def _draft_missing_rubric(agent: Agent, team: str, designer: str, as_json: bool) -> None:
     async with open_operations(Pools, team, reading=True) as shared:
         known = {each.rubric.name for each in await shared.rubrics()}
     if agent.domain not in known:
         context = {"team": team, "designer": designer}
-        await rubric.design(agent.domain, [agent.does], "", context, as_json)
+        await rubric.design(agent.domain, [agent.task], "", context, as_json)
 
 
 def _write_example(name: str) -> None:

@@ -150,7 +150,10 @@ def grow(
     name: Annotated[
         str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
     ] = "",
-    agent: Annotated[str, typer.Option("--agent", help="The YAML file of one more agent.")] = "",
+    agent: Annotated[
+        str,
+        typer.Option("--agent", help="One more agent beside the domain's and yours: its name or YAML file."),
+    ] = "",
     team: Team = "local",
     pools: Pools = "domain",
     shots: Shots = 3,
@@ -174,7 +177,8 @@ def grow(
     from mneme.cli.sharing import share as run
 
     roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
-    context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
+    members = run.members_text(domain, agent)
+    context = _context(agents, roles, agent=members, team=team, pools=pools, shots=shots)
     context |= {"threshold": threshold, "learning": learning, "seed": seed, "budget": budget, "asked": asked}
     context |= {"candidates": candidates, "labels": labels, "retrieval": retrieval, "diversity": diversity}
     context |= {"scoring": scoring, "stored": stored, "answerers": ", ".join(answerer_of)}
@@ -289,7 +293,9 @@ def export_pool(
 def import_pool(
     file: Annotated[Path | None, typer.Argument(help="JSON Lines; `-` reads stdin.")] = None,
     pool: PoolName = "",
-    agent: Annotated[str, typer.Option("--agent", help="The agent of lines that name none.")] = "",
+    agent: Annotated[
+        str, typer.Option("--agent", help="The agent of lines that name none: its name or YAML file.")
+    ] = "",
     shipped: Annotated[
         bool, typer.Option("--shipped", help="Import the pairs that come with Mneme.")
     ] = False,
@@ -391,7 +397,10 @@ def show_rubric(
 def design_rubric(
     domain: DomainName,
     tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="For a new domain: what its agents write; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--task", help="For a new domain without agents of yours: what is written in it; repeatable."
+        ),
     ] = None,
     wishes: Annotated[
         str, typer.Option("--wishes", help="What the rubric should measure, in your words.")

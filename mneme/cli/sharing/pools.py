@@ -17,7 +17,7 @@ from mneme.library import PAIRS
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.nodes.sharing.pools import agent_of
-from mneme.stores.pools.memory_pool import Added, Pooled
+from mneme.stores.pools.memory_pool import Added, Pair, Pooled
 
 AT_ONCE = 100
 """Lines per request to a server."""
@@ -91,8 +91,8 @@ async def show(team: str, pool: str, key: str, as_json: bool) -> None:
         return
     pair = found.pair
     console.print(
-        f"[bold]{found.key}[/] {pair.agent} ({pair.domain}), {pair.score} of 100 by rubric version "
-        f"{pair.rubric}, examples by retriever {pair.retriever}",
+        f"[bold]{found.key}[/] {pair.agent} ({pair.domain}), {_scored(pair)}, examples by "
+        f"{f'retriever {pair.retriever}' if pair.retriever else 'the untrained embedder, or none'}",
         soft_wrap=True,
     )
     for turn in pair.leading:
@@ -103,6 +103,20 @@ async def show(team: str, pool: str, key: str, as_json: bool) -> None:
     for version in history:
         who = " / ".join(filter(None, (version.change.actor, version.change.model)))
         console.print(f"[dim]{version.at:%Y-%m-%d %H:%M:%S} {who}: {escape(version.change.reason)}[/]")
+
+
+def _scored(pair: Pair) -> str:
+    """Say what a pair is worth, by whom or what, and what people's ratings made of it."""
+    rubric = f"version {pair.rubric} of the rubric" if pair.rubric else "the shipped rubric"
+    by = {
+        "": "",
+        "criteria": f" by {rubric}",
+        "printed": f" in one number, by {rubric} as printed (A.1)",
+        "hand": ", chosen by hand",
+    }[pair.scoring]
+    if pair.judged is None:
+        return f"{pair.score} of 100{by}"
+    return f"{pair.judged} of 100{by}; {pair.score} with {pair.ups} up, {pair.downs} down"
 
 
 async def rate(team: str, pool: str, key: str, up: bool, reason: str, as_json: bool) -> None:
@@ -194,14 +208,14 @@ def _as_pair(line: str, agent: Agent | None) -> str:
     if not isinstance(row, dict) or "question" not in row:
         return line
     pair = {"prompt": row["question"], "answer": row.get("answer"), "leading": row.get("leading", [])}
-    pair["score"] = row.get("score", CHOSEN_BY_HAND)
+    pair |= {"score": row["score"]} if "score" in row else {"score": CHOSEN_BY_HAND, "scoring": "hand"}
     return json.dumps(pair | _agent_and_domain(row, agent), ensure_ascii=False)
 
 
 def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
     """Return a line of chat messages as question, answer and the turns before; the line where it is none."""
     try:
-        said = [(str(each["role"]), str(each["content"])) for each in row["messages"]]
+        said = [(str(each["role"]), _text(each["content"])) for each in row["messages"]]
     except (KeyError, TypeError):
         return row
     turns = [(role, text) for role, text in said if role in {"user", "assistant"}]
@@ -210,6 +224,11 @@ def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
     leading = [f"{role}: {text}" for role, text in turns[:-2]]
     rest = {name: value for name, value in row.items() if name != "messages"}
     return rest | {"question": turns[-2][1], "answer": turns[-1][1], "leading": leading}
+
+
+def _text(content: Any) -> str:
+    """Return a message's text, from its parts where it has several. Raises TypeError, KeyError."""
+    return content if isinstance(content, str) else "".join(str(each["text"]) for each in content)
 
 
 def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any]:
@@ -247,7 +266,8 @@ def _print_added(added: Added, as_json: bool) -> None:
 
 
 FORM = (
-    'Each line is like {"question": "…", "answer": "…"}, with --agent NAME, or like '
+    'Each line is like {"question": "…", "answer": "…"} or like '
     '{"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}, '
-    "or as `mneme share pool export` writes it."
+    "whose last two messages are of user and assistant, with --agent NAME; or as `mneme share pool export` "
+    "writes it."
 )

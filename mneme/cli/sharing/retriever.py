@@ -11,6 +11,7 @@ from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.sharing import open_sharing
 from mneme.core.errors import BadInput
+from mneme.library.agents.own import own_texts
 from mneme.stores.pools.retrievers import Retriever
 
 NOTE = "Only the query encoder is trained: a new version goes live with one write, without a new index."
@@ -72,7 +73,7 @@ async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:
     await show_notice(context["grader"])
     async with open_sharing(context["team"], "retriever_training") as session:
         known = {each.number for each in (await session.shared.retriever(pool)).versions}
-        ended = await session.train(pool, context)
+        ended = await session.train(pool, context | {"agent": own_texts()})
         made = [each for each in (await session.shared.retriever(pool)).versions if each.number not in known]
     for each in made:
         _print_training(each, each.reason, as_json)

@@ -12,8 +12,10 @@ from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
 from mneme.client.sharing import SharingSession, open_sharing
 from mneme.core.errors import BadInput
+from mneme.library.agents.own import own_texts
 from mneme.library.agents.reading import text_of
 from mneme.library.agents.rubric import Rubric, read_rubric
+from mneme.nodes.sharing.pools import agents_in
 from mneme.nodes.sharing.rubrics import FrozenRubric
 
 Context = dict[str, Any]
@@ -28,10 +30,17 @@ async def list_(team: str, as_json: bool) -> None:
             print_json(each)
         return
     rows = (
-        [each.rubric.name, str(each.version), str(len(each.rubric.criteria)), each.by, each.reason]
+        [each.rubric.name, str(each.version), str(len(each.rubric.criteria)), _who(each), each.reason]
         for each in found
     )
-    print_table("", ("domain", "version", "criteria", "by", "why"), rows)
+    print_table("", ("domain", "version", "criteria", "from", "why"), rows)
+
+
+def _who(found: FrozenRubric) -> str:
+    """Say where a rubric comes from: shipped, or who drafted it and who approved it."""
+    if not found.version:
+        return found.by
+    return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
 
 
 async def show(team: str, domain: str, version: int | None, as_json: bool) -> None:
@@ -45,7 +54,7 @@ def _print_frozen(found: FrozenRubric, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    console.print(f"[bold]{escape(found.rubric.title)}[/], version {found.version} by {escape(found.by)}")
+    console.print(f"[bold]{escape(found.rubric.title)}[/], version {found.version}, {escape(_who(found))}")
     console.print(escape(found.rubric.as_text()), soft_wrap=True)
 
 
@@ -64,7 +73,8 @@ async def design(domain: str, tasks: list[str], wishes: str, context: Context, a
         left, _ = await session.flows.left_at("rubric_design", config)
         if "review" in left:
             raise BadInput(f"A draft for {domain} waits for review.", REVIEW.format(domain=domain))
-        given = None if left else {"domain": domain, "tasks": tasks, "wishes": wishes}
+        known = tasks or [each.task for each in agents_in(own_texts(domain))]
+        given = None if left else {"domain": domain, "tasks": known, "wishes": wishes}
         await session.flows.invoke("rubric_design", given, config, context)
         await _print_waiting(session, domain, as_json)
 

@@ -16,13 +16,13 @@ from mneme.cli.files import read_file
 from mneme.cli.show import console, print_json
 from mneme.client.sharing import SharingSession, Training, open_sharing
 from mneme.core.errors import BadInput
-from mneme.library.agents.agent import AGENTS
-from mneme.library.agents.own import own_text
+from mneme.library.agents.agent import AGENTS, DOMAINS
+from mneme.library.agents.own import PARTED, own_text, own_texts
 from mneme.library.agents.reading import text_of
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
 from mneme.nodes.sharing.interactive_learning import Given
-from mneme.nodes.sharing.pools import agent_of
+from mneme.nodes.sharing.pools import agent_of, agents_in
 
 Context = dict[str, Any]
 ASKING = ("memory_sharing", "retriever_training")
@@ -51,6 +51,23 @@ def agent_text(name_or_file: str) -> str:
     if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
         return name_or_file
     return text_of(Path(name_or_file))
+
+
+def members_text(domain: str, named: str) -> str:
+    """Return the context's value of a growth: one's own agents of a domain, and the one that is named.
+
+    Raises BadInput for a domain without agents, and for an agent of another domain.
+    """
+    given, own = agent_text(named), own_texts(domain)
+    if given and (other := agent_of(given)).domain != domain:
+        raise BadInput(
+            f"The agent {other.name} is of the domain {other.domain}, not of {domain}.",
+            f"Give --domain {other.domain}, or another agent.",
+        )
+    if not (given or own or domain in DOMAINS):
+        known = dict.fromkeys([*DOMAINS, *(each.domain for each in agents_in(own_texts()))])
+        raise BadInput(f'There is no domain "{domain}".', f"Domains: {', '.join(known)}.")
+    return PARTED.join(filter(None, [own, given]))
 
 
 async def ask(question: str, context: Context, thread: str, train: bool, as_json: bool) -> None:
@@ -109,7 +126,7 @@ def _print_outcome(values: Context, as_json: bool) -> None:
 
 async def _learn(session: SharingSession, pool: str, context: Context, as_json: bool) -> None:
     """Train the retriever on the stored pair; after Ctrl-C the next training does it."""
-    training = Training(session, context)
+    training = Training(session, context | {"agent": own_texts()})
     training.wake(pool)
     for result in await training.finish():
         if not as_json:
@@ -127,7 +144,7 @@ async def grow(domain: str, file: Path | None, name: str, context: Context, as_j
         given = None if left else {"domain": domain, "standards": standards}
         if left and not as_json:
             console.print(f"[dim]continuing the run {escape(name)}[/]")
-        training = Training(session, context)
+        training = Training(session, context | {"agent": own_texts()})
         try:
             async for event in session.flows.stream("interactive_learning", given, config, context, "custom"):
                 if event["step"] == "exchange" and (event["stored"] or event["known"]):
@@ -164,12 +181,16 @@ def lines_of(file: Path) -> list[str]:
     return read_file(file, "Give a file of JSON Lines.").split("\n")
 
 
+def _standards(number: int) -> str:
+    return "1 standard answer" if number == 1 else f"{number} standard answers"
+
+
 def _print_step(event: Context, as_json: bool) -> None:
     if as_json:
         return
     if event["step"] == "choose":
         console.print(
-            f"[dim]round {event['lap']}: {event['standards']} standard answers; "
+            f"[dim]round {event['lap']}: {_standards(event['standards'])}; "
             f"{event['calls']} of {event['budget']} calls[/]"
         )
     elif event["step"] == "exchange":

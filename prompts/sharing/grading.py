@@ -1,0 +1,74 @@
+"""The questions that grade a candidate example of a memory, in words (§3.2, eq. 1)."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from mneme.prompts.prompt import Prompt, Reason
+from mneme.prompts.sharing.examples import DATA, Example
+
+
+class Comparison(BaseModel):
+    """A new memory, and one candidate that would be shown as its example (eq. 1)."""
+
+    example: Example
+    leading: list[str] = Field([], description="Turns that led up to the question, oldest first.")
+    question: str
+    answer: str = Field(description="The memory's answer, which counts as right.")
+
+
+class Contradiction(BaseModel):
+    """How probable it is that the example leads to an answer that contradicts the right one."""
+
+    rationale: Reason
+    percent: Annotated[int, Field(ge=0, le=100)]
+
+
+grade_contradiction = Prompt(
+    name="grade_contradiction",
+    given=Comparison,
+    answer=Contradiction,
+    system=f"""An assistant is shown an example and then answers a question. The right answer is known. Say
+how probable it is, in per cent, that with this example the assistant's answer contradicts the right one: goes
+against it in content, misses its kind or its form. 0: the example leads straight to such an answer. 100: it
+leads away from it. {DATA}""",
+    examples=[
+        Contradiction(
+            rationale="It is a sea shanty too, of herring in place of whales; the refrain carries over.",
+            percent=20,
+        )
+    ],
+    user="""<example>
+$example
+</example>
+
+<earlier_turns>
+$leading
+</earlier_turns>
+
+<question>
+$question
+</question>
+
+<right_answer>
+$answer
+</right_answer>""",
+)
+
+
+class Leads(BaseModel):
+    """Whether the example leads to an answer that contradicts the right one: ¬Y."""
+
+    contradicts: bool = Field(description="The first word decides: no reason stands before it.")
+
+
+contradicts = Prompt(
+    name="contradicts",
+    given=Comparison,
+    answer=Leads,
+    system=f"""An assistant is shown an example and then answers a question. The right answer is known. Does
+the assistant's answer, with this example before it, contradict the right one: go against it in content, miss
+its kind or its form? {DATA}""",
+    examples=[Leads(contradicts=False)],
+    user=grade_contradiction.user,
+)
