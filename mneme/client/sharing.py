@@ -1,7 +1,7 @@
 """One team's shared memories and graphs for the command line, and the training in the background."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -40,13 +40,21 @@ class SharingSession:
         """Return the config of the thread on which a domain's rubric is drafted and reviewed."""
         return await self.flows.thread(f"rubric/{self.team}/{domain}", "rubric_design")
 
-    async def train(self, pool: str, context: Values) -> Values:
-        """Train a pool's retriever on new memories; continue a training that was killed."""
+    async def train(
+        self, pool: str, context: Values, told: Callable[[Values], None] = lambda _: None
+    ) -> Values:
+        """Train a pool's retriever on new memories; continue a training that was killed.
+
+        `told` is called with each memory that was graded, which can take a minute.
+        """
         name = TRAINING_THREAD.format(team=self.team, pool=pool)
         config = await self.flows.thread(name, "retriever_training")
         left, _ = await self.flows.left_at("retriever_training", config)
         given, bounded = None if left else {"pool": pool}, config | {"recursion_limit": LONG}
-        return await self.flows.invoke("retriever_training", given, bounded, pool_part(context))
+        part = pool_part(context)
+        async for event in self.flows.stream("retriever_training", given, bounded, part, "custom"):
+            told(event)
+        return (await self.flows.left_at("retriever_training", config))[1]
 
 
 def pool_part(context: Values) -> Values:

@@ -130,6 +130,9 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
         closed = labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels)
     why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
     await RetrieverLessons(pool).close(closed, change=why)
+    runtime.stream_writer(
+        {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
+    )
 
 
 async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:

@@ -89,6 +89,17 @@ def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
     failed(share("retriever", "rollback", *POEMS, "--to", "999"), "no retriever 999")
 
 
+def test_a_training_tells_how_far_its_grading_is(share: Run, tmp_path: Path) -> None:
+    pair = {"domain": "literary_creation", "agent": "limerick", "score": 90}
+    pairs = [pair | {"prompt": f"Write of {who}.", "answer": f"A {who} sang."} for who in "abc"]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("\n".join(map(json.dumps, pairs)))
+    rows(share("pool", "import", str(file), "--pool", "literary_creation", "--json"))
+    trained = share("retriever", "train", *POEMS, *RULES)
+    assert trained.returncode == 0, trained.stderr
+    assert "graded 3 of 3 pairs: 2 candidates by rules" in trained.stdout
+
+
 def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> None:
     (draft,) = rows(share("rubric", "design", "plan_generation", "--designer", "rules", "--json"))
     assert draft["waits"] and sum(each["points"] for each in draft["rubric"]["criteria"]) == 100

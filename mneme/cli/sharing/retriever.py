@@ -1,6 +1,7 @@
 """`mneme share retriever …`: show, train and roll back a pool's retriever."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from rich.markup import escape
@@ -72,13 +73,28 @@ async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:
         raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
     await show_notice(context["grader"])
     async with open_sharing(context["team"], "retriever_training") as session:
-        known = {each.number for each in (await session.shared.retriever(pool)).versions}
-        ended = await session.train(pool, context | {"agent": own_texts()})
+        before = await session.shared.retriever(pool)
+        known = {each.number for each in before.versions}
+        ended = await session.train(
+            pool, context | {"agent": own_texts()}, _progress(before.waiting, as_json)
+        )
         made = [each for each in (await session.shared.retriever(pool)).versions if each.number not in known]
     for each in made:
         _print_training(each, each.reason, as_json)
     if not made:
         _print_training(None, ended.get("why", ""), as_json)
+
+
+def _progress(waiting: int, as_json: bool) -> Callable[[dict[str, Any]], None]:
+    """Return what prints each memory that was graded: a small model takes a minute for one."""
+    numbers = count(1)
+
+    def told(event: dict[str, Any]) -> None:
+        if not as_json:
+            counted = f"{next(numbers)} of {waiting} pairs: {event['candidates']} candidates"
+            console.print(f"[dim]graded {counted} by {escape(event['by'])}[/]", soft_wrap=True)
+
+    return told
 
 
 def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
