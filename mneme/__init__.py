@@ -13,8 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mneme.api.memories import Erased, Remembered
+    from mneme.api.memories import Erased
     from mneme.api.messages import ChatMessage
+    from mneme.api.remembering import Remembered
     from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
     from mneme.integrations.middleware import MemoryMiddleware as MemoryMiddleware
@@ -52,7 +53,7 @@ _PLACES = {
     "MemoryMiddleware": "mneme.integrations.middleware",
     "MemoryRecord": "mneme.stores.users.memories",
     "MnemeError": "mneme.core.errors",
-    "Remembered": "mneme.api.memories",
+    "Remembered": "mneme.api.remembering",
     "open": "mneme.client.memory",
     "open_store": "mneme.client.memory",
     "tools": "mneme.integrations.tools",

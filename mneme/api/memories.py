@@ -1,17 +1,17 @@
 """Operations on what is remembered about one user."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.api.copies import backups_with
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.remembering import Remembered, Remembering, Said
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.stores.ledger.engine import Mode
@@ -20,24 +20,18 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, complete
+from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
     from mneme.api.threads import Threads
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two looks whether a message has been remembered; doubled each time."""
-
 Content = Annotated[
     str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
 VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
-
-Remembering = Callable[[str, str, float], Awaitable[None]]
-"""Lets what waits of a user be remembered by a memory agent's model, and waits so many seconds at most."""
 
 
 class Erased(Forgotten):
@@ -59,24 +53,6 @@ class Erased(Forgotten):
     """Files that may still hold it, and what to do."""
     backups: Sequence[str] = ()
     """Backups made by `mneme backup` that may still hold it."""
-
-
-class Remembered(BaseModel):
-    """What has become of a message so far.
-
-    >>> import mneme
-    >>> with mneme.open("ann") as memory:
-    ...     [told, idle] = memory.remember(["I have a cat.", "Hm."], memory_agent="rules")
-    >>> told.status, idle.status
-    ('stored', 'discarded')
-    """
-
-    message_id: str
-    status: Literal["stored", "discarded", "waiting", "failed"] = Field(
-        description="`failed`: the last attempt did; it is tried again, or set aside after several."
-    )
-    outcome: MessageOutcome | None = None
-    error: str = ""
 
 
 class Memories(Operations):
@@ -132,34 +108,8 @@ class Memories(Operations):
         await self._inbox.must_have_room(self._owner, batch)
         for message in batch:
             await self._inbox.add(self._owner, message)
-        until, before = monotonic() + seconds, await self._all_remembered(batch)
-        if self._remembering is not None:
-            await self._remembering(self._owner, memory_agent, seconds)
-        return await self._settled(batch, before, until)
-
-    async def _settled(
-        self, batch: Sequence[Message], before: Sequence[Remembered], until: float
-    ) -> Sequence[Remembered]:
-        """Return what became of messages, once none is as before and open, or the time is over."""
-        pause = FIRST_PAUSE
-        while True:
-            found = await self._all_remembered(batch)
-            is_same = [now == then and now.outcome is None for now, then in zip(found, before, strict=True)]
-            if self._remembering is None or not any(is_same) or monotonic() >= until:
-                return found
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-    async def _all_remembered(self, batch: Sequence[Message]) -> Sequence[Remembered]:
-        return [await self._remembered(each["message_id"]) for each in batch]
-
-    async def _remembered(self, message_id: str) -> Remembered:
-        outcome, trouble = await self._inbox.standing(self._owner, message_id)
-        if outcome is None:
-            error = trouble["error"]
-            return Remembered(message_id=message_id, status="failed" if error else "waiting", error=error)
-        status: Literal["stored", "discarded"] = "discarded" if outcome["route"] == "discard" else "stored"
-        return Remembered(message_id=message_id, status=status, outcome=outcome)
+        said = Said(self._inbox, self._owner, [each["message_id"] for each in batch])
+        return await said.remembered(self._remembering, memory_agent, seconds)
 
     @changes("memories")
     async def add(

@@ -17,10 +17,11 @@ import httpx
 from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.inbox import Messages
-from mneme.api.memories import Memories, Remembered
+from mneme.api.memories import Memories
 from mneme.api.messages import Spoken, chat_messages
 from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
+from mneme.api.remembering import Remembered
 from mneme.api.threads import Threads
 from mneme.client.blocking import (
     Blocking,

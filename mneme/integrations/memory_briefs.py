@@ -5,7 +5,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from mneme.api.memories import Erased, Remembered
+from mneme.api.memories import Erased
+from mneme.api.remembering import Remembered
 from mneme.integrations.brief import Brief, alike, short
 from mneme.stores.ledger.records import Version
 from mneme.stores.users.memories import MemoryRecord

@@ -317,7 +317,7 @@ def of(body: Json, prompt: Any) -> bool:
     return bool(body["messages"][0]["content"].startswith(prompt.system))
 
 
-OWN = """\
+HAIKU = """\
 name: haiku
 domain: literary_creation
 title: Haiku
@@ -327,7 +327,7 @@ language: en
 """
 
 
-@pytest.mark.parametrize(("known", "measured"), [(OWN, True), ("", False)])
+@pytest.mark.parametrize(("known", "measured"), [(HAIKU, True), ("", False)])
 async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
     edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, known: str, measured: bool
 ) -> None:

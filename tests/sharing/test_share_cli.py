@@ -230,6 +230,8 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     assert "haiku is known now" in made.stdout and "rubric review short_poems" in made.stdout
     failed(share("agent", "new", "haiku", *told), "agent haiku already")
     failed(share("ask", "--agent", "haiku", *RULES, "A heron."), "short_poems has no rubric")
+    ode = ("--does", "Write an ode.", "--questions", "A hero.", "--domain", "odes", "--designer", "none:such")
+    failed(share("agent", "new", "ode", *ode), "ode is saved, but its domain odes may lack", "design odes")
     assert share("rubric", "review", "short_poems", "--approve").returncode == 0
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     line = [*chat, {"role": "user", "content": "A heron?"}, {"role": "assistant", "content": "It waits."}]
@@ -249,7 +251,7 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     assert "100 of 100, chosen by hand; 50 with 0 up, 1 down" in shown
     grown = share("grow", "--domain", "short_poems", *RULES, "--threshold", "0", "--budget", "4")
     assert grown.returncode == 0 and "round 1: 1 standard answer;" in grown.stdout, grown.stderr
-    failed(share("grow", "--domain", "odes", *RULES), 'no domain "odes"', "short_poems")
+    failed(share("grow", "--domain", "epics", *RULES), 'no domain "epics"', "short_poems")
     failed(share("grow", "--domain", "short_poems", "--agent", "sonnet", *RULES), "sonnet is of the domain")
     (answered,) = rows(share("ask", "--agent", "haiku", *RULES, "--shots", "1", "A heron.", "--json"))
     assert pair["key"] not in [each["key"] for each in answered["shown"]], "it was rated down"

@@ -39,7 +39,7 @@ async def list_(team: str, as_json: bool) -> None:
 def _who(found: FrozenRubric) -> str:
     """Say where a rubric comes from: shipped, or who drafted it and who approved it."""
     if not found.version:
-        return found.by
+        return "as shipped"
     return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
 
 
@@ -54,7 +54,7 @@ def _print_frozen(found: FrozenRubric, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    console.print(f"[bold]{escape(found.rubric.title)}[/], version {found.version}, {escape(_who(found))}")
+    console.print(f"[bold]{escape(found.rubric.title)}[/], version {found.version} {escape(_who(found))}")
     console.print(escape(found.rubric.as_text()), soft_wrap=True)
 
 
