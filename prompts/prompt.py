@@ -32,7 +32,7 @@ Schema = dict[str, Any]
 Schemas = dict[str, Schema]
 """What fields of a reply can hold, by their paths."""
 Bounds = Callable[[Any], Mapping[str, Schema]]
-PACKAGE = __name__.rpartition(".")[0]
+PACKAGE = __name__.partition(".")[0]
 FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""
@@ -89,9 +89,9 @@ class Prompt(Generic[Given, Answer]):
 
     @property
     def room(self) -> str:
-        """The workflow whose question it is: the package below `prompts/` where its input is defined."""
-        home = self.given.__module__
-        return home.removeprefix(f"{PACKAGE}.").partition(".")[0] if home.startswith(PACKAGE) else ""
+        """The workflow whose question it is: the package of `prompts/` or `evals/` that has its input."""
+        package, _, *room = f"{self.given.__module__}..".split(".")
+        return room[0] if package == PACKAGE else ""
 
     def system_text(self, *, with_examples: bool = True) -> str:
         """Return the system text, with the worked examples or without."""

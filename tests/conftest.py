@@ -17,6 +17,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from mneme.core.settings import settings
+from mneme.integrations import shared
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Guarded, Server, serving
@@ -89,6 +90,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(os, "fsync", lambda file: None)
     settings.cache_clear()
     yield
+    shared.close()  # what the test's agents have open goes with its folder
     settings.cache_clear()
 
 

@@ -21,6 +21,7 @@ from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.discussion import hidden_profiles, storehouse
 from mneme.evals.discussion.divergence import kept_apart
+from mneme.evals.discussion.from_context import Shown, answer_from_context
 from mneme.evals.discussion.puzzle import Puzzle, Question
 from mneme.evals.discussion.survival_memories import (
     ALL_MEMORIES,
@@ -39,7 +40,6 @@ from mneme.models.asking.asking import ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.task_memories.f_context import Window
-from mneme.prompts.discussion.answer_from_context import Shown, answer_from_context
 
 Kind = Literal["hidden_profile", "storehouse"]
 Template = Literal["aligned", "one_list", "prose"]

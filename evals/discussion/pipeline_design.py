@@ -21,6 +21,7 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.discussion.discussions import OWNER, Case, hold, open_fresh_ledger, reordered
+from mneme.evals.discussion.judges import SCORES
 from mneme.evals.discussion.pipeline_design_tables import (
     ARMS,
     METRICS,
@@ -46,7 +47,6 @@ from mneme.library.teams.team import Team, load_team
 from mneme.models.asking.asking import SEED
 from mneme.models.asking.drawing import drawn
 from mneme.nodes.discussion.context import DiscussionContext
-from mneme.prompts.discussion.design_judge import SCORES
 
 TASK = Path(__file__).parent / "data" / "pipeline_task.md"
 TASKS: dict[Wording, Path] = {"ours": TASK, "printed": TASK.with_name("pipeline_task_printed.md")}

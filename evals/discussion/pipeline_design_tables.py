@@ -10,8 +10,8 @@ from scipy.stats import ranksums
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
+from mneme.evals.discussion.judges import SCORES
 from mneme.evals.report import Row, table
-from mneme.prompts.discussion.design_judge import SCORES
 from mneme.prompts.discussion.document import UNSAID
 
 Arm = Literal["none", "intrinsic"]

@@ -14,12 +14,11 @@ from scipy.stats import binomtest
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
+from mneme.evals.discussion.judges import Design, Pair, compare_designs, judge_as_printed, judge_design
 from mneme.evals.discussion.pipeline_design_tables import ARMS, Arm
 from mneme.evals.report import Row, table
 from mneme.library.teams.team import Team
 from mneme.models.asking.asking import ask
-from mneme.prompts.discussion.design_judge import Design, judge_design
-from mneme.prompts.discussion.judging_rivals import Pair, compare_designs, judge_as_printed
 
 Wording = Literal["ours", "printed"]
 ORDERS = (ARMS, ARMS[::-1])

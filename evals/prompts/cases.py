@@ -24,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mneme.core.errors import BadInput, needs
 from mneme.evals.prompts.filling import filled
 from mneme.evals.prompts.properties import Property, wrong_with
-from mneme.evals.prompts.questions import asked_as
+from mneme.evals.prompts.questions import all_questions, asked_as
 from mneme.models.asking.schema import bounded, flat
-from mneme.prompts.every import Key, Question, questions
+from mneme.prompts.every import Key, Question
 from mneme.prompts.household.sight import Frame
 
 CASES = Path(__file__).parent / "cases"
@@ -77,7 +77,7 @@ class Golden:
 @cache
 def golden() -> Mapping[Key, list[Golden]]:
     """Return the cases of every question that has a file. Raises `BadInput`, naming file and case."""
-    return {key: read_cases(key, file_of(key)) for key in questions() if file_of(key).exists()}
+    return {key: read_cases(key, file_of(key)) for key in all_questions() if file_of(key).exists()}
 
 
 def file_of(key: Key) -> Path:
@@ -104,8 +104,8 @@ def read_cases(key: Key, path: Path) -> list[Golden]:
 def _golden(key: Key, path: Path, number: int, written: dict[str, Any]) -> Golden:
     where = f"{path}, case {written.get('name', number)}"
     case = _valid(Case, written, where)
-    given = _given(questions()[key].given, case, where)
-    question = asked_as(questions()[key], given)
+    given = _given(all_questions()[key].given, case, where)
+    question = asked_as(all_questions()[key], given)
     schema = _schema(question, given)
     if wrong := next(filter(None, (wrong_with(each, schema) for each in case.expect)), ""):
         raise BadInput(f"{where}, expect: {wrong}.")

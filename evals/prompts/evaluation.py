@@ -1,4 +1,4 @@
-"""Which model for which role: golden cases for every question of the product, asked of any responder.
+"""Which model for which role: golden cases for every question, asked of any responder.
 
 A case says what must hold of an answer, never its words (`cases.py`). Every question goes the way it goes in
 the product: the same wording, schema, repairs and checks. An answer is usable where these accept it, and
@@ -21,10 +21,11 @@ from mneme.evals.options import RUNS, Fresh, Out
 from mneme.evals.prompts.asking import Outcome, outcome_of
 from mneme.evals.prompts.cases import Golden, golden
 from mneme.evals.prompts.judging import THRESHOLD
+from mneme.evals.prompts.questions import all_questions
 from mneme.evals.prompts.roles import ROLES
 from mneme.evals.prompts.tables import Answers, asked_roles, tables
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal
-from mneme.prompts.every import Key, questions
+from mneme.prompts.every import Key
 
 Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "sharing", "task_memories"]
 
@@ -75,15 +76,16 @@ def _chosen(options: Options) -> set[Key]:
     named = {key for name in options.prompts for key in _named(name)}
     of_roles = {key for role in ROLES if role.workflow in options.workflows for key in role.questions}
     chosen = [each for each in (named, of_roles) if each]
-    return set.intersection(*chosen) if chosen else set(questions())
+    return set.intersection(*chosen) if chosen else set(all_questions())
 
 
 def _named(name: str) -> list[Key]:
-    found = [key for key in questions() if name in {key[1], "/".join(key)}]
+    found = [key for key in all_questions() if name in {key[1], "/".join(key)}]
     if found:
         return found
-    near = get_close_matches(name, [key[1] for key in questions()], 1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(key[1] for key in questions())}."
+    names = [key[1] for key in all_questions()]
+    near = get_close_matches(name, names, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}."
     raise BadInput(f"--prompt {name}: no question has this name.", hint)
 
 

@@ -21,12 +21,17 @@ T = TypeVar("T")
 
 
 class Loop:
-    """An event loop in a thread of its own."""
+    """An event loop in a thread of its own.
 
-    def __init__(self) -> None:
+    `leave` is run there when it is closed, which the end of the process does, too.
+    """
+
+    def __init__(self, leave: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        self._leave = leave
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mneme", daemon=True)
         self._thread.start()
+        _running.add(self)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and wait for its result; an interrupted wait cancels it. Blocks."""
@@ -42,10 +47,28 @@ class Loop:
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
-        """End the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        """Leave what is open, and end the thread."""
+        _running.discard(self)
+        if not self._thread.is_alive():  # this process was forked from the one that has the thread
+            return
+        try:
+            self.run(self._leave())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+_running: set[Loop] = set()
+
+
+def _close_all() -> None:
+    for loop in [*_running]:
+        loop.close()
+
+
+# What `atexit` calls comes too late: no executor takes work any more by then, so nothing could be closed.
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # private, as its caller's in the library
 
 
 class Blocking:

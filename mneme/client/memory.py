@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import httpx
 
@@ -130,6 +130,12 @@ class Door:
         self._place: Ledger | httpx.AsyncClient | None = None
         self._opened = AsyncExitStack()
         self._remembering: dict[str, asyncio.Task[None]] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    def enter(self) -> Self:
+        """Give way to other processes from now on, until `leave`."""
+        self._watch = asyncio.create_task(self._give_way())
+        return self
 
     def operations(self, kind: type[Kind], owner: str, caller: str) -> Kind:
         """Return operations on an owner's data that find the ledger, or the server, with each call."""
@@ -172,7 +178,7 @@ class Door:
         self._opened.push_async_callback(found.close)
         return found
 
-    async def give_way(self) -> None:
+    async def _give_way(self) -> None:
         """Close the embedded ledger whenever another process waits for it and nothing is asked of it."""
         location = settings().ledger_location
         while not is_server(location):
@@ -190,9 +196,10 @@ class Door:
 
     async def leave(self) -> None:
         """End what is remembered in the background, which goes on with the next call, and close."""
-        for task in self._remembering.values():
+        tasks = [*self._remembering.values(), *filter(None, [self._watch])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._remembering.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.close()
 
     async def _remember(self, user: str, memory_agent: str, seconds: float) -> None:
@@ -250,34 +257,29 @@ class Opening:
     def __init__(self, user: str, team: str, caller: str) -> None:
         self._given = (user, team, caller)
         self._door: Door | None = None
-        self._watch: asyncio.Task[None] | None = None
         self._loop: Loop | None = None
 
     async def __aenter__(self) -> Memory:
-        self._door = Door()
-        self._watch = asyncio.create_task(self._door.give_way())
+        self._door = Door().enter()
         return Memory(self._door, *self._given)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._door is not None and self._watch is not None
-        self._watch.cancel()
-        await asyncio.gather(self._watch, return_exceptions=True)
+        assert self._door is not None
         await self._door.leave()
 
     def __enter__(self) -> BlockingMemory:
         """Return a `Memory` whose calls block. Raises BadInput in a coroutine."""
         if _is_in_a_loop():
             raise BadInput("`with mneme.open()` would stop this program's event loop.", "Say `async with`.")
-        self._loop = Loop()
+        self._loop = Loop(lambda: self.__aexit__(None, None, None))
         return BlockingMemory(self._loop.run(self.__aenter__()), self._loop)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._loop is not None
-        self._loop.run(self.__aexit__(kind, error, trace))
         self._loop.close()
 
 

@@ -22,7 +22,6 @@ _starting = Lock()
 _loops: list[Loop] = []
 _doors: dict[str, Door] = {}
 """By the ledger's location; only the loop's thread uses them."""
-_watches: set[asyncio.Task[None]] = set()
 
 
 def blocking(owned: Owned, work: Work[T], seconds: float | None = None) -> T:
@@ -41,14 +40,25 @@ async def awaited(owned: Owned, work: Work[T], seconds: float | None = None) -> 
 async def _do(owned: Owned, work: Work[T], seconds: float | None) -> T:
     location = settings().ledger_location
     if location not in _doors:
-        _doors[location] = Door()
-        _watches.add(asyncio.create_task(_doors[location].give_way()))
+        _doors[location] = Door().enter()
     async with asyncio.timeout(seconds):
         return await _doors[location].do(owned, work)
+
+
+def close() -> None:
+    """Close what is open; the next call opens it again."""
+    with _starting:
+        while _loops:
+            _loops.pop().close()
 
 
 def _loop() -> Loop:
     with _starting:
         if not _loops:
-            _loops.append(Loop())
+            _loops.append(Loop(_leave))
         return _loops[0]
+
+
+async def _leave() -> None:
+    while _doors:
+        await _doors.popitem()[1].leave()

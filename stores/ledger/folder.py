@@ -195,8 +195,9 @@ class Folder:
         return on_disk(self.shard)
 
     def release(self) -> None:
-        """Let another process own the folder."""
-        self.keep_private()
+        """Let another process own the folder, which may have been deleted meanwhile."""
+        if self.path.is_dir():
+            self.keep_private()
         (self.path / OWNER).unlink(missing_ok=True)
         self._lock.release()
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mneme.evals.discussion.from_context import Shown, answer_from_context
+from mneme.evals.discussion.judges import Design, Pair, compare_designs, judge_as_printed, judge_design
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import read
 from mneme.models.asking.schema import flat, unbounded
 from mneme.models.asking.unusable import Unusable
-from mneme.prompts.discussion.answer_from_context import Shown, answer_from_context
-from mneme.prompts.discussion.design_judge import Design, judge_design
 from mneme.prompts.discussion.document import Documenting, Outline, write_document, write_document_as
 from mneme.prompts.discussion.intrinsic_memory import (
     ROOM_TO_SPARE,
@@ -22,7 +22,6 @@ from mneme.prompts.discussion.intrinsic_memory import (
     evaluate,
     integrate,
 )
-from mneme.prompts.discussion.judging_rivals import Pair, compare_designs, judge_as_printed
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Slots
 from mneme.prompts.discussion.memory_update import Remembering, update_memory, update_memory_by
 from mneme.prompts.discussion.team_making import Assignment, design_team

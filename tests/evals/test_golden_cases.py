@@ -14,15 +14,16 @@ from mneme.core.errors import BadInput
 from mneme.evals.prompts.cases import KINDS, Golden, file_of, read_cases
 from mneme.evals.prompts.filling import filled
 from mneme.evals.prompts.properties import Property
+from mneme.evals.prompts.questions import all_questions
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
 from mneme.models.asking.budget import tokens_of
 from mneme.models.asking.json_objects import objects
-from mneme.prompts.every import Key, questions
+from mneme.prompts.every import Key
 
 CONTEXT = 8192
 LEAST_CASES, LEAST_KINDS = 6, 3
 MOST_BY_CHANCE = 0.75
-ALL = [pytest.param(key, id="-".join(key)) for key in questions()]
+ALL = [pytest.param(key, id="-".join(key)) for key in all_questions()]
 
 
 @pytest.mark.parametrize("key", ALL)
@@ -50,7 +51,7 @@ def tokens_needed(golden: Golden) -> int:
 def test_no_answer_is_right_whatever_is_asked(key: Key) -> None:
     """Neither a copied example nor one word for everything may pass for an understanding of the question."""
     found = read_cases(key, file_of(key))
-    always = [each[each.index("{") :] for each in questions()[key].example_texts if "{" in each]
+    always = [each[each.index("{") :] for each in all_questions()[key].example_texts if "{" in each]
     answers: list[Any] = [objects(each)[0] for each in always] or ["I do not know that.", "Yes."]
     shares = [sum(is_right(each, answer) for each in found) / len(found) for answer in answers]
     assert max(shares) <= MOST_BY_CHANCE

@@ -6,13 +6,13 @@ import pytest
 
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.evals.discussion import information_survival
+from mneme.evals.discussion.from_context import FromContext, Shown, answer_from_context
 from mneme.evals.discussion.hidden_profiles import hidden_profile
 from mneme.evals.discussion.information_survival import Options
 from mneme.evals.discussion.puzzle import Fact, Puzzle
 from mneme.evals.discussion.storehouse import storehouse
 from mneme.evals.report import Row
 from mneme.models.asking.asking import ask, script
-from mneme.prompts.discussion.answer_from_context import FromContext, Shown, answer_from_context
 
 
 @pytest.mark.parametrize("draw", [hidden_profile, storehouse])

@@ -18,9 +18,9 @@ from mneme.evals.prompts import evaluation
 from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, read_cases
 from mneme.evals.prompts.evaluation import Options
+from mneme.evals.prompts.questions import all_questions
 from mneme.evals.prompts.roles import CONTEXTS, ROLES
 from mneme.evals.report import Report
-from mneme.prompts.every import questions
 from tests.doubles.served import served
 
 MODEL = Model("small:1b", context_length=8192)
@@ -178,7 +178,7 @@ async def test_a_workflow_selects_what_its_roles_ask(tmp_path: Path, monkeypatch
 
 
 def test_every_question_belongs_to_a_role_that_its_context_names() -> None:
-    assert {key for role in ROLES for key in role.questions} == set(questions())
+    assert {key for role in ROLES for key in role.questions} == set(all_questions())
     for role in ROLES:
         assert any(role.field in context.model_fields for context in CONTEXTS[role.workflow]), role
 

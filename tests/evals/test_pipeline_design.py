@@ -10,10 +10,10 @@ from rich.console import Console
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.evals.discussion import discussion_growth, pipeline_design
 from mneme.evals.discussion.discussion_growth import exponent
+from mneme.evals.discussion.judges import SCORES, Design, Judgement, Scored, judge_design
 from mneme.evals.discussion.pipeline_design_tables import METRICS, PAPER, breaks_down, summarise, worse
 from mneme.evals.report import Row
 from mneme.models.asking.asking import ask, script
-from mneme.prompts.discussion.design_judge import SCORES, Design, Judgement, Scored, judge_design
 
 GOOD = {
     "name": "Ingestion (Kinesis)",

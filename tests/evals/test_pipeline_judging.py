@@ -6,6 +6,7 @@ import pytest
 
 from mneme.evals.answering import Identity
 from mneme.evals.discussion.discussions import Case, hold
+from mneme.evals.discussion.judges import PRINTED, Design, Preference, judge_as_printed
 from mneme.evals.discussion.pipeline_judging import compared, outcome, tallied
 from mneme.evals.doubles.ollama import Model, by_rules
 from mneme.library.teams.team import load_team
@@ -13,10 +14,8 @@ from mneme.models.asking.asking import ask, script
 from mneme.models.asking.drawing import as_drawn, drawn
 from mneme.models.asking.responders import CallOptions
 from mneme.nodes.discussion.context import DiscussionContext
-from mneme.prompts.discussion.design_judge import Design
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate
-from mneme.prompts.discussion.judging_rivals import PRINTED, Preference, judge_as_printed
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.served import served
 

@@ -187,9 +187,16 @@ async def test_an_agent_goes_on_without_its_memory(
     ]
 
 
-def test_the_example_runs_by_its_script(tmp_path: Path) -> None:
+SLOWLY = """
+import atexit, runpy, time
+atexit.register(time.sleep, 0.5)  # by then the executors take no work any more
+runpy.run_path("examples/agent.py", run_name="__main__")
+"""
+
+
+def test_the_example_runs_and_leaves_nothing_open_at_its_end(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "examples/agent.py"],
+        [sys.executable, "-W", "default::ResourceWarning", "-c", SLOWLY],
         cwd=ROOT,
         env={**quiet(tmp_path), "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -197,7 +204,7 @@ def test_the_example_runs_by_its_script(tmp_path: Path) -> None:
         check=False,
         timeout=100,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert "The user lives in Oslo. (since" in done.stdout
 
 

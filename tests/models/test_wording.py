@@ -7,11 +7,12 @@ import pytest
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import Model
+from mneme.evals.prompts.questions import all_questions
 from mneme.models.asking.asking import ask
 from mneme.models.asking.wording import as_file, file_of, worded
 from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.prompts.chat.memory_agent.reading import read_message
-from mneme.prompts.every import Question, questions
+from mneme.prompts.every import Question
 from tests.doubles.command_line import run_mneme
 from tests.doubles.served import served
 
@@ -38,7 +39,7 @@ async def test_a_model_reads_the_own_words_and_a_change_counts_at_once(
     assert "Hello." in read[0][-1]["content"]
 
 
-@pytest.mark.parametrize("prompt", questions().values(), ids=lambda prompt: prompt.name)
+@pytest.mark.parametrize("prompt", all_questions().values(), ids=lambda prompt: prompt.name)
 def test_every_prompt_written_as_a_file_reads_back_as_it_was(tmp_path: Path, prompt: Question) -> None:
     file = file_of(prompt, tmp_path)
     file.parent.mkdir(parents=True)

@@ -87,6 +87,13 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
 
 
 class TestOwnership:
+    async def test_a_folder_that_was_deleted_meanwhile_is_let_go(self, edge_location: str) -> None:
+        for _ in range(2):
+            ledger = await open_ledger(edge_location, WordEmbedder())
+            await put(ledger, "Ann lives in Oslo.")
+            shutil.rmtree(edge_location)
+            await ledger.close()
+
     async def test_a_second_process_is_told_of_the_server_mode(self, tmp_path: Path) -> None:
         writer = start_writer(tmp_path / "ledger")
         try:
