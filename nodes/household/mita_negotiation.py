@@ -11,7 +11,7 @@ from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import Counters, added, answered, lapse, unusable
-from mneme.nodes.household.household_state import Update, as_json, beliefs_of
+from mneme.nodes.household.household_state import Update, as_json, beliefs_of, world_of
 from mneme.nodes.household.mita_state import FALLBACK, Asked, Proposed, State, in_order
 from mneme.nodes.household.mita_views import hearing, mark_of, situation_of
 from mneme.nodes.household.views import macro_of
@@ -23,14 +23,15 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
     """Ask every member for its proposal, all at once; nobody, where the episode is over."""
     if state["over"]:
         return "finish"
-    beliefs, proposed_in = beliefs_of(state["members"]), state.get("proposed_in", {})
+    world, beliefs = world_of(state), beliefs_of(state["members"])
+    proposed_in = state.get("proposed_in", {})
     return [
         Send(
             "negotiate",
             Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
         )
         for number, name in zip(range(len(beliefs)), NAMES, strict=False)
-        for situation in [situation_of(state, runtime, beliefs, number)]
+        for situation in [situation_of(state, runtime, world, beliefs, number)]
     ]
 
 
@@ -80,9 +81,9 @@ def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
 
 async def answer(state: State, runtime: HouseholdRuntime) -> Update:
     """Let the members hear one another's proposals, and keep or change their own: one more round."""
-    beliefs, proposals = beliefs_of(state["members"]), in_order(state)
+    world, beliefs, proposals = world_of(state), beliefs_of(state["members"]), in_order(state)
     situations = [
-        Situation.model_validate(situation_of(state, runtime, beliefs, n)) for n in range(len(beliefs))
+        Situation.model_validate(situation_of(state, runtime, world, beliefs, n)) for n in range(len(beliefs))
     ]
     answers = [
         _answered(state, runtime, hearing(situation, proposals), proposed)

@@ -6,6 +6,7 @@ from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.scene import NAMES
+from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import CLAIMING
 from mneme.nodes.household.household_state import beliefs_of, episode_of, plans_of, world_of
@@ -28,7 +29,7 @@ MOST_USUAL = 4
 
 
 def situation_of(
-    state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], number: int
+    state: State, runtime: HouseholdRuntime, world: World, beliefs: Sequence[Beliefs], number: int
 ) -> dict[str, Any]:
     """Show a member what it sees, believes, did, heard; its options by its own belief."""
     plans, known = plans_of(state), beliefs[number]
@@ -37,7 +38,7 @@ def situation_of(
     view = view_of(
         knowledge,
         number,
-        _options_of(state, known, knowledge, number),
+        _options_of(state, world, known, knowledge, number),
         taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
     )
     return Situation(
@@ -86,9 +87,11 @@ def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) ->
     return knowledge_of(episode_of(state), beliefs, workers, announced)
 
 
-def _options_of(state: State, beliefs: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+def _options_of(
+    state: State, world: World, beliefs: Beliefs, knowledge: Knowledge, number: int
+) -> list[Option]:
     """List what a member may do; what the progress shows to be needless is offered to who is at it alone."""
-    observation, episode = world_of(state).observe(number), episode_of(state)
+    observation, episode = world.observe(number), episode_of(state)
     options = options_of(observation, beliefs, knowledge, episode.goals, plans_of(state)[number])
     missing, all_found = knowledge.missing(), state["assessed"]["found"] == wanted_in(episode)
     return [
@@ -192,7 +195,7 @@ def cross_context_of(
         for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
     ]
     knowledge = _with_progress(state, team, workers)
-    oldest = state["steps"] - runtime.context.window
+    oldest, world = state["steps"] - runtime.context.window, world_of(state)
     return CrossContext(
         **dict(knowledge),
         task=task_of(knowledge),
@@ -202,19 +205,19 @@ def cross_context_of(
         members=[
             _report(worker, beliefs[worker.number], proposed, options, oldest)
             for worker, proposed in zip(workers, in_order(state), strict=True)
-            for options in [_offered(state, team, knowledge, worker.number)]
+            for options in [_offered(state, world, team, knowledge, worker.number)]
         ],
     )
 
 
-def _offered(state: State, team: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+def _offered(state: State, world: World, team: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
     """List what a member may do by what it and the manager know together.
 
     A member says so where something is not as the manager believes. What it proposed is among it.
     """
     beliefs = beliefs_of(state["members"])[number]
     beliefs.merge(team)
-    options = _options_of(state, beliefs, knowledge, number)
+    options = _options_of(state, world, beliefs, knowledge, number)
     wish = option_of(in_order(state)[number])
     return options if any(_same(option, wish) for option in options) else [*options, wish]
 
