@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.stores.cards.card import Card
+from mneme.stores.cards.card import Card, DeprecatedApproach
 from mneme.stores.cards.settings import Consolidation
 
 HELD_OUT = 0.20
@@ -88,10 +88,15 @@ def lesson_of(card: Card) -> str:
             *([f"Reasoning: {card.rationale.strip()}"] if card.rationale.strip() else []),
             f"Lesson: {card.claim}",
             *(f"When {rule.condition}: {rule.pattern}" for rule in card.rules),
-            *(f"Not: {each.approach} ({each.reason})" for each in card.deprecated_approaches),
+            *(_not(each) for each in card.deprecated_approaches),
             *(f"Fails when {f.condition}: {f.impact}. {f.mitigation}".strip() for f in card.failure_modes),
         ]
     )
+
+
+def _not(dead_end: DeprecatedApproach) -> str:
+    when = f" when {dead_end.condition}" if dead_end.condition else ""
+    return f"Not{when}: {dead_end.approach} ({dead_end.reason})"
 
 
 def warning_of(card: Card) -> str:
@@ -100,4 +105,5 @@ def warning_of(card: Card) -> str:
     failures = [f"It fails when {mode.condition}: {mode.impact}." for mode in card.failure_modes]
     counted = f"It succeeded {evidence.success_count} times and failed {evidence.failure_count} times."
     why = [f"It was given up: {card.deprecated_because}."] if card.deprecated_because else []
-    return "\n".join(["Do not rely on it.", *why, counted, *failures])
+    in_vain = map(_not, card.deprecated_approaches)
+    return "\n".join(["Do not rely on it.", *why, counted, *in_vain, *failures])

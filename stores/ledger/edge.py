@@ -124,6 +124,8 @@ class EdgeEngine:
         return await self._run(self._readers, self._asked.read, ids)
 
     async def search(self, query: Query) -> list[Scored]:
+        if not self._known.meets(query.where):  # such as clusters, where there are none
+            return []
         if query.ranking is not None:
             numbers, texts = query.ranking.paths.values(), compared_texts(query.where)
             if not self._indexed.issuperset([*numbers, *texts]):

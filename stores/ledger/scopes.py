@@ -25,6 +25,11 @@ class Scopes:
         if self._known[place : place + 1] != [scope]:
             self._known.insert(place, scope)
 
+    def meets(self, where: Where) -> bool:
+        """Say whether any record can be in what a search selects; without scopes it selects everything."""
+        prefixes = where.scopes
+        return bool(where.whole) or not prefixes or any(map(self._below, prefixes))
+
     def narrowed(self, where: Where) -> Where:
         """Name a scope in place of a prefix where it is the only one that begins so."""
         found = {prefix: self._below(prefix) for prefix in where.scopes}

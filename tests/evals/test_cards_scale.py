@@ -18,6 +18,7 @@ async def test_flat_and_clustered_retrieval_are_measured_beside_plain_search(
     assert row["cards"] == 400
     assert 0 < row["raw_p50_ms"] <= row["raw_p95_ms"]
     assert 0 < row["cards_p50_ms"] <= row["cards_p95_ms"]
+    assert 0 < row["cards_cpu_p50_ms"] <= row["cards_cpu_p95_ms"]
     assert 0.3 < row["agreement"] <= 1
     one, all_ = row["probed"]
     assert one["recall"] < all_["recall"] == 1.0  # 20 clusters: with 32 probed, the flat answer

@@ -889,7 +889,12 @@ class TestConsolidation:
             card_of("unsure", confidence=0.8, evidence={"success_count": 9}),
             card_of("new", evidence={"success_count": 2}),
             card_of("unverified", "provisional", evidence={"success_count": 9}),
-            card_of("wrong", "deprecated", deprecated_because="20% success over the last 10 tasks"),
+            card_of(
+                "wrong",
+                "deprecated",
+                deprecated_because="20% success over the last 10 tasks",
+                deprecated_approaches=[{"approach": "hot", "condition": "silk", "reason": "it bled"}],
+            ),
         ]
         await cards.files.import_(await signed(cards, *proven, *others), change=PERSON)
         await cards.tasks.add(_task(1, id="t1", task="Speed up the report"))
@@ -903,6 +908,7 @@ class TestConsolidation:
         assert answered["content"].startswith("Reasoning: because\nLesson: c")
         [negative] = [pair for pair in train if pair["label"] == "negative"]
         assert "20% success" in negative["messages"][1]["content"]
+        assert "Not when silk: hot (it bled)" in negative["messages"][1]["content"]
         assert await cycle.training_data(Consolidation(successes=4)) != data
 
     async def test_the_base_is_archived_under_a_tag_and_starts_anew(

@@ -25,6 +25,12 @@ def test_a_prefix_of_one_scope_alone_is_named() -> None:
     assert (narrowed.scopes, narrowed.whole) == (("+a",), ("+d\x1f",))
 
 
+def test_a_prefix_that_no_scope_begins_with_meets_nothing() -> None:
+    known = Scopes(["+a\x1f"])
+    assert known.meets(Where(())) and known.meets(Where(("+b", "+a"))) and known.meets(Where((), (), ("+c",)))
+    assert not known.meets(Where(("+b",)))
+
+
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))

@@ -144,7 +144,7 @@ function One({ card, history, disputes, again }) {
       ["Tags", card.tags.join(", ")], ["Confidence", percent(card.confidence)],
       ["Rules", list(card.rules.map((each) => `When ${each.condition}: ${each.pattern}`))],
       ["Fails", list(card.failure_modes.map((each) => `When ${each.condition}: ${each.impact} ${each.mitigation}`))],
-      ["Tried before", list(card.deprecated_approaches.map((each) => `${each.approach}: ${each.reason}`))],
+      ["Tried before", list(card.deprecated_approaches.map((each) => `${each.approach}${each.condition ? ` (when ${each.condition})` : ""}: ${each.reason}`))],
       ["Owner", card.owner], ["Valid for", card.valid_for],
       ["Expires", card.expires_at && html`<${Time} at=${card.expires_at} />`],
       ["Ratings", list(card.ratings.map((each) => `${each.by}: ${each.good ? "it served" : "it did not serve"} ${each.comment}`))],
