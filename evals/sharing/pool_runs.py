@@ -226,7 +226,7 @@ class PoolRun:
     def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
         roles = self.roles
         return SharingContext(
-            **self.training.model_dump(),
+            **self.training.model_dump(exclude={"agent"}),
             agent=item.agent,
             shots=shots,
             threshold=threshold,

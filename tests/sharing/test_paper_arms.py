@@ -57,6 +57,7 @@ async def test_a_whole_prompt_is_scored_and_kept_with_its_examples(edge_ledger: 
     result = await ask(edge_ledger, "Sing of a cat.", stored="prompt", scoring="printed", **told)
     assert (result["score"], result["points"], result["stored"]) == (71, {"whole": 71}, True)
     kept = (await pool.get(result["key"])).pair
+    assert kept.scoring == "printed"
     assert kept.prompt == f"Sing of the sea.->The sea is wide. | {COMPOSED}Sing of a cat."
     alone = await ask(edge_ledger, "Sing of a dog.", stored="prompt", shots=0)
     assert (await pool.get(alone["key"])).pair.prompt == "Sing of a dog."
