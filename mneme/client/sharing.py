@@ -17,6 +17,8 @@ from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 
 ROUNDS = 10_000
 """The most steps of one `grow` run."""
+GRADED_AT_ONCE = 2
+"""Memories whose candidates are graded at the same time: the grades of so many are lost with a kill."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class SharingSession:
         name = TRAINING_THREAD.format(team=self.team, pool=pool)
         config = await self.flows.thread(name, "retriever_training")
         left, _ = await self.flows.left_at("retriever_training", config)
-        given, bounded = None if left else {"pool": pool}, config | {"recursion_limit": LONG}
+        given = None if left else {"pool": pool}
+        bounded = config | {"recursion_limit": LONG, "max_concurrency": GRADED_AT_ONCE}
         part = pool_part(context)
         async for event in self.flows.stream("retriever_training", given, bounded, part, "custom"):
             told(event)

@@ -96,9 +96,10 @@ async def ask_likelihood(
 ) -> Probability | None:
     """Return how probable an answer's tokens are after a prompt, as their geometric mean; None: not known.
 
-    Of a long answer the first MEASURED characters are measured. Raises as `ask` does.
+    Of a long answer the first MEASURED characters are measured, all on one line: llama.cpp b11549 holds no
+    model to a text with line breaks. Raises as `ask` does.
     """
-    said = answer[:MEASURED]
+    said = " ".join(answer.split())[:MEASURED]
     schema = {"type": "object", "properties": {"answer": {"const": said}}, "required": ["answer"]}
 
     def found(raw: str, tokens: Tokens) -> float | None:

@@ -79,8 +79,19 @@ class Written(BaseModel):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Return the parts as plain JSON."""
-        return self.model_dump(by_alias=True)
+        """Return the parts as plain JSON, items that say the same once."""
+        parts = self.model_dump(by_alias=True)
+        return parts | {"items": _joined(parts["items"])}
+
+
+def _joined(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the items without those that say what an earlier one says, which takes over their turns."""
+    kept: dict[str, dict[str, Any]] = {}
+    for item in items:
+        first = kept.setdefault(json.dumps({**item, TURNS: []}), item)
+        if TURNS in item:
+            first[TURNS] = list(dict.fromkeys([*first.get(TURNS, []), *item[TURNS]]))
+    return [*kept.values()]
 
 
 write_document = Prompt(

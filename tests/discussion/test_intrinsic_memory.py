@@ -989,6 +989,17 @@ class TestUnusableReplies:
         result = await small(edge_ledger, "insistent", said, max_turns=1)
         assert [each.about for each in (await turns_of(edge_ledger, result))[0].raises] == ["Who pays?"]
 
+    async def test_items_that_say_the_same_are_one(self, edge_ledger: Ledger) -> None:
+        items = [{"name": "Soup", "price": "3", "turns": [1, turn]} for turn in (1, 2)]
+        said: dict[str, list[Any]] = {
+            "contribute": [AGREED] * 2,
+            "update_memory": [noted("Eat.", "Soup")] * 2,
+            "write_document": [menu(items=items)],
+        }
+        result = await small(edge_ledger, "twins", said)
+        assert result["document"]["Dish 1"] == {"name": "Soup", "price": "3", "turns": [1, 2]}
+        assert "Dish 2" not in result["document"] and not result["lacks"]
+
     async def test_of_a_document_that_was_cut_off_whole_items_are_kept(self, edge_ledger: Ledger) -> None:
         said: dict[str, list[Any]] = {
             "contribute": [AGREED] * 2,

@@ -111,7 +111,7 @@ def measured(answer: str, weights: dict[str, float]) -> Reply:
 async def test_the_likelihood_of_an_answer_is_measured_by_its_own_tokens(double: OllamaDouble) -> None:
     double.chat.reply(measured("A roaming numeral", {"A": 0.2, " roaming": 0.1, " numeral": 0.4}))
     asked = Asked(does="Write a pun.", question="A number that moves?")
-    found = await ask_likelihood(answer, asked, "A roaming numeral", WHO)
+    found = await ask_likelihood(answer, asked, "A roaming\nnumeral", WHO)
     assert found is not None and found.probability == pytest.approx((0.2 * 0.1 * 0.4) ** (1 / 3))
     body = double.chats[0].body
     assert body["format"]["properties"]["answer"] == {"const": "A roaming numeral"} and body["logprobs"]

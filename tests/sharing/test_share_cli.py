@@ -97,7 +97,7 @@ def test_a_training_tells_how_far_its_grading_is(share: Run, tmp_path: Path) -> 
     rows(share("pool", "import", str(file), "--pool", "literary_creation", "--json"))
     trained = share("retriever", "train", *POEMS, *RULES)
     assert trained.returncode == 0, trained.stderr
-    assert "graded 3 of 3 pairs: 2 candidates by rules" in trained.stdout
+    assert "graded 3 of 3 pairs by rules (candidates: 2)" in trained.stdout
 
 
 def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ def _progress(waiting: int, as_json: bool) -> Callable[[dict[str, Any]], None]:
 
     def told(event: dict[str, Any]) -> None:
         if not as_json:
-            counted = f"{next(numbers)} of {waiting} pairs: {event['candidates']} candidates"
-            console.print(f"[dim]graded {counted} by {escape(event['by'])}[/]", soft_wrap=True)
+            graded = f"graded {next(numbers)} of {waiting} pairs by {event['by']}"
+            console.print(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]", soft_wrap=True)
 
     return told
 
