@@ -88,10 +88,17 @@ def _joined(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the items without those that say what an earlier one says, which takes over their turns."""
     kept: dict[str, dict[str, Any]] = {}
     for item in items:
-        first = kept.setdefault(json.dumps({**item, TURNS: []}), item)
-        if TURNS in item:
-            first[TURNS] = list(dict.fromkeys([*first.get(TURNS, []), *item[TURNS]]))
+        said = {name: each for name, each in item.items() if isinstance(each, str)}
+        first = kept.setdefault(json.dumps(said), item)
+        if numbers := _numbers(item):
+            first[TURNS] = list(dict.fromkeys([*_numbers(first), *numbers]))
     return [*kept.values()]
+
+
+def _numbers(item: dict[str, Any]) -> list[int]:
+    """Return the turns that an item names; a team's own field of that name is text."""
+    found = item.get(TURNS)
+    return found if isinstance(found, list) else []
 
 
 write_document = Prompt(
@@ -140,7 +147,7 @@ def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
     for name, rating in parts["ratings"].items():
         if not LOWEST <= rating <= HIGHEST:
             yield f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}."
-    named = [turn for item in parts["items"] for turn in item.get(TURNS, [])]
+    named = [turn for item in parts["items"] for turn in _numbers(item)]
     for turn in named:
         if turn < 1 or turn > given.last > 0:
             yield f"There is no turn {turn}: turns count from 1 to {given.last}."
@@ -159,7 +166,7 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
     given: dict[str, Any] = json.loads(outline)
     named: dict[str, Any] = dict.fromkeys(["name", *given["item_fields"]], (Phrase, ""))
     named |= {name: (Phrase, purpose) for name, purpose in given["item_fields"].items()}
-    item = closed_model("Item", {**named, TURNS: (Numbers, "Where it was said")})
+    item = closed_model("Item", {TURNS: (Numbers, "Where it was said"), **named})
     most = max(FEWEST_ITEMS, 2 * given["least"])
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),
@@ -168,6 +175,8 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
         "ratings": (_parts("Ratings", given["ratings"], Rating), ...),
     }
     answer = create_model("Written", __base__=Written, **fields)
+    if TURNS in named:
+        return replace(write_document, answer=answer)
     return replace(write_document, answer=answer, bounds=[*write_document.bounds, _turns_that_there_were])
 
 

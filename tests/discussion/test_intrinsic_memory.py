@@ -1000,6 +1000,18 @@ class TestUnusableReplies:
         assert result["document"]["Dish 1"] == {"name": "Soup", "price": "3", "turns": [1, 2]}
         assert "Dish 2" not in result["document"] and not result["lacks"]
 
+    async def test_a_team_s_own_field_called_turns_keeps_its_text(self, edge_ledger: Ledger) -> None:
+        document = {**SMALL["document"], "item_fields": {"turns": "How often it is turned over"}}
+        said: dict[str, list[Any]] = {
+            "contribute": [AGREED] * 2,
+            "update_memory": [noted("Eat.", "Soup")] * 2,
+            "write_document": [menu(items=[{"name": "Pancake", "turns": "twice"}])],
+        }
+        script("turned", said)
+        asked = given(team={**SMALL, "document": document}, task="Agree on a menu.", discussion_id="d")
+        result = await discuss(edge_ledger, asked, agents="scripted:turned")
+        assert result["document"]["Dish 1"] == {"name": "Pancake", "turns": "twice"}
+
     async def test_of_a_document_that_was_cut_off_whole_items_are_kept(self, edge_ledger: Ledger) -> None:
         said: dict[str, list[Any]] = {
             "contribute": [AGREED] * 2,
