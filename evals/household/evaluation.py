@@ -20,7 +20,7 @@ weaker role is one whose decisions lapse in `LAPSES` of the cases; which lapses 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -47,8 +47,9 @@ from mneme.evals.household.arms import (
     talking_arms,
     weak_arms,
 )
-from mneme.evals.household.cases import Case, work
+from mneme.evals.household.cases import Case
 from mneme.evals.household.paper import CATEGORIES
+from mneme.evals.household.playing import finished, work
 from mneme.evals.household.tables import report
 from mneme.evals.options import RUNS, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
@@ -65,6 +66,10 @@ SCHOOL = 40_000
 """The first seed of a lesson, far from those of the episodes."""
 REPEATS = 3
 """How often an arm that lapses plays each episode of a file, with other lapses."""
+
+
+Episodes = Mapping[int, Sequence[Episode]]
+"""The same episodes for each number of agents."""
 
 
 class Options(BaseModel):
@@ -121,15 +126,20 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     responders = await _responders(options)
     plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
-    experience = await _lessons(options, plans[0], journal, _jobs(options, responders))
-    cases = await asyncio.to_thread(_cases, options, plans, journal.path.with_suffix(""), experience)
-    waiting = [case for case in cases if case.key not in journal]
-    done = len(cases) - len(waiting)
-    progress(done, len(cases), "going on" if done else "starting")
-    async for key, row in _finished(waiting, _jobs(options, responders)):
-        done += 1
-        progress(done, len(cases), str(journal.add(key, row).get("arm", "lessons and bounds")))
-    rows = [_with_bound(journal, case) for case in cases if case.arm is not None]
+    jobs = _jobs(options, responders)
+    experience = await _lessons(options, plans[0], journal, jobs)
+    episodes = await asyncio.to_thread(lambda: {count: _episodes(options, count) for count in options.agents})
+    bounds = _bounds(options, episodes)
+    cases = _cases(options, plans, episodes, journal.path.with_suffix(""), experience)
+    done = sum(case.key in journal for case in [*bounds, *cases])
+    progress(done, len(bounds) + len(cases), "going on" if done else "starting")
+    for part in (bounds, cases):
+        waiting = [_bounded(journal, case) for case in part if case.key not in journal]
+        async for key, row in _finished(waiting, jobs):
+            done += 1
+            told = str(journal.add(key, row).get("arm", "bounds"))
+            progress(done, len(bounds) + len(cases), told)
+    rows = [_with_bound(journal, case) for case in cases]
     return report(rows, plans, journal, str(responders), has_model=responders.uses_model)
 
 
@@ -146,22 +156,30 @@ async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) ->
     return experience_of([EpisodeRecord.model_validate(journal[case.key]["lesson"]) for case in cases])
 
 
-def _cases(options: Options, plans: Sequence[Plan], runs: Path, experience: Experience) -> list[Case]:
-    episodes = {count: _episodes(options, count) for count in options.agents}
+def _bounds(options: Options, episodes: Episodes) -> list[Case]:
+    """List what is computed of each episode once, before anybody plays it."""
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
-    optima = [replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)]
-    return (
-        bounds
-        + optima
-        + [
-            Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
-            for plan in plans
-            for arm in plan.every
-            for episode in episodes[arm.agents]
-            if arm not in plan.partly or _is_of_the_part(options, episode)
-            for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
-        ]
-    )
+    return bounds + [
+        replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)
+    ]
+
+
+def _cases(
+    options: Options, plans: Sequence[Plan], episodes: Episodes, runs: Path, experience: Experience
+) -> list[Case]:
+    return [
+        Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
+        for plan in plans
+        for arm in plan.every
+        for episode in episodes[arm.agents]
+        if arm not in plan.partly or _is_of_the_part(options, episode)
+        for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
+    ]
+
+
+def _bounded(journal: Journal, case: Case) -> Case:
+    """Tell who plays an episode its bound, for the end of the run's file."""
+    return case if case.arm is None else replace(case, bound=journal[Case(None, case.episode).key]["bound"])
 
 
 def _is_of_the_part(options: Options, episode: Episode) -> bool:
@@ -270,15 +288,15 @@ async def _finished(cases: Sequence[Case], jobs: int) -> AsyncIterator[tuple[str
     """Run the cases in so many processes, one in this one; yield each result as soon as it is there."""
     if jobs == 1:
         for case in cases:
-            yield case.key, await case.finished()
+            yield case.key, await finished(case)
         return
     async with _pool(jobs) as pool:
         loop = asyncio.get_running_loop()
         runs = [loop.run_in_executor(pool, work, case) for case in cases]
         for run in runs:
             run.add_done_callback(_failure_seen)
-        for finished in asyncio.as_completed(runs):
-            yield await finished
+        for ended in asyncio.as_completed(runs):
+            yield await ended
 
 
 def _failure_seen(run: asyncio.Future[tuple[str, Row]]) -> None:

@@ -1,23 +1,23 @@
-"""Play one episode of the household evaluation with one arm, and write what happened beside the journal.
+"""Do one thing for the household evaluation: bound an episode, learn from it, or play it with an arm.
 
-A run's file can be replayed: `mneme household replay FILE`. Of a generated episode it keeps what it is made
-from; any other stands in it whole.
+What happened in a played one stands in a file beside the journal, which can be replayed: `mneme household
+replay FILE`. Of a generated episode it keeps what it is made from; any other stands in it whole.
 """
 
+import asyncio
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mneme.api.household_runs import ENDING, GRAPHS, decision_of
 from mneme.cli.household.play import DECISIONS
-from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.trace import Trace
-from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open
+from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open, bound, informed
+from mneme.evals.household.cases import Case
 from mneme.evals.report import Row
 from mneme.graphs import load
 from mneme.nodes.household.mita_memory import taught_by
@@ -28,14 +28,27 @@ Values = Mapping[str, Any]
 Experience = Mapping[str, Any]
 
 
-async def play(arm: Arm, episode: Episode, experience: Experience, runs: Path, repeat: int = 0) -> Row:
+def work(case: Case) -> tuple[str, Row]:
+    """Finish a case in a process that does nothing else."""
+    return case.key, asyncio.run(finished(case))
+
+
+async def finished(case: Case) -> Row:
+    """Play the episode, learn from it, or bound it."""
+    if case.arm is None:
+        return informed(case.episode) if case.informed else bound(case.episode)
+    return await (_lesson(case.arm, case.episode) if case.teaches else _play(case.arm, case))
+
+
+async def _play(arm: Arm, case: Case) -> Row:
     """Play one episode with one arm, to success or to the limit of steps; `repeat` varies the seed."""
-    begun = time.perf_counter()
+    begun, episode = time.perf_counter(), case.episode
     played = all_open(episode) if arm.opened else episode
-    played = played.model_copy(update={"seed": played.seed + 1000 * repeat})
-    trace = Trace(runs / f"{_slug(arm.key, episode.id, repeat)}.jsonl")
+    played = played.model_copy(update={"seed": played.seed + 1000 * case.repeat})
+    trace = Trace(case.runs / f"{_slug(arm.key, episode.id, case.repeat)}.jsonl")
     trace.path.unlink(missing_ok=True)
-    result = await _played(arm, played, experience if arm.taught else {}, trace)
+    result = await _played(arm, played, case.experience if arm.taught else {}, trace)
+    trace.append("end", bound=case.bound, **{name: result[name] for name in ENDING})
     return {
         "arm": arm.key,
         "method": arm.name,
@@ -44,14 +57,14 @@ async def play(arm: Arm, episode: Episode, experience: Experience, runs: Path, r
         "category": episode.category,
         "source": episode.source,
         "seed": episode.seed if episode.source == "generated" else None,
-        "repeat": repeat,
+        "repeat": case.repeat,
         "steps": result["steps"],
         "success": result["success"],
         "return": discounted_return(played, Trace(trace.path).frames()),
         "placed": [start.placed for start in episode.starts],
         **{name: result["counters"].get(name, 0) for name in COUNTED},
         "seconds": time.perf_counter() - begun,
-        "run": f"{runs.name}/{trace.path.name}",
+        "run": f"{case.runs.name}/{trace.path.name}",
     }
 
 
@@ -73,7 +86,6 @@ async def _played(arm: Arm, episode: Episode, experience: Experience, trace: Tra
                 at = frame["step"]
         elif event["step"] in DECISIONS:
             trace.append("decision", **{"at": at, **decision_of(event, arm.agents)})
-    trace.append("end", bound=lower_bound(episode).steps, **{name: values[name] for name in ENDING})
     return values
 
 
@@ -91,7 +103,7 @@ def _slug(*parts: Any) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:150]
 
 
-async def lesson(arm: Arm, episode: Episode) -> Row:
+async def _lesson(arm: Arm, episode: Episode) -> Row:
     """Play an episode that nothing is measured on, and return what it taught."""
     given: Any = {"episode": episode.model_dump(mode="json")}
     graph = load(GRAPHS[METHOD_NAMES[arm.method]]).builder.compile()
