@@ -5,10 +5,8 @@ are of single queries, one after another; a slow engine is asked fewer of them, 
 """
 
 import asyncio
-import multiprocessing
 import time
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from mneme.cli.tables import Table
+from mneme.core.processes import pool
 from mneme.core.settings import settings
 from mneme.evals.engine import corpus as engine_corpus
 from mneme.evals.engine.corpus import NEIGHBOUR, OWN, QUERIES, REAL, Corpus
@@ -70,9 +69,8 @@ def _name(engine: EngineName, size: int) -> str:
 
 def _alone(engine: EngineName, corpus: Path) -> Row:
     """Measure in a fresh process, so that the memory is this engine's only."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, engine, corpus).result()
+    with pool(1) as alone:
+        return alone.submit(measure, engine, corpus).result()
 
 
 def measure(engine: EngineName, corpus: Path) -> Row:

@@ -24,13 +24,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput
+from mneme.core.processes import pool
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
 from mneme.evals.answering import Identity, identify
@@ -290,9 +290,9 @@ async def _finished(cases: Sequence[Case], jobs: int) -> AsyncIterator[tuple[str
         for case in cases:
             yield case.key, await finished(case)
         return
-    async with _pool(jobs) as pool:
+    async with _pool(jobs) as opened:
         loop = asyncio.get_running_loop()
-        runs = [loop.run_in_executor(pool, work, case) for case in cases]
+        runs = [loop.run_in_executor(opened, work, case) for case in cases]
         for run in runs:
             run.add_done_callback(_failure_seen)
         for ended in asyncio.as_completed(runs):
@@ -308,8 +308,8 @@ def _failure_seen(run: asyncio.Future[tuple[str, Row]]) -> None:
 @asynccontextmanager
 async def _pool(jobs: int) -> AsyncIterator[ProcessPoolExecutor]:
     """Open a pool of fresh processes; what waits in it is dropped when the run is interrupted."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    opened = pool(jobs)
     try:
-        yield pool
+        yield opened
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        opened.shutdown(wait=False, cancel_futures=True)

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import multiprocessing
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +10,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from mneme.core.errors import LedgerMismatch, MnemeError
+from mneme.core.processes import pool
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import journal
 from mneme.stores.ledger.building import build
@@ -183,11 +182,10 @@ def _gather(generation: Path) -> Gathered:
 
 def _salvaged(generation: Path) -> list[tuple[str, Payload]]:
     """Read what a damaged index still gives, in a process of its own, which the engine may kill."""
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="mneme-repair-") as room:
         copy_folder(generation, Path(room) / "copy")
-        with ProcessPoolExecutor(1, mp_context=context) as pool, suppress(Exception):
-            return pool.submit(_entries, Path(room) / "copy").result()
+        with pool(1) as alone, suppress(Exception):
+            return alone.submit(_entries, Path(room) / "copy").result()
     return []
 
 
