@@ -36,6 +36,8 @@ PACKAGE = __name__.partition(".")[0]
 FORM = "Reply with one JSON object: "
 CLIPPED = "clipped"
 """Marks, in a schema, a text that is shortened rather than refused where it is too long."""
+PLAIN = "plain"
+"""Marks, in a field's type, a list that is told without numbers, since nothing of it is chosen by number."""
 LONGEST_REASON = 300
 MOST_FAULTS = 5
 """How many faults of a reply are told at once: a model cannot mend more."""
@@ -200,7 +202,8 @@ def _as_json(answer: BaseModel) -> str:
 
 
 def _as_text(given: BaseModel) -> dict[str, str]:
-    return {name: _lines(value) for name, value in given}
+    plain = [name for name, field in type(given).model_fields.items() if PLAIN in field.metadata]
+    return {name: _lines("\n".join(map(str, value)) if name in plain else value) for name, value in given}
 
 
 def _lines(value: Any) -> str:

@@ -22,7 +22,7 @@ from mneme.evals.doubles.scripts import Answer, Json
 from mneme.prompts.household.sight import OTHER, recognise_frame
 
 BOX = re.compile(r"^\[\d+\] left (\d+), top (\d+), right (\d+), bottom (\d+)$", re.MULTILINE)
-CLASS = re.compile(r"^\[\d+\] (\S+) \((\w+), .*\)$", re.MULTILINE)
+CLASS = re.compile(r"^(\S+) \((\w+), drawn as .*\)$", re.MULTILINE)
 NEAR = 0.025
 """How far the colour of a pixel may be from that of its class; colours have the length 1."""
 LEAST = 0.08

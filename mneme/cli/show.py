@@ -39,7 +39,7 @@ class CleanConsole(Console):
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, highlight=False)
+        super().__init__(stderr=stderr, highlight=False, emoji=False)  # ollama:fire:7b is a name
         self._width = None  # what COLUMNS says counts when something is printed, not when this is loaded
 
     @property

@@ -72,12 +72,13 @@ class Minds:
     def team(self, number: int) -> str:
         """Say in words where a member last saw its teammates, and with what in their hands."""
         beliefs, things = self.beliefs[number], self.world.things
-        lines = [
-            f"{NAMES[other]} in the {beliefs.rooms[met.room]} at step {met.step}, holding "
+        lines = {
+            other: f"in the {beliefs.rooms[met.room]} at step {met.step}, holding "
             + (" and ".join(f"<{things[held].name}> ({held})" for held in met.hands) or "nothing")
             for other, met in beliefs.others.items()
-        ]
-        return "\n".join(lines) or "Nobody was seen yet."
+        }
+        others = teammates(number, self.members)
+        return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
     def may_send(self, number: int) -> bool:
         """Say whether a member may send a message: it has not just sent one."""

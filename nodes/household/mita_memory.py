@@ -41,16 +41,17 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         change=change_of(state["last"], state["assessed"]),
         progress=progress_in_words(state),
         items=knowledge.items,
-        places={each.id: _place_of(each) for each in team.objects()},
+        places={each.id: _place_of(each, team) for each in team.objects()},
         containers=knowledge.containers,
         rooms=[room for room in knowledge.rooms if room.seen is not None],
         workers=workers,
     )
 
 
-def _place_of(known: Known) -> int:
-    """Return what a thing is in or on; the room, where it lies there or somebody holds it."""
-    return known.room if known.holder is None or known.relation == "held by" else known.holder
+def _place_of(known: Known, team: Beliefs) -> int:
+    """Return what a thing is in or on, where that has a name to the team; else the room."""
+    is_told = known.relation != "held by" and known.holder in team.things
+    return known.holder if known.holder is not None and is_told else known.room
 
 
 def deeds(state: State, update: Update) -> list[str]:

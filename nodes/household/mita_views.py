@@ -64,14 +64,19 @@ def _because(state: State, name: str) -> str:
 
 
 def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
-    """Let a member hear what the others propose anew; of what they go on with it has heard already."""
+    """Let a member hear what the others propose anew; of what they go on with it has heard already.
+
+    A model keeps nothing from question to question, so its own proposal is told, too.
+    """
+    own = next(each for each in proposals if each["member"] == situation.me)
     heard = [
         Heard(member=each["member"], name=NAMES[each["member"]], option=option, reason=each["reason"])
         for each in proposals
         for option in [option_of(each)]
         if each["member"] != situation.me and not option.under_way
     ]
-    return situation.model_copy(update={"heard": heard, "proposals": in_lines(*map(str, heard))})
+    mine = f"You proposed {option_of(own)}: {own['reason']}"
+    return situation.model_copy(update={"heard": heard, "proposals": in_lines(mine, *map(str, heard))})
 
 
 def mark_of(situation: Situation) -> str:
@@ -117,13 +122,13 @@ def progress_in_words(state: State) -> str:
     counts, wanted = {goal.key: goal.count for goal in episode.goals}, wanted_in(episode)
     placed = ", ".join(f"{key}: {count} of {counts[key]}" for key, count in progress["placed"].items())
     held = ", ".join(f"{count} {name}" for name, count in progress["held"].items()) or "nothing"
-    each = [f"{count} of {wanted[name]} {name}" for name, count in progress["found"].items()]
-    return f"Placed: {placed}. In hands: {held}. Found so far: {', '.join(each) or 'nothing'}."
+    found = ", ".join(f"{progress['found'].get(name, 0)} of {count} {name}" for name, count in wanted.items())
+    return f"Placed: {placed}. In hands: {held}. Found so far: {found}."
 
 
-def seen_now(beliefs: Beliefs) -> str:
-    """Say what an agent perceives at this step."""
-    return in_lines(beliefs.position_in_words(), *beliefs.sights(first=beliefs.step))
+def seen_now(beliefs: Beliefs, *, with_shut: bool = True) -> str:
+    """Say what an agent perceives at this step; without `with_shut`, not which containers are shut."""
+    return in_lines(beliefs.position_in_words(), *beliefs.sights(beliefs.step, with_shut=with_shut))
 
 
 def usual_places(state: State) -> str:
@@ -231,14 +236,14 @@ def _report(
 ) -> Report:
     """Say of one member what it sees, believes of late and proposes, and what it may do.
 
-    Containers that it believes to be shut stand among its options, and are not said again.
+    Containers that it sees or believes to be shut stand among its options, and are not said again.
     """
     wish = option_of(proposed)
     return Report(
         worker=worker,
         proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
         reason=proposed["reason"],
-        observation=seen_now(own),
+        observation=seen_now(own, with_shut=False),
         belief=in_lines(*own.sights(oldest, own.step - 1, with_shut=False), own.explored(oldest)),
         options=list(options),
     )

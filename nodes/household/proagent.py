@@ -93,10 +93,12 @@ def _seen(view: View, old: Observed, met: Met) -> Observed:
 def _behaviour(view: View, old: Observed, met: Met) -> str:
     names = {item.id: item.name for item in view.items}
     room = next(room.label for room in view.rooms if room.id == met.room)
-    held = ", ".join(f"<{names.get(thing, 'thing')}> ({thing})" for thing in met.hands) or "nothing"
-    put = [thing for thing in old.hands if thing not in met.hands]
-    done = f", has put down {', '.join(str(thing) for thing in put)}" if put else ""
-    return f"in {room}, holds {held}{done}"
+    held, put = (
+        ", ".join(f"<{names.get(thing, 'thing')}> ({thing})" for thing in things)
+        for things in (met.hands, [thing for thing in old.hands if thing not in met.hands])
+    )
+    done = f", has put down {put}" if put else ""
+    return f"in {room}, holds {held or 'nothing'}{done}"
 
 
 def _corrected(view: View, observed: Observed) -> Observed:
@@ -135,9 +137,16 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:
-    observed = list(_thought_of(state["minds"][number]).values())
-    words = minds.beliefs[number].words()
-    return Scene(**dict(minds.view(number)), name=NAMES[number], belief=words, observed=observed)
+    view, words = minds.view(number), minds.beliefs[number].words()
+    observed = [_labelled(view, each) for each in _thought_of(state["minds"][number]).values()]
+    return Scene(**dict(view), name=NAMES[number], belief=words, observed=observed)
+
+
+def _labelled(view: View, observed: Observed) -> Observed:
+    """Call what a teammate was thought to go for by its name."""
+    spots = {target: _spot(view, target) for target in (observed.intended, *observed.contradicted)}
+    labels = {target: spot.label for target, spot in spots.items() if spot is not None}
+    return observed.model_copy(update={"labels": labels})
 
 
 async def _verified(scene: Scene, context: HouseholdContext, answers: Answers) -> tuple[Option, list[Plan]]:

@@ -8,7 +8,7 @@ from mneme.environments.household.episode import Episode, Goal, Thing
 from mneme.environments.household.macro import Macro, Plan, possible
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import Corner, steps_into, steps_to_act
-from mneme.environments.household.world import Observation
+from mneme.environments.household.world import HANDS, Observation
 from mneme.prompts.household.household import (
     Container,
     Door,
@@ -170,9 +170,23 @@ def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge
     measure = steps_into if explores else steps_to_act
     explored = beliefs.room_seen.get(spot.id) if explores else None
     room = next((room.name for room in knowledge.rooms if room.id == spot.room), "")
-    return option.model_copy(
-        update={"room": room, "steps": measure(knowledge, here, spot), "explored": explored}
-    )
+    steps = measure(knowledge, here, spot) + _handling(macro, beliefs, knowledge)
+    return option.model_copy(update={"room": room, "steps": steps, "explored": explored})
+
+
+def _handling(macro: Macro, beliefs: Beliefs, knowledge: Knowledge) -> int:
+    """Return the steps at a target beside the first: for each further thing put there, and for opening it.
+
+    Who has no hand free opens nothing, but once one thing is put, a hand is free for the second.
+    """
+    if macro.kind != "goput":
+        return 0
+    belonging = {need.thing for need in knowledge.needs if need.id == macro.target}
+    held = [beliefs.things[thing].name for thing in beliefs.hands if thing in beliefs.things]
+    load = sum(name in belonging for name in held)
+    target = beliefs.things.get(macro.target) if macro.target is not None else None
+    is_shut = target is not None and target.is_open is False
+    return max(0, load - 1) + (is_shut and (len(beliefs.hands) < HANDS or load > 1))
 
 
 def _marked(option: Option, macro: Macro) -> Option:

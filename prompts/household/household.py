@@ -5,9 +5,11 @@ Everything here is data in words for a language model and in fields for the rule
 
 import math
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
+
+from mneme.prompts.prompt import PLAIN
 
 Kind = Literal["goexplore", "gocheck", "gograb", "goput", "send_message", "wait"]
 Doors = tuple[tuple[int, int, float, float], ...]
@@ -160,7 +162,7 @@ class Knowledge(BaseModel):
     """What is known of the household at one step, by one member or by the team."""
 
     step: int
-    needs: list[Need]
+    needs: Annotated[list[Need], PLAIN]
     rooms: list[Room]
     doors: list[Door]
     containers: list[Container] = []
@@ -199,7 +201,7 @@ class View(Knowledge):
     me: int = 0
     taken: list[int] = []
     options: list[Option]
-    history: list[str] = []
+    history: Annotated[list[str], PLAIN] = []
 
     @property
     def myself(self) -> Worker:

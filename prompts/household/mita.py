@@ -4,15 +4,17 @@ A member proposes its next action from its own view. The manager chooses one act
 cross-agent context, the synopses, the progress and the task.
 """
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import DATA, Knowledge, Option, View, Worker
-from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
+from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of
 
 ACTIONS = """Actions: goexplore a room: walk into it and see what lies there. gocheck a container: open it and
 see what is inside; needs a free hand. gograb a thing: take it; a member has two hands. goput a place: carry
-what is in hand and belongs there to it, and put it there; while its distance is not known, look for it in
-rooms not explored yet. wait: do nothing."""
+what is in hand and belongs there to it, open it if it is closed, and put it there; while its distance is not
+known, look for it in rooms not explored yet. wait: do nothing, for five steps at most."""
 
 
 class Heard(BaseModel):
@@ -41,7 +43,7 @@ class Situation(View):
     dialogue: str = ""
     done: str = ""
     heard: list[Heard] = Field([], description="What the others propose, from the second round on.")
-    proposals: str = ""
+    proposals: str = Field("", description="The same in words, and the member's own proposal before them.")
     usual: str = ""
 
 
@@ -82,7 +84,7 @@ $done
 What the team said last:
 $dialogue
 
-What your teammates propose now:
+What is proposed now:
 $proposals
 
 Where such things were in earlier episodes:
@@ -113,11 +115,16 @@ class Report(BaseModel):
     def __str__(self) -> str:
         options = "\n".join(f"    [{number}] {option}" for number, option in enumerate(self.options))
         return (
-            f"{self.worker.name} sees: {self.observation}\n"
-            f"  believes: {self.belief}\n"
+            f"{self.worker.name} sees: {_indented(self.observation)}\n"
+            f"  believes: {_indented(self.belief)}\n"
             f"  proposes [{self.proposal}]: {self.reason}\n"
             f"  may do:\n{options}"
         )
+
+
+def _indented(text: str) -> str:
+    """Let all lines but the first stand further in, so that each is seen to be the member's."""
+    return text.replace("\n", "\n    ")
 
 
 class CrossContext(Knowledge):
@@ -127,7 +134,7 @@ class CrossContext(Knowledge):
     progress: str
     synopses: str = ""
     usual: str = ""
-    members: list[Report]
+    members: Annotated[list[Report], PLAIN]
 
 
 class Allocation(BaseModel):
@@ -145,7 +152,8 @@ allocate_actions = Prompt(
 as possible. Your members told what they see, believe and propose. Allot each member one of its own options,
 so that together they are the best joint action: no two go for the same thing, container or room; nobody
 looks where somebody has looked already; whoever is nearest goes; nothing is fetched beyond what is missing;
-nobody is idle while something is to be done. Keep a proposal where it fits. {ACTIONS} {DATA}
+nobody is idle while something is to be done. Keep a proposal where it fits. Closed containers stand among
+what a member may do. {ACTIONS} {DATA}
 The choices have each member's name and the number of its option.""",
     examples=[
         Allocation(

@@ -1,7 +1,8 @@
 """Hold the words of a synopsis against the record that it was made of.
 
 Only what can be read surely is judged: numbers and the names beside them, and statements about containers and
-things in a sentence of one tense. What is promised or still to be done claims nothing.
+things in a clause of one tense. What is promised or still to be done claims nothing, nor does what follows
+"before", "until" or "if".
 """
 
 import re
@@ -9,7 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
-CLAUSE = re.compile(r"[.;!?\n]|, (?:and|but|while)\b|\b(?:and|but|while)\b(?! <)")
+CLAUSE = re.compile(
+    r"[.;!?\n]|, (?:and|but|while)\b|\b(?:and|but|while)\b(?! <)|(?=\b(?:if|until|before)\b)", re.IGNORECASE
+)
 OPEN_MATTER = re.compile(
     r"\b(?:will|would|should|must|may|might|could|can|to be|going|about to|next|plans?|wants?|under way|"
     r"promise\w*|need\w*|if|until|before|toward\w*)\b",

@@ -8,10 +8,12 @@ Simplified: the published agent sees the whole kitchen and its one teammate's ev
 sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.
 """
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import Spot, View
-from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, one_of_ids
+from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of, one_of_ids
 
 UNKNOWN = -1
 
@@ -29,17 +31,21 @@ class Observed(BaseModel):
     since: int = Field(0, description="The step at which that was thought.")
     due: int = Field(0, description="The step by which it should have done that.")
     contradicted: list[int] = Field([], description="Targets of which it was seen not to go for them.")
+    labels: dict[int, str] = Field({}, description="What these targets are called.")
 
     def __str__(self) -> str:
         if self.seen is None:
             return f"{self.name} (member {self.teammate}): not seen yet"
         did = "; ".join(self.did) or "nothing"
-        thought = (
-            f"; at step {self.since} you thought it goes for {self.intended}" if self.intended >= 0 else ""
-        )
-        wrong = f"; it does not go for {self.contradicted}, as you had thought" if self.contradicted else ""
+        goes_for = self._label(self.intended)
+        thought = f"; at step {self.since} you thought it goes for {goes_for}" if self.intended >= 0 else ""
+        others = " nor ".join(map(self._label, self.contradicted))
+        wrong = f"; it does not go for {others}, as you had thought" if others else ""
         who = f"{self.name} (member {self.teammate})"
         return f"{who}: last seen at step {self.seen}; it did: {did}{thought}{wrong}"
+
+    def _label(self, target: int) -> str:
+        return self.labels.get(target, f"({target})")
 
 
 class Scene(View):
@@ -47,8 +53,10 @@ class Scene(View):
 
     name: str
     belief: str = Field("", description="What it knows of the household, in words.")
-    observed: list[Observed] = Field([])
-    refused: list[str] = Field([], description="Plans that the verificator refused, with the reason.")
+    observed: Annotated[list[Observed], PLAIN] = Field([])
+    refused: Annotated[list[str], PLAIN] = Field(
+        [], description="Plans that the verificator refused, with the reason."
+    )
 
 
 class Intention(BaseModel):
@@ -76,7 +84,7 @@ First analyse the scene, then infer what each teammate intends from what it was 
 had thought of it where its behaviour contradicts that), then plan one skill for yourself that fits theirs:
 do not go for what a teammate goes for. Skills: goexplore a room: walk into it and see what lies there.
 gocheck a container: open it and see what is inside. gograb a thing: take it; you have two hands. goput:
-carry what you hold to where it belongs. wait.
+carry what you hold to where it belongs. wait: do nothing, for five steps at most.
 Give one intention for each teammate, by its member number. Its target is the number in parentheses of the
 room, container or thing that it goes for next, and where it brings a thing, of the place where that belongs;
 -1 where it is unknown.""",
@@ -93,7 +101,7 @@ room, container or thing that it goes for next, and where it brings a thing, of 
     ],
     user="""You are $name (member $me).
 
-The task:
+The task, and how much of it you know to be done:
 $needs
 
 What you know:

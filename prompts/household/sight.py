@@ -3,11 +3,12 @@
 The picture goes along as an image; what is given in words are the boxes in it and the classes there can be.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.prompt import Line, Prompt, Reason, Schemas
+from mneme.prompts.prompt import PLAIN, Line, Prompt, Reason, Schemas, refuse
 
 OTHER = "other"
 """What is of none of the classes."""
@@ -43,7 +44,7 @@ class Frame(BaseModel):
     picture: str = Field(repr=False)
     size: int
     boxes: list[Box]
-    classes: list[Class]
+    classes: Annotated[list[Class], PLAIN]
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -123,27 +124,32 @@ def every_box_is_told_once(given: Frame, answer: Sight) -> None:
 
 @recognise_frame.check
 def classes_are_those_there_can_be(given: Frame, answer: Sight) -> None:
-    """Refuse a class that was not offered, and a container that is neither open nor closed."""
-    for each in answer.things:
-        if each.what not in (*given.kinds, OTHER):
-            raise ValueError(f"box {each.box}: {each.what!r} is none of the classes; write {OTHER!r}.")
-        if given.kinds.get(each.what) == "container" and each.state == "-":
-            raise ValueError(f"box {each.box} is a container: say whether it is open or closed.")
+    """Refuse classes that were not offered, and containers that are neither open nor closed."""
+    refuse(_misnamed(given, each) for each in answer.things)
+
+
+def _misnamed(given: Frame, told: Marked) -> str:
+    if told.what not in (*given.kinds, OTHER):
+        return f"box {told.box}: {told.what!r} is none of the classes; write {OTHER!r}."
+    if given.kinds.get(told.what) == "container" and told.state == "-":
+        return f"box {told.box} is a container: say whether it is open or closed."
+    return ""
 
 
 @recognise_frame.check
 def holders_can_hold(given: Frame, answer: Sight) -> None:
-    """Refuse a holder that is no box, holds itself, or cannot hold in that way."""
-    if (boxes := len(given.boxes)) != len(answer.things):
-        return
+    """Refuse holders that are no box, hold themselves, or cannot hold in that way."""
     kinds = [given.kinds.get(each.what, OTHER) for each in answer.things]
-    for each in answer.things:
-        if kinds[each.box] != "object" or each.relation == "-" or each.holder == -1:
-            continue
-        if not 0 <= each.holder < boxes or each.holder == each.box:
-            raise ValueError(f"box {each.box}: {each.holder} is no other box; write -1 for none.")
-        if kinds[each.holder] not in PLACES[each.relation]:
-            can = " or ".join(PLACES[each.relation])
-            raise ValueError(
-                f"box {each.box} is {each.relation!r} box {each.holder}, which is no {can} by what you say."
-            )
+    if len(given.boxes) == len(kinds):
+        refuse(_misheld(kinds, each) for each in answer.things)
+
+
+def _misheld(kinds: Sequence[str], told: Marked) -> str:
+    if kinds[told.box] != "object" or told.relation == "-" or told.holder == -1:
+        return ""
+    if not 0 <= told.holder < len(kinds) or told.holder == told.box:
+        return f"box {told.box}: {told.holder} is no other box; write -1 for none."
+    if kinds[told.holder] in PLACES[told.relation]:
+        return ""
+    can = " or ".join(PLACES[told.relation])
+    return f"box {told.box} is {told.relation!r} box {told.holder}, which is no {can} by what you say."

@@ -206,7 +206,7 @@ class TestRuns:
         shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "--agents", "2", *RULES, "--watch")
         for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
             assert words in shown.stdout
-        assert "done in" in shown.stdout
+        assert "\ndone in" in shown.stdout
 
 
 def lines(trace: Path) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from mneme.environments.household import (
 )
 from mneme.environments.household.acting import NAMES
 from mneme.environments.household.macro import LONGEST_WAIT, MOST_REPEATS
+from mneme.nodes.household.views import knowledge_of, options_of, worker_of
 from tests.doubles.apartment import (
     APPLE,
     CUPBOARD,
@@ -117,6 +118,25 @@ def test_the_target_is_opened_before_one_thing_is_put_but_not_before_two() -> No
         frames = finish(world, team(world), macro("goput", CUPBOARD))
         assert kinds(frames)[: len(expected)] == expected
         assert world.done
+
+
+@pytest.mark.parametrize("hold", [[PEAR], [PEAR, WINE]])
+@pytest.mark.parametrize("names", [["apple"], ["apple", "wine"]])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_putting_takes_the_steps_that_its_option_tells(
+    hold: list[int], names: list[str], *, is_open: bool
+) -> None:
+    goals = [{"relation": "inside", "name": name, "target": CUPBOARD, "count": 1} for name in names]
+    episode = standing((STUDY, 16.6, 5.5), goals=goals, open=[CUPBOARD] if is_open else [])
+    state = World(episode).state()
+    state["agents"][0]["hands"] = hold
+    world = World(episode, state)
+    [known] = team(world)
+    knowledge = knowledge_of(episode, known, [worker_of(0, known, None)])
+    options = options_of(world.observe(0), known, knowledge, episode.goals, None)
+    [told] = [option.steps for option in options if option.kind == "goput"]
+    _, frames = play(world, [known], macro("goput", CUPBOARD))
+    assert told == len(frames)
 
 
 def test_a_target_never_seen_is_looked_for() -> None:

@@ -19,14 +19,16 @@ from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
+from mneme.environments.household.macro import LONGEST_WAIT
 from mneme.environments.household.scene import NAMES
 from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.mita import builder
 from mneme.models.asking.budget import tokens
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.mita_state import assess, together
+from mneme.nodes.household.household_state import as_json
+from mneme.nodes.household.mita_state import Proposed, assess, together
 from mneme.nodes.household.mita_synopses import RECENT
-from mneme.nodes.household.mita_views import known_to_the_manager
+from mneme.nodes.household.mita_views import hearing, known_to_the_manager
 from mneme.prompts.household.household import (
     Container,
     Door,
@@ -282,6 +284,19 @@ async def test_a_second_round_of_negotiation_settles_who_goes() -> None:
     assert twice["success"] and twice["counters"]["calls"] > 0
 
 
+def test_who_hears_the_others_is_told_its_own_proposal_too() -> None:
+    proposals = [
+        Proposed(member=member, reason=f"Why {member}.", option=as_json(option), mark="")
+        for member, option in enumerate(options_for(("gograb", 61), ("goexplore", 2)))
+    ]
+    told = hearing(situation(), proposals).proposals.splitlines()
+    assert told == [
+        "You proposed gograb <x> (61), about 0 steps: Why 0.",
+        "Bob proposes goexplore <x> (2), about 0 steps: Why 1.",
+        "Charlie proposes wait: Why 2.",
+    ]
+
+
 async def test_who_hears_nothing_new_is_not_asked_again() -> None:
     episode = generate(11, "Set up Table", 3)
     costs = [(await play(episode, rounds=rounds))["counters"]["calls"] for rounds in (1, 4)]
@@ -292,7 +307,10 @@ async def test_who_hears_nothing_new_is_not_asked_again() -> None:
     ("Bob opened <fridge> (17) and found <wine> (72); <stove> (18) remains unchecked.", None),
     ("Alice will check <stove> (18) next, and <wine> (72) is to be placed.", None),
     ("Alice put <apple> (73) on <table> (9) and left <wine> (72) in <fridge> (17).", None),
+    ("Alice stays until <stove> (18) is opened, before Bob has checked <stove> (18).", None),
     ("Alice checked <stove> (18).", "nobody has opened <stove>"),
+    ("Alice opened <stove> (18) before Bob gave <fridge> (17) up.", "nobody has opened <stove>"),
+    ("Bob placed <wine> (72) on <table> (9) before going on.", "not where it belongs"),
     ("<fridge> (17) has not been opened.", "<fridge> (17) was checked"),
     ("Bob placed <wine> (72) on <table> (9).", "not where it belongs"),
     ("Bob found <wine> (99).", "has the number 99"),
@@ -619,6 +637,11 @@ def test_a_proposal_is_one_of_the_options() -> None:
     assert proposed.choice == 0
     with pytest.raises(ValueError, match="no option 5"):
         propose_action.verify(situation(), Proposal(reason="", choice=5))
+
+
+def test_a_wait_is_as_long_as_members_are_told() -> None:
+    assert LONGEST_WAIT == 5
+    assert "wait: do nothing, for five steps at most" in propose_action.system
 
 
 def cross_context() -> CrossContext:

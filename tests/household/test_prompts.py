@@ -83,6 +83,22 @@ def test_each_member_is_allotted_one_of_its_own_options() -> None:
     assert [choices["properties"][name]["enum"] for name in ("M0", "M1")] == [[0, 1, 2], [0, 1]]
 
 
+def test_only_what_is_chosen_by_number_is_numbered() -> None:
+    said = ["Bob at step 1: <fridge> (17) is open.", "Bob at step 2: I wait."]
+    told = coela.choose_action.user_text(planning_of(view(history=["at step 0: wait: done"]), dialogue=said))
+    task, actions = told.split("Possible actions:")
+    assert "[0]" not in task and actions.startswith("\n[0] ")
+    assert "\n".join(said) in told
+
+
+def test_a_teammate_has_one_number_and_what_it_goes_for_a_name() -> None:
+    thought = {"intended": TABLE, "since": 3, "contradicted": [FRIDGE, 99], "did": ["step 5: here"]}
+    bob = BOB.model_copy(update=thought | {"labels": {TABLE: "<table> (1)", FRIDGE: "<fridge> (2)"}})
+    told = proagent.plan_skill.user_text(scene(observed=[bob]))
+    assert "\nBob (member 1): last seen at step 5" in told
+    assert "you thought it goes for <table> (1); it does not go for <fridge> (2) nor (99)" in told
+
+
 def test_an_intention_is_of_a_teammate_that_was_seen_and_of_a_known_target() -> None:
     intentions = schema_of(proagent.plan_skill, scene(observed=[BOB]))["properties"]["intentions"]
     assert (intentions["minItems"], intentions["maxItems"]) == (1, 1)

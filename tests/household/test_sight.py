@@ -30,10 +30,12 @@ from mneme.environments.household import (
     advance,
     parse_episode,
 )
+from mneme.environments.household.episode import CATEGORIES
+from mneme.environments.household.generator import generate
 from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.film import Sights
 from mneme.environments.household.visual.perception import Recognised
-from mneme.environments.household.visual.recognition import PICTURE, Picture
+from mneme.environments.household.visual.recognition import PICTURE, Picture, classes_of, look_of
 from mneme.environments.household.visual.world import SeeingWorld
 from mneme.evals.doubles.models import NO_PICTURES
 from mneme.evals.doubles.ollama import Json, Model, OllamaDouble, Reply
@@ -44,6 +46,8 @@ from mneme.graphs.mita import builder as mita
 from mneme.models.asking.responders import check_sight
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.eyes import Eyes
+from mneme.prompts.household import sight
+from mneme.prompts.household.sight import Box, Class, Marked, Sight, recognise_frame
 from tests.doubles.apartment import DESK, FRIDGE, HALL, KITCHEN, PEAR, STUDY, standing, values
 
 SEEING = "ollama:eyes:1b"
@@ -217,3 +221,22 @@ async def test_the_hand_made_model_answers_the_golden_cases_but_one(double: Olla
     came = [await outcome_of(each, SEEING) for each in read_cases(key, file_of(key))]
     assert sum(each.is_right for each in came) >= len(came) - 1, [each.wrong for each in came]
     assert {each.came for each in came} == {"first"}
+
+
+def test_no_two_classes_of_a_task_look_alike_in_words() -> None:
+    for seed in range(40):
+        classes = classes_of(generate(seed, CATEGORIES[seed % len(CATEGORIES)], 2))
+        assert len({look_of(*each) for each in classes.items()}) == len(classes), classes
+
+
+def test_a_refusal_tells_of_every_wrong_box() -> None:
+    boxes = [Box(left=0, top=0, right=9, bottom=9)] * 3
+    classes = [
+        Class(name="fridge", kind="container", look="box"),
+        Class(name="wine", kind="object", look="box"),
+    ]
+    shut = Marked(box=0, what="fridge", state="-", relation="-", holder=-1)
+    things = [shut, shut.model_copy(update={"box": 1}), shut.model_copy(update={"box": 2, "what": "table"})]
+    given = sight.Frame(picture="", size=9, boxes=boxes, classes=classes)
+    with pytest.raises(ValueError, match=r"box 0 is a .*box 1 is a .*box 2: 'table' is none"):
+        recognise_frame.verify(given, Sight(scene="", things=things))

@@ -14,6 +14,7 @@ from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.mita_state import in_words
 from mneme.prompts.household.mita import allocate_actions, propose_action
 from mneme.prompts.household.synopsis import summarise_passage
+from tests.doubles.questions import schema_of
 from tests.household.trace_of_truth import History
 from tests.household.truth import NAMES, Reader, UntrueError, asked, sections
 
@@ -114,6 +115,25 @@ async def test_only_members_with_a_choice_whose_situation_changed_are_asked() ->
     for situations in asked_of.values():
         for before, now in pairwise(situations):
             assert now[:3] != before[:3] or not now[3]
+
+
+async def test_a_synopsis_is_offered_no_place_that_is_not_named() -> None:
+    asked_for: list[Any] = []
+
+    class Passages(BaseCallbackHandler):
+        def on_chain_start(self, serialized: Any, inputs: Any, *, name: str = "", **_: Any) -> None:
+            if name == summarise_passage.name:
+                asked_for.append(inputs)
+
+    context = HouseholdContext(member="rules", manager="rules")
+    config: Any = {"callbacks": [Passages()], "recursion_limit": 2000}
+    given: Any = {"episode": generate(7011, None, 3).model_dump(mode="json")}
+    await builder.compile().ainvoke(given, config, context=context)
+    for passage in asked_for:
+        told = summarise_passage.user_text(passage)
+        offered = schema_of(summarise_passage, passage)["properties"]["found"]["items"]["properties"]["place"]
+        assert all(f" ({each})" in told for each in offered["enum"] if each >= 0), offered
+    assert len(asked_for) > 2
 
 
 @pytest.mark.long

@@ -51,10 +51,13 @@ class Reader:
     def each(self, text: str) -> list[int]:
         return [self.named(*pair) for pair in re.findall(ONE, text)]
 
-    def beliefs(self, agent: int, text: str, since: int, *, now: bool | None) -> None:
-        """Check what an agent sees (`now`), what it believes beyond that (not `now`), or both (None)."""
+    def beliefs(self, agent: int, text: str, since: int, *, now: bool | None, with_shut: bool = True) -> None:
+        """Check what an agent sees (`now`), what it believes beyond that (not `now`), or both (None).
+
+        Without `with_shut` nothing that is shut is said to be seen: it stands among the options.
+        """
         shown: list[int] = []
-        for line in text.splitlines():
+        for line in map(str.strip, text.splitlines()):
             if line == "(none)":
                 continue
             told = self._position(agent, line) or self.rooms(agent, line, since)
@@ -62,6 +65,10 @@ class Reader:
                 shown.append(self._sight(agent, line, since, now))
         hold(len(shown) == len(set(shown)), f"said twice: {text}")
         seen = self.so.sights(agent, self.now) - set(self.so.moments[self.now].hands[agent])
+        if not with_shut:
+            shut = seen & self.so.shut(self.now)
+            hold(not shut & set(shown), f"said to be seen and among what may be done: {text}")
+            seen -= shut
         if now is not False:
             hold(seen <= set(shown), f"{NAMES[agent]} sees {seen - set(shown)}, which is not said: {text}")
         elif now is False:
@@ -211,8 +218,9 @@ class Reader:
         hands = {what: int(n) for n, what in re.findall(r"(\d+) (\w+)", found[2])}
         hold(hands == self.so.held(self.now), text)
         told = {what: (int(n), int(of)) for n, of, what in re.findall(r"(\d+) of (\d+) (\w+)", found[3])}
-        hold({name: n for name, (n, _) in told.items()} == self.so.found(self.now), text)
-        hold({name: of for name, (_, of) in told.items()} == {name: self.wanted(name) for name in told}, text)
+        hold({name: n for name, (n, _) in told.items() if n} == self.so.found(self.now), text)
+        wanted = {goal.name: self.wanted(goal.name) for goal in self.so.episode.goals}
+        hold({name: of for name, (_, of) in told.items()} == wanted, text)
 
     def change(self, text: str) -> None:
         """Check what is said to have changed since the last synopsis."""
@@ -251,16 +259,18 @@ class Reader:
                     hold(told[5] in (told[1], "the manager") and int(told[6]) < self.now, line)
 
     def proposals(self, me: int, text: str) -> None:
-        """Check what the others propose in a negotiation."""
-        for line in text.splitlines():
-            if line == "(none)":
-                continue
-            found = re.fullmatch(rf"(\w+) proposes (wait|\w+ {ONE}.*?(?:steps?|known)(?:; [^:]+)*): .+", line)
+        """Check what a member and the others propose in a negotiation, its own proposal first."""
+        for line in text.splitlines() if text != "(none)" else []:
+            found = re.fullmatch(
+                rf"(\w+) propose[sd] (wait(?:; under way)?|\w+ {ONE}.*?(?:steps?|known)(?:; [^:]+)*): .+",
+                line,
+            )
             if found is None:
                 raise UntrueError(f"cannot be read: {line!r}")
-            other = _number(found[1], line)
-            hold(other in self.team and other != me, line)
-            self.options(other, [found[2]], "")
+            is_own = line == text.splitlines()[0]
+            who = me if is_own else _number(found[1], line)
+            hold(who in self.team and is_own == (found[1] == "You") == (who == me), line)
+            self.options(who, [found[2]], None if is_own else "")
 
     def wanted(self, name: str) -> int:
         return sum(goal.count for goal in self.so.episode.goals if goal.name == name)
@@ -310,8 +320,16 @@ class Reader:
         hold(kind == "goexplore" or found[1] == self.so.rooms[self.so.room(target, self.now)], line)
         hold(any(self.so.last_seen(each, target, self.now) is not None for each in self.team)
              or kind == "goexplore", f"nobody has seen it: {line}")  # fmt: skip
-        way = self.so.way(agent, target, self.now)
+        way = self.so.way(agent, target, self.now) + (self._handling(agent, target) if kind == "goput" else 0)
         hold(abs(int(found[2]) - way) <= max(ABOUT, way / 3), f"{line}; in fact {way}")
+
+    def _handling(self, agent: int, target: int) -> int:
+        """Return the steps at a target beside the first: for further things, and for opening it."""
+        hands = self.so.moments[self.now].hands[agent]
+        here = {goal.name for goal in self.so.episode.goals if goal.target == target}
+        load = sum(self.so.things[held].name in here for held in hands)
+        opens = target in self.so.shut(self.now) and (len(hands) == 1 or load > 1)
+        return load - 1 + opens
 
     def _marked(self, agent: int, kind: str, target: int, marks: list[str], line: str) -> None:
         told = [int(mark.rpartition(" ")[2]) for mark in marks if mark.startswith("explored at step ")]
@@ -420,11 +438,11 @@ def asked(reader: Reader, question: str, text: str, member: str) -> Iterator[Cal
         yield lambda: reader.beliefs(agent, said["What you believe"], 0, now=False)
         yield lambda: reader.deeds(agent, done.splitlines())
         yield lambda: reader.dialogue(said["What the team said last"])
-        yield lambda: reader.proposals(agent, said["What your teammates propose now"])
+        yield lambda: reader.proposals(agent, said["What is proposed now"])
         yield lambda: reader.options(agent, said["Options"].splitlines(), under_way_in(done))
     elif question == "allocate_actions":
         yield lambda: reader.recalled(said["What happened so far"])
-        for report in re.split(r"^\[\d+\] (?=\w+ sees: )", said["Members"], flags=re.M)[1:]:
+        for report in re.split(r"^(?=\w+ sees: )", said["Members"], flags=re.M)[1:]:
             yield from _report(reader, report.strip())
     else:
         yield from _record(reader, said)
@@ -437,7 +455,7 @@ def _report(reader: Reader, report: str) -> Iterator[Callable[[], None]]:
     if found is None:
         raise UntrueError(f"cannot be read: {report!r}")
     agent, oldest = NAMES.index(found[1]), max(0, reader.now - reader.window)
-    yield lambda: reader.beliefs(agent, found[2], 0, now=True)
+    yield lambda: reader.beliefs(agent, found[2], 0, now=True, with_shut=False)
     yield lambda: reader.beliefs(agent, found[3], oldest, now=False)
     yield lambda: reader.options(agent, found[4].splitlines(), None)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mneme.cli.show import console
 from mneme.evals.commands import quiet
 from mneme.evals.doubles.ollama import OllamaDouble
 from mneme.models.embedding.embedders import open_embedder
@@ -82,6 +83,12 @@ def test_a_memory_cannot_steer_the_terminal(mneme: Run, tmp_path: Path) -> None:
     assert json.loads(mneme("memories", "export").stdout) == json.loads(file.read_text()), (
         "and is exported so"
     )
+
+
+def test_a_name_with_colons_is_printed_as_it_is() -> None:
+    with console.capture() as printed:
+        console.print("ollama:fire:7b")
+    assert printed.get() == "ollama:fire:7b\n"
 
 
 def hostile_export(mneme: Run, elsewhere: str) -> str:

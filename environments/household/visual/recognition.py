@@ -41,10 +41,11 @@ WORDS = {"object": "bright", "container": "pale", "surface": "dull"}
 """How each kind is drawn (`solids.SHADES`), in a word."""
 
 HUES = (
-    *("red", "orange", "yellow", "yellow-green", "green", "sea green"),
-    *("turquoise", "sky blue", "blue", "violet", "magenta", "pink"),
+    *("red", "vermilion", "orange", "amber", "yellow", "lime", "yellow-green", "leaf green"),
+    *("green", "emerald", "sea green", "aquamarine", "turquoise", "cerulean", "sky blue", "cobalt blue"),
+    *("blue", "indigo", "violet", "purple", "magenta", "orchid", "pink", "crimson"),
 )
-"""Names of the twelve parts of the circle of hues."""
+"""Names of the parts of the circle of hues: so many that no two classes of a task look alike in words."""
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; the last two are outside."""

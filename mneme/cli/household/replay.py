@@ -131,7 +131,10 @@ def _print_scene(run: Run, scene: Scene) -> None:
     held = [" + ".join(names[thing] for thing in hands) or "nothing" for hands in scene.hands]
     rows = zip(NAMES, held, scene.doing, strict=False)
     print_table(f"After step {scene.step}", ("who", "holds", "does"), rows)
-    progress = (f"{key} {done}" for key, done in scene.progress.items())
+    progress = (
+        f"{scene.progress.get(goal.key, 0)} of {goal.count} {goal.name} {goal.relation} {goal.target_name}"
+        for goal in run.episode().goals
+    )
     console.print(f"  placed: {escape(', '.join(progress))}", soft_wrap=True)
 
 

@@ -68,6 +68,8 @@ class Screen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.stop()
+        if not self._live.console.is_terminal:
+            self._live.console.line()  # rich ends the last picture's line on a terminal alone
 
     def decided(self, line: Line) -> None:
         """Show what was proposed and allocated, or the synopsis."""
