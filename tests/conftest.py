@@ -32,18 +32,29 @@ pytest_plugins = [
 
 SERVER = 'xdist_group("server")'
 BEFORE_OTHERS = (
+    "tests/discussion/test_intrinsic_memory.py",
+    "tests/environments/test_sql_tuning.py",
+    "tests/household/test_household_cli.py",
+    "tests/household/test_mita.py",
+    "tests/learning/test_compound_learning.py",
+    "tests/mneme/test_cli.py",
+    "tests/sharing/test_share_cli.py",
+    "tests/stores/test_damage.py",
+    "tests/stores/test_knowledge_cards.py",
+    "tests/stores/test_ledger_files.py",
     "tests/stores/test_upgrading.py",
     "tests/test_docs_run.py",
     "tests/test_house.py",
     "tests/test_installed.py",
 )
-"""Long files that would begin at the end, and of which one process then runs the last alone."""
-TRAINED = ("tiny_encoder", "tiny_llama")
+"""Long files: where one began near the end, its process would run the last of it alone."""
+TRAINED = ("BertScore", "tiny_encoder", "tiny_llama")
 
 
 def pytest_configure() -> None:
     """Make the folder with the socket of what forks commands: made in a test, it would end with it."""
     util.get_temp_dir()
+    gc.disable()  # until all is collected: nearly all that is loaded and made until then stays
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
@@ -55,15 +66,16 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        text = text_of(self.config.rootpath / file)
-        if SERVER in text:
-            return "server"
-        return "training" if any(each in text for each in TRAINED) else file
+        return shared_by(self.config.rootpath / file) or file
 
 
 @cache
-def text_of(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
+def shared_by(file: Path) -> str:
+    """Return what a file's tests share with those of other files, if anything."""
+    text = file.read_text(encoding="utf-8")
+    if SERVER in text:
+        return "server"
+    return "training" if any(each in text for each in TRAINED) else ""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -72,9 +84,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the tests that share a server: it takes long to start, and others would wait for them."""
-    first = [config.rootpath / name for name in BEFORE_OTHERS]
-    items.sort(key=lambda item: (SERVER not in text_of(item.path), item.path not in first))
+    """Begin with what takes longest: the tests that share a server, those that train, and long files."""
+    first = {config.rootpath / name for name in BEFORE_OTHERS}
+    shared = {"server": 0, "training": 1, "": 2}
+    items.sort(key=lambda item: (shared[shared_by(item.path)], item.path not in first))
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.timeout(900))
@@ -152,3 +165,4 @@ def pytest_collection_finish() -> None:
     """Let garbage collection pass over what is loaded: it would look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()

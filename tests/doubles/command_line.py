@@ -22,6 +22,7 @@ PAGE = 4096
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(
     [
+        "tests.doubles.uncollected",
         "anyio.from_thread",
         "h2.connection",
         "httpcore",
@@ -37,7 +38,7 @@ _forking.set_forkserver_preload(
         "tests.doubles.command_line",
         "tokenizers",
         "unified_planning.shortcuts",
-        "tests.doubles.preloaded",  # the last: it freezes what is there
+        "tests.doubles.preloaded",  # the last: it freezes what is there, and collects again
     ]
 )
 

@@ -28,3 +28,4 @@ assert not settings.cache_info().currsize, "each command reads its own environme
 # A command's garbage collection would write to every page that it shares with this process, and so copy it.
 gc.collect()
 gc.freeze()
+gc.enable()

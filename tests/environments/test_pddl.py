@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -274,7 +275,6 @@ def test_an_unknown_domain_is_said_in_its_own_words(tmp_path: Path) -> None:
     assert PddlWorld(problem).step("switch desk").text == "Lit desk. The goal is satisfied."
 
 
-BLOCKS = generate("blockworld", 1, 3)
 WRONG = {
     "truncated": ("domain", r"\(:action stack.*", "", r"Expected '\)'"),
     "empty": ("domain", r".*", "", r"no \(define \(domain NAME\)"),
@@ -299,12 +299,17 @@ WRONG = {
 }
 
 
+@cache
+def blocks() -> Problem:
+    return generate("blockworld", 1, 3)
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_a_bad_file_is_named_with_the_place(tmp_path: Path, case: str) -> None:
     wrong, part, put, told = WRONG[case]
-    files = {"domain": BLOCKS.domain_pddl, "problem": BLOCKS.problem_pddl}
+    files = {"domain": blocks().domain_pddl, "problem": blocks().problem_pddl}
     files[wrong] = re.sub(part, put, files[wrong], count=1, flags=re.DOTALL)
-    assert files != {"domain": BLOCKS.domain_pddl, "problem": BLOCKS.problem_pddl}
+    assert files != {"domain": blocks().domain_pddl, "problem": blocks().problem_pddl}
     for name, text in files.items():
         (tmp_path / f"{name}.pddl").write_text(text)
     with pytest.raises(BadInput, match=told) as failed:
@@ -318,7 +323,7 @@ def test_a_folder_without_problems_or_a_domain_is_refused(tmp_path: Path) -> Non
         load_folder(tmp_path / "absent")
     with pytest.raises(BadInput, match="has no PDDL problems"):
         load_folder(tmp_path)
-    (tmp_path / "alone.pddl").write_text(BLOCKS.problem_pddl)
+    (tmp_path / "alone.pddl").write_text(blocks().problem_pddl)
     with pytest.raises(BadInput, match=r"alone.pddl has no domain"):
         load_folder(tmp_path)
     with pytest.raises(BadInput, match=r"Cannot read .*absent\.pddl"):
@@ -351,6 +356,6 @@ def test_an_unknown_domain_is_not_generated() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_costs_one_step_and_breaks_nothing(text: str) -> None:
-    world = PddlWorld(BLOCKS)
+    world = PddlWorld(blocks())
     assert world.step(text).steps == 1
     assert STEPS == 30

@@ -31,7 +31,7 @@ TOOLS = {
     "missing": "def missing(a, b):\n    n = 0\n    for x in a:\n        if x not in b:\n            n += 1\n"
     "    return n\n",
 }
-TEST = "from tool import {0} as f\nf([1], [1])\nf(list(range(9000)), list(range(9000, 18000)))\n"
+TEST = "from tool import {0} as f\nf([1], [1])\nf(list(range(4000)), list(range(4000, 8000)))\n"
 
 
 def folder(tmp_path: Path, name: str) -> Path:

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,16 @@ from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.served import served
 
 RULES = {"solver": "rules", "second_agent": "rules", "memory_model": "rules"}
-GRIPPER = generate("gripper", 1, 4)
-BARMAN = generate("barman", 3)
+
+
+@cache
+def gripper() -> Problem:
+    return generate("gripper", 1, 4)
+
+
+@cache
+def barman() -> Problem:
+    return generate("barman", 3)
 
 
 def as_text(number: int, output: str, outcome: str = "") -> str:
@@ -62,7 +72,7 @@ def moves(*actions: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 async def test_a_problem_is_played_with_every_memory(edge_ledger: Ledger, memory: str) -> None:
-    result = await play(edge_ledger, GRIPPER, memory=memory)
+    result = await play(edge_ledger, gripper(), memory=memory)
     assert 0 < result["progress"] <= 1 and result["steps"] == len(result["transcript"]) <= 30
     assert result["success"] == (result["progress"] == 1)
     assert result["answered_by"] == "rules" and result["complaints"] == []
@@ -72,7 +82,7 @@ async def test_a_problem_is_played_with_every_memory(edge_ledger: Ledger, memory
 
 async def test_a_task_ends_after_thirty_steps_whatever_they_are(edge_ledger: Ledger) -> None:
     script("idle", moves(*[f"think: step {number}" for number in range(40)]))
-    result = await play(edge_ledger, GRIPPER, solver="scripted:idle")
+    result = await play(edge_ledger, gripper(), solver="scripted:idle")
     assert (result["steps"], result["valid_steps"], result["success"]) == (30, 0, False)
     assert result["cost"]["calls"] == 30
 
@@ -80,7 +90,7 @@ async def test_a_task_ends_after_thirty_steps_whatever_they_are(edge_ledger: Led
 async def test_the_second_agent_answers_where_the_solver_repeats_itself_twice(edge_ledger: Ledger) -> None:
     script("stuck", moves(*[CHECK] * 40))
     script("other", {"choose_otherwise": [Move(action="look around")] * 40})
-    result = await play(edge_ledger, GRIPPER, solver="scripted:stuck", second_agent="scripted:other")
+    result = await play(edge_ledger, gripper(), solver="scripted:stuck", second_agent="scripted:other")
     told = [(step["agent"], step["action"]) for step in result["transcript"][:6]]
     mine, others = ("solver", CHECK), ("second_agent", "look around")
     assert told == [mine, mine, others, mine, mine, others]
@@ -90,18 +100,18 @@ async def test_the_second_agent_answers_where_the_solver_repeats_itself_twice(ed
 
 async def test_a_step_streams_what_it_did(edge_ledger: Ledger) -> None:
     graph = builder.compile(store=LedgerStore(edge_ledger))
-    given: Any = {"problem": GRIPPER.model_dump()}
+    given: Any = {"problem": gripper().model_dump()}
     told = [part async for part in graph.astream(given, context=context(), stream_mode="custom")]
     assert [part["step"] for part in told] == list(range(1, len(told) + 1))
     assert set(told[0]) == {"step", "agent", "action", "observation", "progress"}
 
 
 async def test_a_task_goes_on_where_it_was_left(edge_ledger: Ledger) -> None:
-    whole = await play(edge_ledger, GRIPPER, "whole", memory="intrinsic")
+    whole = await play(edge_ledger, gripper(), "whole", memory="intrinsic")
     saver = InMemorySaver()
     graph = builder.compile(store=LedgerStore(edge_ledger), checkpointer=saver, interrupt_before=["observe"])
     config: Any = {"configurable": {"thread_id": "broken"}}
-    given: Any = {"problem": GRIPPER.model_dump(), "task_id": "broken"}
+    given: Any = {"problem": gripper().model_dump(), "task_id": "broken"}
     await graph.ainvoke(given, config, context=context(memory="intrinsic"))
     for _ in range(3):
         await graph.ainvoke(None, config, context=context(memory="intrinsic"))
@@ -136,17 +146,17 @@ async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
         "tokenizer.ggml.tokens": [*sorted(ByteLevel.alphabet()), "Qz"],
         "tokenizer.ggml.merges": ["Q z"],
     }
-    room = len(task_of(GRIPPER).encode()) - 1
-    assert tokens(task_of(GRIPPER)) < room
+    room = len(task_of(gripper()).encode()) - 1
+    assert tokens(task_of(gripper())) < room
     for first, second in itertools.permutations(("ollama:llama3.1:8b", "rules")):
         tokenizers.forget()
         with (
             served(monkeypatch, Model("llama3.1:8b", vocabulary=bytewise)),
             pytest.raises(BadInput, match=f"take about {room + 1} tokens; the window has {room}"),
         ):
-            await play(edge_ledger, GRIPPER, window=room, solver=first, second_agent=second)
+            await play(edge_ledger, gripper(), window=room, solver=first, second_agent=second)
     tokenizers.forget()
-    assert (await play(edge_ledger, GRIPPER, window=room))["steps"] > 0
+    assert (await play(edge_ledger, gripper(), window=room))["steps"] > 0
 
 
 async def test_a_structured_memory_costs_no_reward_where_the_window_is_tight(edge_ledger: Ledger) -> None:
@@ -156,24 +166,28 @@ async def test_a_structured_memory_costs_no_reward_where_the_window_is_tight(edg
     assert noted["progress"] == bare["progress"] == 1
 
 
-@pytest.mark.parametrize("problem", [{"name": "x"}, GRIPPER.model_dump() | {"domain_pddl": 3}])
-async def test_a_problem_that_is_none_is_refused(edge_ledger: Ledger, problem: Any) -> None:
-    graph = builder.compile(store=LedgerStore(edge_ledger))
+@pytest.mark.parametrize(
+    "problem", [lambda: {"name": "x"}, lambda: gripper().model_dump() | {"domain_pddl": 3}]
+)
+async def test_a_problem_that_is_none_is_refused(
+    edge_ledger: Ledger, problem: Callable[[], dict[str, Any]]
+) -> None:
+    graph, given = builder.compile(store=LedgerStore(edge_ledger)), {"problem": problem()}
     with pytest.raises(BadInput):
-        await graph.ainvoke({"problem": problem}, context=context())
+        await graph.ainvoke(given, context=context())
 
 
 async def test_a_task_longer_than_the_window_is_refused_before_any_question(edge_ledger: Ledger) -> None:
     script("silent", {})
     with pytest.raises(BadInput, match="the window has 1200"):
-        await play(edge_ledger, BARMAN, window=1200, solver="scripted:silent")
+        await play(edge_ledger, barman(), window=1200, solver="scripted:silent")
     with pytest.raises(BadInput, match="its memory"):
-        await play(edge_ledger, GRIPPER, window=800, memory="intrinsic", solver="scripted:silent")
+        await play(edge_ledger, gripper(), window=800, memory="intrinsic", solver="scripted:silent")
 
 
 async def test_what_one_task_taught_is_shown_to_the_next_of_its_team_alone(edge_ledger: Ledger) -> None:
     """A thought is a step; who is told how another carried balls does without it, and keeps that step."""
-    first = await play(edge_ledger, GRIPPER, "t0", memory="meta_gpt", team="learners")
+    first = await play(edge_ledger, gripper(), "t0", memory="meta_gpt", team="learners")
     assert first["success"]
     larger = generate("gripper", 5, 8)
     told = await play(edge_ledger, larger, "t1", memory="meta_gpt", team="learners")
@@ -192,7 +206,7 @@ def thoughts(result: Any) -> int:
 
 
 def test_a_manual_is_read_from_the_task() -> None:
-    manual = read_manual(task_of(BARMAN))
+    manual = read_manual(task_of(barman()))
     grasp = manual.doings["grasp"]
     assert len(grasp.parameters) == 2 and grasp.kinds[grasp.parameters[1]] == {"shaker", "shot"}
     assert manual.kinds["shaker1"] == "shaker"
@@ -208,24 +222,24 @@ def test_without_descriptions_there_is_nothing_to_do_but_to_ask() -> None:
 
 
 def test_an_action_that_failed_is_not_repeated_while_the_failure_can_be_seen() -> None:
-    first = chosen(GRIPPER)
+    first = chosen(gripper())
     failed = as_text(1, first, ILLEGAL)
-    assert chosen(GRIPPER, "", failed) != first
-    assert chosen(GRIPPER, "", "") == first, "out of sight, it is tried again"
+    assert chosen(gripper(), "", failed) != first
+    assert chosen(gripper(), "", "") == first, "out of sight, it is tried again"
     noted = json.dumps({"actions": {"failed": [f"{first}. {ILLEGAL}"]}})
-    assert chosen(GRIPPER, noted) != first, "a note is as good as the turn"
+    assert chosen(gripper(), noted) != first, "a note is as good as the turn"
 
 
 def test_a_subgoal_is_thought_once_where_the_thought_is_still_seen() -> None:
-    world = PddlWorld(BARMAN)
+    world = PddlWorld(barman())
     turns: list[str] = []
-    while not (action := chosen(BARMAN, "", *turns)).startswith("think"):
+    while not (action := chosen(barman(), "", *turns)).startswith("think"):
         turns.append(as_text(len(turns) + 1, action, world.step(action).text))
     thought = as_text(len(turns) + 1, action, "OK. Thinking took a step.")
-    assert chosen(BARMAN, "", *turns, thought) != action
-    assert chosen(BARMAN, "", *turns) == action, "forgotten, it is thought again"
+    assert chosen(barman(), "", *turns, thought) != action
+    assert chosen(barman(), "", *turns) == action, "forgotten, it is thought again"
     noted = json.dumps({"subgoals": {"open": [action.removeprefix("think: ")]}})
-    assert chosen(BARMAN, noted, *turns) != action
+    assert chosen(barman(), noted, *turns) != action
 
 
 def test_what_was_done_beyond_the_window_is_believed_undone_unless_it_is_noted() -> None:
@@ -261,21 +275,23 @@ def test_a_memory_of_now_does_not_change_what_the_visible_turns_tell(domain: Any
 
 
 def test_an_earlier_success_is_followed_where_things_correspond() -> None:
-    world, action = PddlWorld(GRIPPER), ""
+    world, action = PddlWorld(gripper()), ""
     turns: list[str] = []
     while not (action.startswith("think") and world.progress):
         turns += [as_text(len(turns) + 1, action, world.step(action).text)] if action else []
-        action = chosen(GRIPPER, "", *turns)
+        action = chosen(gripper(), "", *turns)
     wanted = "The goal is to satisfy the following conditions: Ball7 is at rooma. Ball8 is at rooma."
     steps = ["pick ball7 roomb left", "move roomb rooma", "drop ball7 rooma left", "move rooma roomb"]
     told = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     earlier = f"An earlier task that succeeded. Its goal: {wanted}\nIts key steps:\n{told}"
-    assert chosen(GRIPPER, earlier, *turns) == "move rooma roomb"
-    assert chosen(GRIPPER, earlier.replace("succeeded", "failed"), *turns) == action
+    assert chosen(gripper(), earlier, *turns) == "move rooma roomb"
+    assert chosen(gripper(), earlier.replace("succeeded", "failed"), *turns) == action
 
 
 def test_the_same_words_give_the_same_action() -> None:
-    assert len({chosen(BARMAN, "note", as_text(1, "look around", "Shot1 is clean.")) for _ in range(5)}) == 1
+    assert (
+        len({chosen(barman(), "note", as_text(1, "look around", "Shot1 is clean.")) for _ in range(5)}) == 1
+    )
 
 
 # Models over the wire.
@@ -285,9 +301,9 @@ OLLAMA = {"solver": "ollama:llama3.1:8b", "second_agent": "ollama:llama3.1:8b"}
 
 
 async def test_the_same_task_over_the_wire(edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    ruled = await play(edge_ledger, GRIPPER, "ruled")
+    ruled = await play(edge_ledger, gripper(), "ruled")
     with served(monkeypatch, brain=by_rules(choose_action, choose_otherwise)) as double:
-        result = await play(edge_ledger, GRIPPER, "wire", **OLLAMA)
+        result = await play(edge_ledger, gripper(), "wire", **OLLAMA)
         body = double.chats[0].body
     assert [each["action"] for each in result["transcript"]] == [
         each["action"] for each in ruled["transcript"]
@@ -301,7 +317,7 @@ async def test_words_that_name_no_action_cost_a_step(
     edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served(monkeypatch, brain=lambda _: Reply('{"action": "I would rather dance"}')):
-        result = await play(edge_ledger, GRIPPER, **OLLAMA)
+        result = await play(edge_ledger, gripper(), **OLLAMA)
     assert (result["steps"], result["progress"], result["valid_steps"]) == (30, 0, 0)
     assert {step["observation"] for step in result["transcript"]} == {UNPARSED}
     assert {step["agent"] for step in result["transcript"]} == {"solver", "second_agent"}
@@ -320,7 +336,7 @@ async def test_a_reply_that_stays_unusable_costs_a_step_and_is_told(
         return Reply(nonsense if replies <= 3 else '{"action": "look around"}')
 
     with served(monkeypatch, brain=answer):
-        result = await play(edge_ledger, GRIPPER, **OLLAMA)
+        result = await play(edge_ledger, gripper(), **OLLAMA)
     assert result["transcript"][0]["action"] == nonsense
     assert len(result["complaints"]) == 1 and "no usable answer to choose_action" in result["complaints"][0]
     assert result["steps"] == 30 and result["cost"]["prompt_tokens"] > 0
@@ -337,7 +353,7 @@ async def test_a_bad_reply_is_repaired_by_asking_again(
         return Reply("nonsense" if replies == 1 else '{"action": "look around"}')
 
     with served(monkeypatch, brain=answer):
-        result = await play(edge_ledger, GRIPPER, **OLLAMA)
+        result = await play(edge_ledger, gripper(), **OLLAMA)
     assert result["transcript"][0]["action"] == "look around" and result["complaints"] == []
     assert result["cost"]["calls"] > result["steps"]
 
@@ -347,14 +363,14 @@ async def test_a_memory_that_gets_no_usable_answer_stays_as_it_was(
     edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, memory: str
 ) -> None:
     with served(monkeypatch, brain=lambda _: Reply("I forgot.")):
-        result = await play(edge_ledger, GRIPPER, memory=memory, memory_model="ollama:llama3.1:8b")
+        result = await play(edge_ledger, gripper(), memory=memory, memory_model="ollama:llama3.1:8b")
     assert result["progress"] > 0 and result["complaints"]
     assert all("no usable answer" in each for each in result["complaints"])
 
 
 async def test_a_problem_from_a_file_is_played(edge_ledger: Ledger, tmp_path: Path) -> None:
-    (tmp_path / "domain.pddl").write_text(GRIPPER.domain_pddl)
-    (tmp_path / "p1.pddl").write_text(GRIPPER.problem_pddl)
+    (tmp_path / "domain.pddl").write_text(gripper().domain_pddl)
+    (tmp_path / "p1.pddl").write_text(gripper().problem_pddl)
     loaded = load(tmp_path / "domain.pddl", tmp_path / "p1.pddl")
     result = await play(edge_ledger, loaded)
     assert result["progress"] > 0
