@@ -25,7 +25,7 @@ async def expand(pool: MemoryPool, size: int, asking: SharingContext) -> Row:
         return {"memories": await pool.count(), "why": "The pool holds as many."}
     graph: Any = interactive_learning.builder.compile(store=LedgerStore(pool.ledger))
     told = asking.model_dump(exclude={"agent"})
-    context = GrowthContext(**told, budget=min(MOST_CALLS, CALLS * missing), laps=LAPS)
+    context = GrowthContext(**told, budget=min(MOST_CALLS, CALLS * missing), laps=LAPS, until=size)
     config: Any = {"recursion_limit": MOST_CALLS}
     ended = await graph.ainvoke({"domain": pool.pool}, config, context=context)
     kept = ("memories", "why", "calls", "known", "rejected")

@@ -175,9 +175,11 @@ class PoolRun:
         return None
 
     async def _train(self, percent: int) -> None:
-        """Let the retriever learn from everything that waits."""
+        """Let the retriever learn from everything that waits, unless too little is held out to judge by."""
         given: Any = {"pool": self.pool}
-        while await RetrieverLessons(self.memories).count_waiting():
+        lessons, before = RetrieverLessons(self.memories), 0
+        while (waiting := await lessons.count_waiting()) not in {0, before}:
+            before = waiting
             await self._training_graph.ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:

@@ -148,7 +148,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
             "complaints": state.get("complaints", []),
         }
     )
-    await carry(table)
+    await carry(table, state["turn"])
     await table.discussions.close(ended)
     if table.about.memory not in OWN:
         await table.baseline().remember(await _trial(state, table), state["held"])

@@ -120,6 +120,9 @@ class GrowthContext(ScoredContext):
         "grading of examples when the retriever trains on what is stored is not in it.",
         examples=[100],
     )
+    until: int = Field(
+        0, ge=0, description="Memories at which the pool is large enough; 0: no bound.", examples=[500]
+    )
     asked: Literal["own", "domain"] = Field(
         "own",
         description="Who gets the question asked for an answer: its own agent, or all of its domain.",

@@ -168,8 +168,10 @@ async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
 
 
 async def choose(state: State, runtime: GrowthRuntime) -> Update:
-    """Take the next memories as standard answers, as many as the budget has calls for."""
+    """Take the next memories as standard answers, as many as are wanted and the budget has calls for."""
     members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
+    if (until := runtime.context.until) and (held := await pool.count()) >= until:
+        return {"chosen": [], "why": f"The pool holds {held} memories; {until} were wanted."}
     budget, cost = runtime.context.budget, _cost(members, runtime.context)
     wanted = min(runtime.context.at_once, (budget - state["calls"]) // cost)
     if wanted < 1:

@@ -19,7 +19,6 @@ from grades and from whose the memories are (models/retriever/retriever.py), not
 import asyncio
 import time
 from collections.abc import Sequence
-from itertools import chain
 from typing import Annotated, Any, Literal
 
 from langgraph.managed import RemainingSteps
@@ -42,7 +41,7 @@ from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.examples import Criteria
 from mneme.prompts.sharing.grading import Comparison, contradicts, grade_contradiction
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
+from mneme.stores.pools.lessons import HELD_OUT, Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
 
@@ -54,6 +53,10 @@ REPLAYED = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
 ENOUGH = 8
 """Held-out memories below which no version can be judged."""
+TOO_FEW = (
+    f"{{held}} held-out memories cannot judge a version; {ENOUGH} can. Every fifth answer is held out: "
+    f"nothing is graded below some {ENOUGH * HELD_OUT} answers."
+)
 
 
 class Wanted(TypedDict):
@@ -99,10 +102,15 @@ async def begin(state: State) -> Update:
 
 
 async def gather(state: State, runtime: PoolRuntime) -> Update:
-    """Take the memories that wait longest, and see what a killed training left graded."""
+    """Take the memories that wait longest, and see what a killed training left graded.
+
+    Where too few are held out to judge a version, none is graded, since no training could follow.
+    """
     lessons = RetrieverLessons(pool_named(runtime, state["pool"]))
-    waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.graded(REPLAYED)
-    return {"lessons": [each.model_dump() for each in waiting], "left_over": len(left_over)}
+    waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.count_graded()
+    if waiting and (held := len(await lessons.held_out(ENOUGH))) < ENOUGH:
+        return {"lessons": [], "left_over": 0, "why": TOO_FEW.format(held=held)}
+    return {"lessons": [each.model_dump() for each in waiting], "left_over": left_over}
 
 
 def each_lesson(state: State) -> list[Send] | str:
@@ -115,7 +123,9 @@ def each_lesson(state: State) -> list[Send] | str:
 async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     """Grade the candidates of one memory (eq. 1) and label them."""
     pool, lesson = pool_named(runtime, state["pool"]), RetrieverLesson.model_validate(state["lesson"])
-    who = runtime.context.grader
+    lessons, who = RetrieverLessons(pool), runtime.context.grader
+    if not any(each.status == "waiting" for each in await lessons.of([lesson.key])):
+        return  # graded before this step was killed
     try:
         memory = await pool.get(lesson.key)
     except NotFound:  # it was removed while it waited
@@ -129,7 +139,7 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
         who = grades[0][1] if grades else who
         closed = labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels)
     why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
-    await RetrieverLessons(pool).close(closed, change=why)
+    await lessons.close(closed, change=why)
     runtime.stream_writer(
         {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
     )
@@ -210,10 +220,12 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     new = [each.key for each in waiting]
     if not new:
         return _nothing(state, "No new memory has candidates.")
-    material = await _material(pool, retrievers, new)
+    material = await _material(pool, retrievers, waiting)
     if len(material.judged_by) < ENOUGH:
         return _nothing(
-            state, f"{len(material.judged_by)} held-out memories cannot judge a version; {ENOUGH} can."
+            state,
+            f"{len(material.judged_by)} held-out memories cannot judge a version; {ENOUGH} can. "
+            "Those whose questions are nearly trained on do not count.",
         )
     if not material.teaches:
         return _nothing(state, "What is new tells nothing: no grades apart, and one agent's memories alone.")
@@ -225,14 +237,15 @@ def _nothing(state: State, why: str) -> Update:
     return {"fresh": None} | ({} if state.get("retriever") else {"why": why})
 
 
-async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[str]) -> Material:
+async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[RetrieverLesson]) -> Material:
     """Take what is new, and of what earlier versions learned the latest."""
-    lessons, latest = RetrieverLessons(pool), await retrievers.latest(REPLAYED)
-    learned = chain.from_iterable(reversed(each.memories) for each in reversed(latest))
-    keys = list(dict.fromkeys([*reversed(new), *learned]))[:REPLAYED]
+    lessons, known = RetrieverLessons(pool), {each.key: each for each in reversed(new)}
+    learned = await retrievers.learned(REPLAYED)
+    keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED]
+    known |= {each.key: each for each in await lessons.of([key for key in keys if key not in known])}
     held = await lessons.held_out(HELD_OUT_MOST)
     questions = await lessons.vectors([*dict.fromkeys([*keys, *(each.key for each in held)])])
-    return await material_of(pool, await lessons.of(keys), held, questions)
+    return await material_of(pool, [known[key] for key in keys if key in known], held, questions)
 
 
 async def _trained(

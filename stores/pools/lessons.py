@@ -9,6 +9,7 @@ versions are judged, and it grows with the pool.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -140,6 +141,10 @@ class RetrieverLessons:
         """Return how many lessons wait to be graded."""
         return await self._ledger.shelved(self.namespace, "waiting")
 
+    async def count_graded(self) -> int:
+        """Return how many lessons have labels that no retriever has learned yet."""
+        return await self._ledger.shelved(self.namespace, "graded")
+
     async def graded(self, limit: int) -> list[RetrieverLesson]:
         """Return the lessons that have labels and that no retriever has learned yet, the oldest first."""
         return await self._on("graded", limit)
@@ -159,40 +164,48 @@ class RetrieverLessons:
 
     async def of(self, keys: Sequence[str]) -> list[RetrieverLesson]:
         """Return the lessons of these memories, in this order; those that were forgotten are left out."""
+        return [_lesson(each) for each in await self._heads(keys)]
+
+    async def _heads(self, keys: Sequence[str]) -> list[Version]:
         ids = [record_id(self.namespace, key) for key in keys]
         found = await self._ledger.by_ids(ids)
-        return [_lesson(found[each]) for each in ids if each in found]
+        return [found[each] for each in ids if each in found]
 
     async def close(self, lesson: RetrieverLesson, *, change: Change) -> None:
         """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
-        await self._move(lesson, "waiting", change)
+        head = await self._ledger.get(self.namespace, lesson.key)
+        if head is not None and head.live and head.shelf == "waiting":
+            await self._move([(head, lesson)], change)
 
     async def mark(
         self, keys: Sequence[str], status: Literal["learned", "refused"], *, change: Change
     ) -> None:
         """Say of lessons that the version which learned them was kept, or that it was not."""
-        for lesson in await self.of(keys):
-            if lesson.status != status:
-                await self._move(lesson.model_copy(update={"status": status}), lesson.status, change)
+        heads = [each for each in await self._heads(keys) if each.live and each.shelf != status]
+        moved = [_lesson(each).model_copy(update={"status": status}) for each in heads]
+        await self._move(list(zip(heads, moved, strict=True)), change)
 
-    async def _move(self, lesson: RetrieverLesson, before: Status, change: Change) -> None:
-        head = await self._ledger.get(self.namespace, lesson.key)
-        if head is None or not head.live or head.shelf != before:
-            return
-        write = make_write(
-            event="update",
-            namespace=self.namespace,
-            key=lesson.key,
-            value=lesson.model_dump(),
-            text="",
-            change=change,
-            expected_version=head.version,
-            shelf=lesson.status,
-        )
+    async def _move(self, lessons: Sequence[tuple[Version, RetrieverLesson]], change: Change) -> None:
+        """Write lessons onto their shelves, together; one that another process moved first stays there."""
+        writes = [
+            make_write(
+                event="update",
+                namespace=self.namespace,
+                key=lesson.key,
+                value=lesson.model_dump(),
+                text="",
+                change=change,
+                expected_version=head.version,
+                shelf=lesson.status,
+            )
+            for head, lesson in lessons
+        ]
         try:
-            await self._ledger.write([write])
-        except Conflict:  # another process did the same first
-            return
+            await self._ledger.write(writes)
+        except Conflict:
+            for each in writes:
+                with suppress(Conflict):
+                    await self._ledger.write([each])
 
     async def vectors(self, keys: Sequence[str]) -> Mapping[str, Sequence[float]]:
         """Return the vectors of the questions of these memories, of those that are there."""

@@ -16,12 +16,15 @@ def near(one: str, other: str) -> bool:
 
 def near_to_any(text: str, others: Iterable[str]) -> bool:
     """Say whether a text is nearly the same as one of others."""
-    return any(near(text, each) for each in others)
+    said = _words(text)
+    return any(_share(said, _words(each)) >= NEAR for each in others)
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
     if not one or not other:
         return float(one == other)
+    if min(len(one), len(other)) < NEAR * max(len(one), len(other)):
+        return 0.0  # whatever they share
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared)
 

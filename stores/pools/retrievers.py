@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -33,6 +33,8 @@ SERVING = "serving"
 PART = ".part"
 UNTRAINED = 0
 """The number of the retriever that is the untrained embedder."""
+AT_ONCE = 8
+"""Versions that are read at once where it is not known how many it takes."""
 FILES = 20
 """Versions back to which a pool can be rolled: a projection has 0.05 MB, an encoder 90 MB."""
 STALE_SECONDS = 3600.0
@@ -126,10 +128,25 @@ class Retrievers:
     async def latest(self, most: int) -> list[Retriever]:
         """Return the versions that were made last, oldest first."""
         count = await self.count()
-        numbers = range(max(1, count - most + 1), count + 1)
+        return await self._numbered(range(max(1, count - most + 1), count + 1))
+
+    async def _numbered(self, numbers: Iterable[int]) -> list[Retriever]:
         ids = [record_id(self._versions, _key(number)) for number in numbers]
         found = await self._ledger.by_ids(ids)
         return [Retriever.of(found[each]) for each in ids if each in found]
+
+    async def learned(self, most: int) -> list[str]:
+        """Return the keys of the memories that versions learned last, the latest first.
+
+        No more versions are read than it takes: each names all that it learned.
+        """
+        keys, last = dict[str, None](), await self.count()
+        while last and len(keys) < most:
+            first = max(1, last - AT_ONCE + 1)
+            for each in reversed(await self._numbered(range(first, last + 1))):
+                keys |= dict.fromkeys(reversed(each.memories))
+            last = first - 1
+        return list(keys)[:most]
 
     async def get(self, number: int) -> Retriever:
         """Return a version. Raises NotFound."""

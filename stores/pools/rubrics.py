@@ -50,7 +50,10 @@ class Rubrics(Generic[R]):
             return self._read(head)
         if name in self._shipped:
             return self._shipped[name]
-        raise BadInput(f"The domain {name} has no rubric.", f"`mneme share rubric design {name}` drafts one.")
+        raise BadInput(
+            f"The domain {name} has no rubric.",
+            f"`mneme share rubric design {name}` drafts one; `… review {name}` decides on a draft.",
+        )
 
     async def get(self, name: str, version: int) -> RubricVersion[R]:
         """Return a rubric as it was frozen. Raises NotFound."""

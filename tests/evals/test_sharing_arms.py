@@ -79,6 +79,7 @@ async def test_a_pool_goes_on_until_it_holds_so_many_or_says_why_not(
     asking = SharingContext(agent="riddle", threshold=0, **roles)
     grown = await expand(pool, 5, asking)
     assert grown["memories"] == await pool.count() >= 5 and grown["stored"] >= 2
+    assert "5 were wanted" in grown["why"], "it stops there, with calls left"
     assert (await expand(pool, 4, asking))["why"] == "The pool holds as many."
     strict = await expand(pool, 200, asking.model_copy(update={"threshold": 100}))
     assert strict["stored"] == 0 and strict["why"]

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput, LedgerMismatch, NotFound, StorageFailure
 from mneme.core.settings import settings
@@ -393,20 +395,58 @@ async def test_a_memory_that_was_removed_teaches_nothing(pool: MemoryPool) -> No
     assert named and gone.key not in named
 
 
+async def test_what_was_graded_before_a_kill_is_not_graded_again(pool: MemoryPool) -> None:
+    stale = [each.model_dump() for each in await RetrieverLessons(pool).waiting(4)]
+    await train(pool)
+    graph = builder.compile(store=LedgerStore(pool.ledger), checkpointer=InMemorySaver())
+    killed = RunnableConfig(configurable={"thread_id": "killed"})
+    left: dict[str, Any] = {"pool": pool.pool, "lessons": stale, "left_over": 0}
+    await graph.aupdate_state(killed, left, as_node="gather")
+    context = PoolContext(grader="rules")
+    told = [each async for each in graph.astream(None, killed, context=context, stream_mode="custom")]
+    assert stale and not told
+
+
 async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> None:
     pool = MemoryPool(edge_ledger, "local", "few")
     assert (await train(pool))["why"] == "No memory is new."
     await store(pool, shipped("limerick", few=8))
     ended = await train(pool)
     assert ended["retriever"] is None and "cannot judge a version" in ended["why"]
-    graded = {each.key for each in await RetrieverLessons(pool).graded(100)}
+    lessons = RetrieverLessons(pool)
+    waiting = {each.key for each in await lessons.waiting(100)}
+    assert len(waiting) == 8 and not await lessons.graded(100), "what no training can follow is not graded"
     await store(pool, shipped("puzzle", "riddle", "pun"))
     await train(pool)
     version = (await (await retrievers_of(pool)).all())[0]
-    assert graded and graded <= {*version.memories}
+    assert waiting <= {*version.memories}
     graph = builder.compile(store=LedgerStore(edge_ledger))
     with pytest.raises(BadInput, match="Which pool"):
         await graph.ainvoke({"pool": " "}, context=PoolContext(grader="rules"))
+
+
+async def test_lessons_that_two_trainings_move_at_once_are_moved_once(pool: MemoryPool) -> None:
+    lessons = RetrieverLessons(pool)
+    keys = [each.key for each in await lessons.waiting(20)]
+    await asyncio.gather(*(lessons.mark(keys, to, change=STORED) for to in ("learned", "refused")))
+    moved = await lessons.of(keys)
+    assert {each.status for each in moved} <= {"learned", "refused"}
+    for each in moved:
+        assert len(await pool.ledger.history(lessons.namespace, each.key)) == 2
+
+
+async def test_what_was_learned_last_is_told_first(taught: MemoryPool) -> None:
+    retrievers, first = await kept_version(taught)
+    before = await retrievers.count()
+    for number in range(before + 1, before + 21):
+        told = {"number": number, "memories": [f"{number}-early", f"{number}-late", "again"]}
+        await retrievers.record(first.model_copy(update=told), change=STORED)
+    newest, older = before + 20, before + 19
+    assert await retrievers.learned(5) == [
+        *("again", f"{newest}-late", f"{newest}-early", f"{older}-late", f"{older}-early")
+    ]
+    every = await retrievers.learned(10_000)
+    assert len(every) == len({*every}) and {*first.memories, f"{before + 1}-early"} <= {*every}
 
 
 async def test_a_retriever_of_another_embedder_is_a_clear_error(taught: MemoryPool) -> None:

@@ -91,13 +91,15 @@ def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
 
 def test_a_training_tells_how_far_its_grading_is(share: Run, tmp_path: Path) -> None:
     pair = {"domain": "literary_creation", "agent": "limerick", "score": 90}
-    pairs = [pair | {"prompt": f"Write of {who}.", "answer": f"A {who} sang."} for who in "abc"]
+    pairs = [pair | {"prompt": f"Write of {who}.", "answer": f"A {who} sang."} for who in range(60)]
     file = tmp_path / "pairs.jsonl"
-    file.write_text("\n".join(map(json.dumps, pairs)))
-    rows(share("pool", "import", str(file), "--pool", "literary_creation", "--json"))
-    trained = share("retriever", "train", *POEMS, *RULES)
-    assert trained.returncode == 0, trained.stderr
-    assert "graded 3 of 3 pairs by rules (candidates: 2)" in trained.stdout
+    for few in (3, 60):
+        file.write_text("\n".join(map(json.dumps, pairs[:few])))
+        rows(share("pool", "import", str(file), "--pool", "literary_creation", "--json"))
+        trained = share("retriever", "train", *POEMS, *RULES, "--candidates", "2", "--labels", "2")
+        assert trained.returncode == 0, trained.stderr
+        assert ("graded 60 of 60 pairs by rules (candidates: 2)" in trained.stdout) == (few == 60)
+        assert ("held-out memories cannot judge" in trained.stdout) == (few == 3)
 
 
 def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> None:
@@ -163,14 +165,25 @@ language: en
 def test_a_broken_line_is_named_and_the_rest_goes_in(share: Run) -> None:
     good = '{"question": "Sing of %d stones.", "answer": "Stones, stones."}'
     lines = [good % 1, "{broken", good % 2, json.dumps({"question": "Long?", "answer": "x" * 50_000})]
+    lines.append('{"question": "Sing of sand."}')
     done = share("pool", "import", "-", *POEMS, "--agent", "limerick", "--json", stdin="\n".join(lines))
     assert done.returncode == 1
     told = json.loads(done.stdout)
     assert told["added"] == 2
-    assert [each.partition(":")[0] for each in told["broken"]] == ["line 2", "line 4"]
+    assert [each.partition(":")[0] for each in told["broken"]] == ["line 2", "line 4", "line 5"]
+    assert told["broken"][-1].endswith("answer: there is none to a question")
     other_form = share("pool", "import", "-", *POEMS, stdin='{"instruction": "Sing.", "output": "La."}')
     assert other_form.returncode == 1
     assert 'Each line is like {"question": "…", "answer": "…"}' in other_form.stdout
+
+
+def test_an_agents_file_that_cannot_be_read_is_named_with_the_line(share: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("name: a\ndomain: [x\n", encoding="utf-8")
+    for command in (("ask", "Sing."), ("pool", "import", "-", *POEMS)):
+        failed(share(*command, "--agent", str(broken), stdin=""), f"{broken}, line 3")
+    broken.write_text("name: a\ntitle: [x]\n", encoding="utf-8")
+    failed(share("ask", "Sing.", "--agent", str(broken)), f"{broken}, line 1: domain")
 
 
 def test_a_line_of_question_and_answer_may_name_its_agent(share: Run) -> None:
@@ -252,6 +265,8 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     assert "100 of 100, chosen by hand; 50 with 0 up, 1 down" in shown
     grown = share("grow", "--domain", "short_poems", *RULES, "--threshold", "0", "--budget", "4")
     assert grown.returncode == 0 and "round 1: 1 standard answer;" in grown.stdout, grown.stderr
+    full = share("grow", "--domain", "short_poems", *RULES, "--until", "1")
+    assert "1 were wanted" in full.stdout and "0 stored" in full.stdout
     failed(share("grow", "--domain", "epics", *RULES), 'no domain "epics"', "short_poems")
     failed(share("grow", "--domain", "short_poems", "--agent", "sonnet", *RULES), "sonnet is of the domain")
     (answered,) = rows(share("ask", "--agent", "haiku", *RULES, "--shots", "1", "A heron.", "--json"))

@@ -141,6 +141,9 @@ def grow(
             help="At most this many model calls for asking, answering and scoring (grading is not counted).",
         ),
     ] = 100,
+    until: Annotated[
+        int, typer.Option("--until", min=0, help="Pairs at which the pool is large enough; 0: no bound.")
+    ] = 0,
     asked: Annotated[
         str,
         typer.Option(
@@ -179,7 +182,8 @@ def grow(
     roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
     members = run.members_text(domain, agent)
     context = _context(agents, roles, agent=members, team=team, pools=pools, shots=shots)
-    context |= {"threshold": threshold, "learning": learning, "seed": seed, "budget": budget, "asked": asked}
+    context |= {"threshold": threshold, "learning": learning, "seed": seed}
+    context |= {"budget": budget, "until": until, "asked": asked}
     context |= {"candidates": candidates, "labels": labels, "retrieval": retrieval, "diversity": diversity}
     context |= {"scoring": scoring, "stored": stored, "answerers": ", ".join(answerer_of)}
     run_command(run.grow(domain, file, name, context, as_json))

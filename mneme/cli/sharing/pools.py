@@ -207,7 +207,8 @@ def _as_pair(line: str, agent: Agent | None) -> str:
         row = _from_chat(row)
     if not isinstance(row, dict) or "question" not in row:
         return line
-    pair = {"prompt": row["question"], "answer": row.get("answer"), "leading": row.get("leading", [])}
+    pair = {"prompt": row["question"], "leading": row.get("leading", [])}
+    pair |= {"answer": row["answer"]} if row.get("answer") is not None else {}
     pair |= {"score": row["score"]} if "score" in row else {"score": CHOSEN_BY_HAND, "scoring": "hand"}
     return json.dumps(pair | _agent_and_domain(row, agent), ensure_ascii=False)
 

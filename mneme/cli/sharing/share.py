@@ -16,9 +16,9 @@ from mneme.cli.files import read_file
 from mneme.cli.show import console, print_json
 from mneme.client.sharing import SharingSession, Training, open_sharing
 from mneme.core.errors import BadInput
-from mneme.library.agents.agent import AGENTS, DOMAINS
+from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.library.agents.own import PARTED, own_text, own_texts
-from mneme.library.agents.reading import text_of
+from mneme.library.agents.reading import read_yaml, text_of
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
 from mneme.nodes.sharing.interactive_learning import Given
@@ -45,12 +45,17 @@ SHOWN = (
 
 
 def agent_text(name_or_file: str) -> str:
-    """Return the context's value: a shipped agent's name, or the text of one's own or of a YAML file."""
+    """Return the context's value: a shipped agent's name, or the text of one's own or of a YAML file.
+
+    Raises BadInput naming the file and the line where it describes no agent.
+    """
     if (own := own_text(name_or_file)) is not None:
         return own
     if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
         return name_or_file
-    return text_of(Path(name_or_file))
+    text = text_of(Path(name_or_file))
+    read_yaml(text, Agent, name_or_file)
+    return text
 
 
 def members_text(domain: str, named: str) -> str:
