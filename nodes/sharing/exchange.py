@@ -249,6 +249,19 @@ def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubri
     )
 
 
+async def remember(
+    pool: MemoryPool, pair: Pair, *, change: Change, once: str | None = None
+) -> tuple[bool, str]:
+    """Store what an agent answered; return whether it is new, and its key.
+
+    A pair of which the pool has nearly the question and the answer is not stored; the key is the other's.
+    """
+    if other := await pool.nearly(pair):
+        return False, other.key
+    (is_new,) = await keep(pool, [pair], change=change, once=once)
+    return is_new, pair.key
+
+
 async def keep(
     pool: MemoryPool, pairs: Sequence[Pair], *, change: Change, once: str | None = None
 ) -> list[bool]:

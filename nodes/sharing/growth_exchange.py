@@ -163,8 +163,8 @@ async def _stored(
     pool, scored = pool_of(runtime, state["domain"]), _scored(judged)
     pair = exchanging.pair_of(asked, replied["text"], scored, replied["retriever"], judged["rubric"])
     change = exchanging.change_of(runtime, asked, scored, replied["by"])
-    (is_new,) = await exchanging.keep(pool, [pair], change=change, once=state["once"])
-    update: Update = {"stored": [pair.key]} if is_new else {"known": 1}
+    is_new, key = await exchanging.remember(pool, pair, change=change, once=state["once"])
+    update: Update = {"stored": [key]} if is_new else {"known": 1}
     if unwoken := await exchanging.wake(runtime, pool.pool):
         update |= {"failed": [Failure(what=f"training of {pool.pool}", why=unwoken)]}
     return update

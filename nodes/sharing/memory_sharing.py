@@ -189,12 +189,12 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
     scored = Scored(points, state["rationale"], state["faults"], state["scored_by"], most=most)
     pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], state["rubric"])
     change = exchange.change_of(runtime, asked, scored, state["answered_by"])
-    (is_new,) = await exchange.keep(pool, [pair], change=change)
-    why = "Stored." if is_new else "The pool has it already."
+    is_new, key = await exchange.remember(pool, pair, change=change)
+    why = "Stored." if is_new else "The pool has it, or nearly it, already."
     unwoken = await exchange.wake(runtime, pool.pool)
     return outcome | {
         "stored": is_new,
-        "key": pair.key,
+        "key": key,
         "why": " ".join(filter(None, [why, rolled, unwoken])),
     }
 

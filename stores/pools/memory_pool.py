@@ -18,6 +18,7 @@ from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version, Write, make_write, record_id
+from mneme.stores.pools.near_duplicates import near
 
 LONGEST = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
@@ -25,6 +26,8 @@ DEEPEST = 20
 """Turns that may lead up to a question."""
 LOW = 50
 """The score up to which a pair that more people rated down than up is shown to no agent."""
+SIMILAR = 10
+"""The most similar pairs among which nearly the same one is looked for."""
 SHELF = "pairs"
 PAGE = 500
 
@@ -221,6 +224,16 @@ class MemoryPool:
         hits = await self.ledger.search(self.namespace, pair.pair.asked, limit=n + 1, mode="bm25")
         return [Pooled.of(hit.version) for hit in hits if hit.version.key != pair.key][:n]
 
+    async def nearly(self, pair: Pair) -> Pooled | None:
+        """Return a pair whose question and answer are nearly this new one's, of the most similar; else None.
+
+        One that is or was in the pool is not new.
+        """
+        if await self._head(pair.key):
+            return None
+        similar = await self.retrieve(pair.text, SIMILAR)
+        return next((each for each in similar if _is_nearly(each.pair, pair)), None)
+
     async def vectors(self) -> Mapping[str, Sequence[float]]:
         """Return the vectors of all pairs, by their point ids."""
         return await self.ledger.vectors(self.namespace, SHELF)
@@ -252,6 +265,10 @@ class MemoryPool:
         head = await self.ledger.get(self.namespace, found.key)
         assert head is not None
         await self.ledger.retire(self.namespace, head.key, change=change, expected_version=head.version)
+
+
+def _is_nearly(one: Pair, other: Pair) -> bool:
+    return one.leading == other.leading and near(one.asks, other.asks) and near(one.answer, other.answer)
 
 
 def _taken(keys: set[str], key: str) -> bool:

@@ -154,8 +154,27 @@ async def test_a_pair_at_the_threshold_is_not_above_it(edge_ledger: Ledger) -> N
     below = await ask(edge_ledger, "Write a limerick about a tailor.", threshold=score - 1)
     assert (at["stored"], below["stored"]) == (False, True)
     again = await ask(edge_ledger, "Write a limerick about a tailor.", threshold=score - 1, shots=0)
-    assert not again["stored"] and again["why"] == "The pool has it already."
+    assert not again["stored"] and again["why"] == "The pool has it, or nearly it, already."
     assert await pool_in(edge_ledger).count() == 1
+
+
+async def test_what_the_pool_has_nearly_is_not_stored_once_more(edge_ledger: Ledger) -> None:
+    answer = "A cat who was steering a ship / gave the wheel to a mate with a grip."
+    script("poet", {"answer": [answer, answer.replace("gave", "left"), answer, "A dog in a boat."]})
+    told = {"answerer": "scripted:poet", "threshold": 0, "shots": 0}
+    question = "Write a limerick about the cat that steers a ship."
+    first = await ask(edge_ledger, question, **told)
+    near = await ask(edge_ledger, question.replace("that", "who"), **told)
+    other_question = await ask(edge_ledger, "Who gave the wheel to a mate?", **told)
+    other_answer = await ask(edge_ledger, question, **told)
+    assert [each["stored"] for each in (first, near, other_question, other_answer)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert near["key"] == first["key"] and "nearly" in near["why"]
+    assert await pool_in(edge_ledger).count() == 3
 
 
 async def test_domains_have_pools_of_their_own_or_share_one(edge_ledger: Ledger) -> None:
