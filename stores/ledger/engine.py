@@ -278,6 +278,10 @@ class Engine(Protocol):
         """Carry out an erasure: remove points from the disk as far as the engine can."""
         ...
 
+    async def compact(self) -> bool:
+        """Put what is searched side by side in the files where it is scattered; say whether it was."""
+        ...
+
     async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
         """Return the dense vectors of points by their ids."""
         ...
