@@ -8,6 +8,7 @@ from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.lifecycle import Decide
 from mneme.stores.cards.ranking import derived
 from mneme.stores.cards.settings import CardSettings
+from mneme.stores.ledger.engine import section_name
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version, Write, make_write
@@ -94,7 +95,7 @@ class CardRecords:
             change=change,
             expected_version=after or None,
             idempotency_key=idempotency_key,
-            shelf=kept.shelf,
+            shelf=f"{kept.shelf}/{section_name(kept.scope)}",
         )
 
 

@@ -150,7 +150,9 @@ def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)
     `last` is when the base was last consolidated, or begun; `trained_model` the base model then.
     """
     limits = settings or Consolidation()
-    slow, precision = metrics.retrieval_p95_ms, metrics.retrieval_precision
+    enough = metrics.tasks >= limits.of_tasks  # of fewer the slowest is the p95, and the first makes indexes
+    slow = metrics.retrieval_p95_ms if enough else None
+    precision = metrics.retrieval_precision if enough else None
     tests = [
         (metrics.verified > limits.most_verified, f"{metrics.verified} verified cards"),
         (bool(model and trained_model and model != trained_model), f"a new base model: {model}"),

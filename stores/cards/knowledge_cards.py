@@ -228,6 +228,7 @@ class KnowledgeCards:
                 ranking=ranking(self.settings),
                 shelf="active",
                 groups=groups,
+                sections=_of_worlds(scope),
                 vector=vector,
             )
 
@@ -247,6 +248,7 @@ class KnowledgeCards:
                 mode="dense",
                 filter=_of_scope(scope),
                 shelf="pitfall",
+                sections=_of_worlds(scope),
             )
 
         found = await self._fitting(search, k, fits)
@@ -301,6 +303,11 @@ class KnowledgeCards:
 
 def _of_scope(scope: str | None) -> dict[str, Any] | None:
     return None if scope is None else {"scope": {"$in": ["", scope]} if scope else ""}
+
+
+def _of_worlds(scope: str | None) -> tuple[str, ...]:
+    """Return the sections of a shelf that `_of_scope` lets through: each world's cards are one."""
+    return () if scope is None else tuple({"", scope})
 
 
 def _as_it_was(then: Card, now: Card) -> Card:

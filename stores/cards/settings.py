@@ -38,6 +38,7 @@ class Consolidation(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     most_verified: int = 10_000
+    of_tasks: int = Field(20, ge=1, description="Tasks that a p95 or a share says something of.")
     slowest_ms: float = 500
     precision: float = 0.70
     every: timedelta = timedelta(days=91)

@@ -57,6 +57,8 @@ from mneme.stores.ledger.shards import completed, copy, doubled, guarded, load, 
 
 T = TypeVar("T")
 READERS = 4
+SCATTERED = 5_000
+"""Points among which it hardly matters where they lie."""
 _OPEN: dict[Path, "EdgeEngine"] = {}
 _OPENING = threading.Lock()
 NOTHING = Erasure((), ())
@@ -178,6 +180,9 @@ class EdgeEngine:
         """
         return await self._run(self._writer, self._erase, plan)
 
+    async def compact(self) -> bool:
+        return await self._run(self._writer, self._compact)
+
     async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
         return await self._run(self._readers, self._asked.vectors, where)
 
@@ -290,13 +295,24 @@ class EdgeEngine:
         erasure = self._drive(plan())
         if not erasure.erased:
             return erasure
+        self._renew(erasure)
+        self._folder.warn_of_aside()
+        return erasure
+
+    def _compact(self) -> bool:
+        """Rewrite the store where it has doubled since it was last written in order."""
+        is_due = self._asked.shard.info().points_count >= max(SCATTERED, 2 * self._manifest.ordered)
+        if is_due:
+            self._renew()
+        return is_due
+
+    def _renew(self, erasure: Erasure = NOTHING) -> None:
+        """Go on in a new generation, which has all but what is to be erased."""
         new = _renewed(self._folder, self._asked.shard, self._manifest, erasure)
         self._renew_journal()
         self._indexed = set()
         self._asked.shard, self._manifest = new  # a search under way keeps the old shard alive
         self._folder.clear_leftovers()
-        self._folder.warn_of_aside()
-        return erasure
 
     def _drive(self, erasing: Erasing) -> Erasure:
         try:
@@ -353,7 +369,8 @@ def _renewed(
     """Copy a generation into the next one, but what is to be erased, and switch to it."""
     folder.check_space(folder.size())
     erased = frozenset(erasure.erased)
-    manifest = manifest.model_copy(update={"generation": manifest.generation + 1})
+    following = {"generation": manifest.generation + 1, "ordered": old.info().points_count}
+    manifest = manifest.model_copy(update=following)
     making = folder.fresh(manifest.generation)
     new = make(making, manifest.dimension)
     copy(old, new, lambda points: [p for p in points if str(p.id) not in erased])

@@ -93,6 +93,8 @@ def scored_of(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[st
 def filter_of(where: Where) -> edge.Filter:
     below = [edge.FieldCondition("scope", match=edge.MatchPrefix(scope)) for scope in where.scopes]
     below += [edge.FieldCondition("scope", match=edge.MatchValue(scope)) for scope in where.whole]
+    if len(below) > 1 and not where.conditions:
+        return edge.Filter(should=[*below])  # within a `must` each point would be tested once more
     scopes = below if len(below) < 2 else [edge.Filter(should=[*below])]
     negative = [condition for condition in where.conditions if condition.operator == "ne"]
     positive = [condition for condition in where.conditions if condition.operator != "ne"]

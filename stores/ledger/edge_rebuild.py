@@ -38,6 +38,7 @@ class EdgeRebuild:
                 "embedder": embedder,
                 "dimension": dimension,
                 "generation": folder.manifest.generation + 1,
+                "ordered": 0,
             }
             open_sealed(folder.shard)
             return cls(folder, load(folder.shard), folder.manifest.model_copy(update=update))

@@ -12,6 +12,7 @@ scope of a live head starts with the mark `+`, of a retired one with `-`, of a t
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -109,12 +110,14 @@ class Where(NamedTuple):
     """Selects points: those below one of the scopes, or in one of the whole ones, that pass every condition.
 
     Without scopes all points are selected. A search of everything needs none, since only live heads have
-    vectors.
+    vectors. The conditions select the records of these `sections`, where any are named: an engine may look
+    in their scopes alone, without testing conditions, where it knows that all records have a section.
     """
 
     scopes: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
     whole: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
 
 
 class Ranking(BaseModel):
@@ -275,6 +278,10 @@ class Engine(Protocol):
         """Carry out an erasure: remove points from the disk as far as the engine can."""
         ...
 
+    async def compact(self) -> bool:
+        """Put what is searched side by side in the files where it is scattered; say whether it was."""
+        ...
+
     async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
         """Return the dense vectors of points by their ids."""
         ...
@@ -314,15 +321,25 @@ def scope(mark: Mark, namespace: Namespace, shelf: str = "", group: str | None =
 
     The shelf follows the namespace, so that the prefix of the whole namespace stays the same, and the group
     follows the shelf. The group is noted here alone; no version holds it. A record that was written to is
-    in the group "" until it is placed again.
+    in the group "" until it is placed again. A section of the shelf comes last, so that the prefix of a group
+    is the same for all of them.
     """
-    last = f"{shelf}." if shelf else ""
-    return (
-        mark
-        + "".join(f"{part}{SEPARATOR}" for part in namespace)
-        + last
-        + ("" if group is None else f"{group}.")
-    )
+    name, has_section, section = shelf.partition("/")
+    place = "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
+    if group is None:
+        return mark + place
+    return mark + place + f"{group}." + (f"={section}." if has_section else "")
+
+
+def section_name(name: str) -> str:
+    """Return a name as a section of a shelf."""
+    return quote(name, safe="")
+
+
+def section_of(word: str) -> str | None:
+    """Return the section in a scope; None where it has none, as of records of an older version."""
+    _, _, section = word.rpartition(SEPARATOR)[2].partition(".=")
+    return section[:-1] if section else None
 
 
 def namespace_of(word: str) -> Namespace:

@@ -30,6 +30,7 @@ from mneme.stores.ledger.engine import (
     likeness,
     namespace_of,
     scope,
+    section_name,
 )
 from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten
@@ -148,6 +149,7 @@ class Lookup:
         ranking: Ranking | None = None,
         shelf: str = "",
         groups: Sequence[str] | None = None,
+        sections: Sequence[str] = (),
         vector: Sequence[float] | None = None,
     ) -> list[Hit]:
         """Return the live records that fit best.
@@ -156,7 +158,8 @@ class Lookup:
         (hybrid), the sum of `blending` (blend: the cosine, words, hints and what was told beside it), or the
         ranking's formula, which starts from the cosine; then the parts are its terms.
         `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace,
-        `groups` to those of its groups. `vector` is the query's, where it is known already.
+        `groups` to those of its groups. `sections` of it hold all that the filter lets through, where any are
+        named: then the engine need not test the filter. `vector` is the query's, where it is known already.
 
         Where the embedder is absent, every search goes by words. Then the likeness of BM25's sum stands
         for the score and in the ranking for the cosine, and no record reaches a `min_score`.
@@ -174,7 +177,7 @@ class Lookup:
         days = now.timestamp() / 86_400
         wanted = [None] if groups is None else groups
         scopes = tuple(scope("+", prefix, shelf, group) for group in wanted) if prefix else ()
-        where = Where(scopes, conditions(filter))
+        where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
         asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
         if mode == "blend":
             found = await blended(self._engine, asked, hints_of(query, now.astimezone().date()))

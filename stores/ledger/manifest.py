@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.durable import write_durably
 from mneme.core.errors import LedgerMismatch, NotWritable, StorageFailure
@@ -25,6 +25,7 @@ class Manifest(BaseModel):
     embedder: str
     dimension: int
     generation: int
+    ordered: int = Field(0, ge=0, description="Points when all were last written side by side; 0: never.")
 
 
 @contextlib.contextmanager

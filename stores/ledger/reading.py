@@ -69,6 +69,9 @@ class ReadingEngine(EdgeEngine):
         self._refuse()
         return await super().erase(plan)
 
+    async def compact(self) -> bool:
+        return False
+
     async def embed(self, heads: Sequence[Embedded]) -> None:
         self._refuse()
         await super().embed(heads)

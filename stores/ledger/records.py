@@ -23,7 +23,7 @@ DEEPEST_NAMESPACE = 16
 DEEPEST_VALUE = 64
 LARGEST_VALUE = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
-SHELF = r"^[a-z]*$"
+SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
@@ -73,7 +73,9 @@ class Version(BaseModel):
     change: Change
     live: bool
     shelf: str = Field(
-        "", pattern=SHELF, description="A part of the namespace that can be searched by itself."
+        "",
+        pattern=SHELF,
+        description="A part of the namespace that can be searched by itself; after a stroke, its section.",
     )
     idempotency_key: str | None = None
 

@@ -7,7 +7,10 @@ records in one namespace that saves a seventh of a search in the mode `blend`.
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from mneme.stores.ledger.engine import Where
+from mneme.stores.ledger.engine import Where, section_of
+
+LAST = "\U0010ffff"
+"""The character that sorts after all others."""
 
 
 class Scopes:
@@ -31,13 +34,27 @@ class Scopes:
         return bool(where.whole) or not prefixes or any(map(self._below, prefixes))
 
     def narrowed(self, where: Where) -> Where:
-        """Name a scope in place of a prefix where it is the only one that begins so."""
+        """Name a scope in place of a prefix where it is the only one that begins so, or those of sections."""
+        if named := self._of_sections(where):
+            return Where((), whole=named)
         found = {prefix: self._below(prefix) for prefix in where.scopes}
         alone = {prefix: known[0] for prefix, known in found.items() if len(known) == 1}
         return where._replace(
             scopes=tuple(prefix for prefix in where.scopes if prefix not in alone),
             whole=(*where.whole, *alone.values()),
         )
+
+    def _of_sections(self, where: Where) -> tuple[str, ...]:
+        """Return the scopes of the sections; none where a record may have no section, or none is known."""
+        if not where.sections:
+            return ()
+        below = {word: section_of(word) for prefix in where.scopes for word in self._all_below(prefix)}
+        if None in below.values():
+            return ()
+        return tuple(word for word, section in below.items() if section in where.sections)
+
+    def _all_below(self, prefix: str) -> list[str]:
+        return self._known[bisect_left(self._known, prefix) : bisect_left(self._known, prefix + LAST)]
 
     def _below(self, prefix: str) -> list[str]:
         """Return the first two scopes that begin with a prefix."""

@@ -222,6 +222,10 @@ class ServerEngine:
         )
         return [str(hit.value) for hit in facet.hits]
 
+    async def compact(self) -> bool:
+        """Do nothing: the server sees to that itself."""
+        return False
+
     async def vectors(self, where: Where) -> dict[str, Sequence[float]]:
         name, found, following = self._collection.name, dict[str, Sequence[float]](), None
         while True:

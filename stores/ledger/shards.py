@@ -16,6 +16,8 @@ from mneme.stores.ledger.sealing import damaged
 
 T = TypeVar("T")
 COPIED_AT_ONCE = 1000
+Change = Callable[[list[edge.Point]], list[edge.Point]]
+VECTORS: list[Any] = [edge.HasVectorCondition(DENSE), edge.HasVectorCondition(SPARSE)]
 VERIFY = "`mneme verify` says whether files are damaged; `mneme repair` builds the ledger anew."
 
 
@@ -100,13 +102,22 @@ def completed(folder: Folder, manifest: Manifest) -> edge.EdgeShard:
 def copy(
     source: edge.EdgeShard,
     target: edge.EdgeShard,
-    change: Callable[[list[edge.Point]], list[edge.Point]],
+    change: Change,
 ) -> None:
-    """Copy every point into another shard, page by page, each page changed on its way."""
+    """Copy every point into another shard, page by page, each page changed on its way.
+
+    What has vectors comes first, so that they lie side by side: the engine has room for a vector in every
+    point, and comparing them takes two to three times as long where others lie between.
+    """
+    for wanted in (edge.Filter(should=VECTORS), edge.Filter(must_not=VECTORS)):
+        _copy(source, target, change, wanted)
+
+
+def _copy(source: edge.EdgeShard, target: edge.EdgeShard, change: Change, wanted: edge.Filter) -> None:
     following: Any = None
     while True:
         request = edge.ScrollRequest(
-            offset=following, limit=COPIED_AT_ONCE, with_payload=True, with_vector=True
+            offset=following, limit=COPIED_AT_ONCE, filter=wanted, with_payload=True, with_vector=True
         )
         records, following = source.scroll(request)
         points = change([edge.Point(r.id, r.vector or {}, r.payload) for r in records])

@@ -164,6 +164,7 @@ async def _build_next(folder: Folder, history: Histories, embedder: Embedder) ->
         "embedder": embedder.name,
         "dimension": embedder.dimension,
         "generation": manifest.generation + 1,
+        "ordered": 0,
     }
     await build(folder, manifest.model_copy(update=update), history, embedder)
 

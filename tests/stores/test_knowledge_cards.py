@@ -43,6 +43,7 @@ from mneme.stores.cards.settings import CardSettings, Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.training_data import is_held_out
 from mneme.stores.cards.yaml_form import dump, load
+from mneme.stores.ledger import edge
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
@@ -191,6 +192,53 @@ class TestLearning:
             own = KnowledgeCards(ledger, team)
             assert [card.claim for card in await own.records.list()] == [f"index of {team}"]
             assert len(await own.retrieve("index", 10)) == 1
+
+
+ODD = "a.b/c =d%\x1f"
+"""The name of a world with every character that means something elsewhere."""
+
+
+class TestWorlds:
+    async def of_worlds(self, ledger: Ledger) -> KnowledgeCards:
+        cards = KnowledgeCards(ledger, "worlds", CardSettings(probed=100))
+        for n in range(12):
+            world = ("", "sql", ODD)[n % 3]
+            lesson = Lesson(claim=f"an index on column {n}", scope=world)
+            await cards.create(lesson, success(f"t{n}", 0.9), change=MONITOR)
+        return cards
+
+    async def claims(self, cards: KnowledgeCards, world: str) -> set[int]:
+        found = await cards.retrieve("index", 20, scope=world)
+        assert all(each.card.scope in ("", world) for each in found)
+        return {int(each.card.claim.split()[-1]) for each in found}
+
+    async def check(self, cards: KnowledgeCards) -> None:
+        assert await self.claims(cards, "") == {0, 3, 6, 9}
+        assert await self.claims(cards, "sql") == {0, 1, 3, 4, 6, 7, 9, 10}
+        assert await self.claims(cards, ODD) == {0, 2, 3, 5, 6, 8, 9, 11}
+        assert await self.claims(cards, "elsewhere") == {0, 3, 6, 9}
+        assert len(await cards.retrieve("index", 20)) == 12
+
+    async def test_a_world_is_shown_its_own_cards_and_those_of_none(self, ledger: Ledger) -> None:
+        cards = await self.of_worlds(ledger)
+        await self.check(cards)
+        await cards.clusters.make()
+        await self.check(cards)
+        [first] = [each for each in await cards.records.list() if each.claim.endswith(" 1")]
+        await cards.deprecate(first.id, change=PERSON)
+        assert [found.card.id for found in await cards.pitfalls("index", scope="sql")] == [first.id]
+        assert await cards.pitfalls("index", scope=ODD) == []
+
+    async def test_cards_that_an_older_version_wrote_are_found_beside_new_ones(self, ledger: Ledger) -> None:
+        cards = await self.of_worlds(ledger)
+        for card in await cards.records.list():
+            if int(card.claim.split()[-1]) < 6:
+                newer = card.model_copy(update={"version": 2})
+                write = cards.records.write_of(newer, PERSON, 1)
+                await ledger.write([write.model_copy(update={"shelf": "active"})])
+        await self.check(cards)
+        await cards.clusters.make()
+        await self.check(cards)
 
 
 class TestRetrieval:
@@ -376,6 +424,18 @@ class TestLifecycle:
         assert await cards.pitfalls("index") == []
         assert (await cards.restore(idle.id, change=PERSON)).status == "provisional"
         assert await cards.upkeep.archive_inactive() == []  # it was just brought back
+
+    async def test_upkeep_puts_cards_side_by_side_once_they_are_many(
+        self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(edge, "SCATTERED", 10)
+        cards = KnowledgeCards(edge_ledger, "many")
+        for n in range(4):
+            await learn(cards, f"an index on {n}", f"t{n}")
+        before = await ids(cards)
+        await cards.upkeep.run()
+        assert not await edge_ledger.compact(), "that was done already"
+        assert await ids(cards) == before and len(before) == 4
 
     async def test_learning_an_archived_lesson_again_brings_it_back(self, cards: KnowledgeCards) -> None:
         card = await verified(cards)
@@ -875,8 +935,12 @@ class TestConsolidation:
         assert due(quiet, model="b") == ["a new base model: b"]
         assert due(quiet.model_copy(update={"verified": 10_000})) == []
         assert due(quiet.model_copy(update={"verified": 10_001})) == ["10001 verified cards"]
-        assert due(quiet.model_copy(update={"retrieval_p95_ms": 501.0})) == ["retrieval takes 501 ms (p95)"]
-        assert due(quiet.model_copy(update={"retrieval_precision": 0.69})) == ["retrieval precision is 69%"]
+        for update, why in (
+            ({"retrieval_p95_ms": 501.0}, "retrieval takes 501 ms (p95)"),
+            ({"retrieval_precision": 0.69}, "retrieval precision is 69%"),
+        ):
+            assert due(quiet.model_copy(update={**update, "tasks": 20})) == [why]
+            assert due(quiet.model_copy(update={**update, "tasks": 19})) == [], "too few to tell"
 
     async def test_the_training_data_is_of_proven_cards_and_warnings(
         self, cards: KnowledgeCards, cycle: ConsolidationCycle

@@ -19,11 +19,13 @@ import pytest
 
 from mneme.core.errors import LedgerInUse, LedgerMismatch, NotFound, NotWritable, StorageFailure
 from mneme.evals.commands import quiet
+from mneme.stores.ledger import edge
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.reading import ReadingEngine
 from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed
+from mneme.stores.ledger.verifying import verify
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.waiting import Turns
@@ -233,6 +235,58 @@ class TestEmbedders:
             with pytest.raises(LedgerMismatch):
                 await reembed(str(path), embedder, progress=print)
         assert names_in(tmp_path) == []
+
+
+class TestCompacting:
+    """A store that has doubled is written anew, and nothing else changes."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(edge, "SCATTERED", 20)  # points: each of these records has two, or three
+
+    async def test_everything_is_as_it_was_and_the_next_time_is_at_twice_the_size(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path), embedder)
+        made = [await put(ledger, f"tea number{n}") for n in range(9)]
+        assert not await ledger.compact(), "18 points are not yet scattered"
+        await ledger.update(ALICE, made[0].key, {}, text="no tea", change=SAID, expected_version=1)
+        await ledger.retire(ALICE, made[1].key, change=SAID, expected_version=1)
+        before = await self.seen(ledger)
+        assert await ledger.compact()
+        assert names_in(tmp_path, "generation-*") == ["generation-000002"]
+        assert await self.seen(ledger) == before
+        for n in range(9, 19):  # 20 points more
+            assert not await ledger.compact()
+            await put(ledger, f"tea number{n}")
+        await ledger.close()
+        again = await open_ledger(str(tmp_path), embedder)
+        assert await again.compact()
+        assert await again.count(ALICE) == 18
+        await again.close()
+        assert (await verify(str(tmp_path))).problems == []
+
+    async def test_writers_and_readers_meanwhile_lose_nothing(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path), embedder)
+        for n in range(10):
+            await put(ledger, f"tea {n}")
+        done, *_ = await asyncio.gather(
+            ledger.compact(),
+            *(put(ledger, f"coffee {n}") for n in range(20)),
+            *(ledger.search(ALICE, "tea") for _ in range(20)),
+        )
+        assert done and await ledger.count(ALICE) == 30
+        await ledger.close()
+        again = await open_ledger(str(tmp_path), embedder)
+        assert await again.count(ALICE) == 30
+        await again.close()
+
+    async def seen(self, ledger: Ledger) -> tuple[list[str], list[Version], dict[str, float]]:
+        found = await ledger.search(ALICE, "tea number3", limit=20, mode="dense")
+        scores = {hit.version.key: round(hit.score, 5) for hit in found}
+        return [line async for line in ledger.export()], await ledger.records(ALICE), scores
 
 
 class TestSuddenDeath:

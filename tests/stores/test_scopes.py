@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.ledger.engine import Where
+from mneme.stores.ledger.engine import Condition, Where
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Namespace
 from mneme.stores.ledger.scopes import Scopes
@@ -23,6 +23,20 @@ def test_a_prefix_of_one_scope_alone_is_named() -> None:
     known.add("+d\x1f")
     narrowed = known.narrowed(Where(("+a", "+d")))
     assert (narrowed.scopes, narrowed.whole) == (("+a",), ("+d\x1f",))
+
+
+def test_scopes_of_sections_stand_for_conditions_where_every_record_has_a_section() -> None:
+    words = ["+a\x1fon..=.", "+a\x1fon..=py.", "+a\x1fon..=sql.", "+a\x1fon.g1.=sql.", "+b\x1fon..=sql."]
+    only = Condition("value.world", "in", ["", "sql"])
+    asked = Where(("+a\x1fon.",), (only,), sections=("", "sql"))
+    known = Scopes(words)
+    assert known.narrowed(asked) == Where((), whole=(words[0], words[2], words[3]))
+    loose = asked._replace(scopes=("+a\x1fon..", "+a\x1fon.g2."))
+    assert known.narrowed(loose) == Where((), whole=(words[0], words[2]))
+    nowhere = known.narrowed(asked._replace(sections=("go",)))
+    assert (nowhere.scopes, nowhere.conditions) == (asked.scopes, (only,))
+    known.add("+a\x1fon..")  # a record of an older version
+    assert known.narrowed(asked) == asked
 
 
 def test_a_prefix_that_no_scope_begins_with_meets_nothing() -> None:
