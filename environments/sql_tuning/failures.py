@@ -1,5 +1,10 @@
 """How a statement of a solution can fail; each failure is reported in a `Measured`."""
 
+from textwrap import shorten
+
+SHOWN = 120
+"""Characters of a statement that a failure quotes."""
+
 
 class Refused(Exception):
     """A statement is not allowed; the message says why."""
@@ -14,4 +19,8 @@ class Failed(Exception):
 
 
 class Late(Stopped):
-    """A statement took all the time that it had."""
+    """A statement took all the seconds that it had."""
+
+    def __init__(self, sql: str, seconds: float) -> None:
+        said = shorten(sql, SHOWN, placeholder=" …")
+        super().__init__(f"Stopped, since it ran longer than {seconds:.3g} s: {said}")

@@ -89,19 +89,19 @@ class PostgresCopy:
 
     def prepare(self, sql: str) -> None:
         """Run a preparatory statement."""
-        with self._guarded(writing=True):
+        with self._guarded(sql, writing=True):
             self._connection.execute(_rewritten(sql))
 
     def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
         """Run a query, for so many seconds at most; give its rows and the seconds it took."""
-        with self._guarded(seconds=seconds):
+        with self._guarded(sql, seconds=seconds):
             before = time.perf_counter()
             rows = self._rows(_rewritten(sql))
             return rows, time.perf_counter() - before
 
     def plan(self, sql: str) -> str:
         """Describe how a query would run, a step on each line."""
-        with self._guarded():
+        with self._guarded(sql):
             steps = self._connection.execute(b"EXPLAIN (COSTS OFF) " + _rewritten(sql)).fetchall()
         return "\n".join(line for (line,) in steps)
 
@@ -139,7 +139,7 @@ class PostgresCopy:
         return rows
 
     @contextmanager
-    def _guarded(self, *, writing: bool = False, seconds: float | None = None) -> Iterator[None]:
+    def _guarded(self, sql: str, *, writing: bool = False, seconds: float | None = None) -> Iterator[None]:
         most = seconds or self._limits.seconds
         try:
             with self._connection.transaction():
@@ -148,7 +148,7 @@ class PostgresCopy:
                     self._connection.execute("SET LOCAL transaction_read_only = on")
                 yield
         except psycopg.errors.QueryCanceled as late:
-            raise Late(f"The statement ran longer than {most:.3g} s and was stopped.") from late
+            raise Late(sql, most) from late
         except (psycopg.Error, UnicodeError) as error:
             raise Failed(f"PostgreSQL says: {str(error).partition(chr(10))[0]}") from error
 

@@ -101,19 +101,19 @@ class SqliteCopy:
 
     def prepare(self, sql: str) -> None:
         """Run a preparatory statement."""
-        with self._as("preparing"):
+        with self._as("preparing", sql):
             self._copy.execute(sql)
 
     def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
         """Run a query, for so many seconds at most; give its rows and the seconds it took."""
-        with self._as("asking", seconds):
+        with self._as("asking", sql, seconds):
             before = time.thread_time()
             rows = self._rows(sql)
             return rows, time.thread_time() - before
 
     def plan(self, sql: str) -> str:
         """Describe how a query would run, a step on each line."""
-        with self._as("asking"):
+        with self._as("asking", sql):
             steps = self._copy.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
         return _indented(steps)
 
@@ -144,22 +144,22 @@ class SqliteCopy:
         return rows
 
     @contextmanager
-    def _as(self, mode: Mode, seconds: float | None = None) -> Iterator[None]:
+    def _as(self, mode: Mode, sql: str, seconds: float | None = None) -> Iterator[None]:
         self._mode, self._denied = mode, ""
         self._seconds = seconds or self._limits.seconds
         self._deadline = time.thread_time() + self._seconds
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-            raise self._as_failure(error) from error
+            raise self._as_failure(error, sql) from error
         finally:
             self._mode = "own"
 
-    def _as_failure(self, error: Exception) -> Exception:
+    def _as_failure(self, error: Exception, sql: str) -> Exception:
         if self._denied:
             return Refused(self._denied)
         if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
-            return Late(f"The statement ran longer than {self._seconds:.3g} s and was stopped.")
+            return Late(sql, self._seconds)
         return Failed(f"SQLite says: {error}")
 
     def _is_late(self) -> int:

@@ -1,5 +1,6 @@
 """Files held to a command, as a world: a solution is new text for files, tried on a copy."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -226,7 +227,10 @@ def _shown(trial: Trial) -> str:
 
 def _said(metric: Metric) -> str:
     before = f"{'more than ' if metric.stopped else ''}{metric.baseline:.3g}"
-    said = f"{metric.name} {before} -> {metric.value:.3g}, {metric.gain:.1f} times as good"
+    gain = (
+        f"{metric.gain:.1f}" if metric.met else f"{math.floor(100 * metric.gain) / 100:g}"
+    )  # 1.49 is not 1.5
+    said = f"{metric.name} {before} -> {metric.value:.3g}, {gain} times as good"
     if metric.over:
         return f"{said}; the limit is {metric.limit:g}"
     return said if metric.met else f"{said}; {metric.wanted:g} times is required"

@@ -161,7 +161,7 @@ async def test_a_pair_at_the_threshold_is_not_above_it(edge_ledger: Ledger) -> N
 async def test_what_the_pool_has_nearly_is_not_stored_once_more(edge_ledger: Ledger) -> None:
     answer = "A cat who was steering a ship / gave the wheel to a mate with a grip."
     script("poet", {"answer": [answer, answer.replace("gave", "left"), answer, "A dog in a boat."]})
-    told = {"answerer": "scripted:poet", "threshold": 0, "shots": 0}
+    told: dict[str, Any] = {"answerer": "scripted:poet", "threshold": 0, "shots": 0}
     question = "Write a limerick about the cat that steers a ship."
     first = await ask(edge_ledger, question, **told)
     near = await ask(edge_ledger, question.replace("that", "who"), **told)
