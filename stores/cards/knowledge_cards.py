@@ -17,6 +17,7 @@ alone.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -56,6 +57,8 @@ from mneme.stores.ledger.records import Change, Hit
 
 Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
+Search = Callable[..., Awaitable[Sequence[Hit]]]
+"""Finds the most similar cards, up to its argument `limit`."""
 NO_CARE = Care()
 UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
@@ -218,20 +221,9 @@ class KnowledgeCards:
         near = await self.clusters.nearest(text, vector, self.settings.probed)
         groups, now = [*near, ""] if near else None, datetime.now(UTC)
 
-        async def search(limit: int) -> Sequence[Hit]:
-            return await self._ledger.search(
-                self.records.namespace,
-                text,
-                limit=limit,
-                mode="dense",
-                filter=_of_scope(scope),
-                ranking=ranking(self.settings),
-                shelf="active",
-                groups=groups,
-                sections=_of_worlds(scope),
-                vector=vector,
-            )
-
+        search = partial(
+            self._search("active", text, scope), ranking=ranking(self.settings), groups=groups, vector=vector
+        )
         found = await self._fitting(search, k, lambda card: not card.expired(now) and fits(card))
         return [Retrieved(card=card, score=hit.score, parts=hit.parts) for card, hit in found]
 
@@ -239,28 +231,27 @@ class KnowledgeCards:
         self, text: str, k: int = 5, *, scope: str | None = None, fits: Fits = lambda _: True
     ) -> Sequence[Retrieved]:
         """Return the deprecated cards most similar to a task or a draft that fit: what was in vain before."""
-
-        async def search(limit: int) -> Sequence[Hit]:
-            return await self._ledger.search(
-                self.records.namespace,
-                text,
-                limit=limit,
-                mode="dense",
-                filter=_of_scope(scope),
-                shelf="pitfall",
-                sections=_of_worlds(scope),
-            )
-
-        found = await self._fitting(search, k, fits)
+        vector = await self._ledger.vector_of(text)
+        found = await self._fitting(partial(self._search("pitfall", text, scope), vector=vector), k, fits)
         return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]
 
-    async def _fitting(
-        self, search: Callable[[int], Awaitable[Sequence[Hit]]], k: int, fits: Fits
-    ) -> list[tuple[Card, Hit]]:
+    def _search(self, shelf: str, text: str, scope: str | None) -> Search:
+        """Return a search among a shelf's cards of a scope, and of none, by their likeness to a text."""
+        return partial(
+            self._ledger.search,
+            self.records.namespace,
+            text,
+            mode="dense",
+            filter=_of_scope(scope),
+            shelf=shelf,
+            sections=_of_worlds(scope),
+        )
+
+    async def _fitting(self, search: Search, k: int, fits: Fits) -> list[tuple[Card, Hit]]:
         """Return the first k cards that fit; where the nearest do not, all candidates are looked through."""
         found: list[tuple[Card, Hit]] = []
         for limit in (k, max(k, self.settings.candidates)):
-            hits = await search(limit)
+            hits = await search(limit=limit)
             read = [(Card.of(hit.version), hit) for hit in hits]
             found = [(card, hit) for card, hit in read if fits(card)][:k]
             if len(found) == k or len(hits) < limit:
