@@ -227,9 +227,8 @@ def _shown(trial: Trial) -> str:
 
 def _said(metric: Metric) -> str:
     before = f"{'more than ' if metric.stopped else ''}{metric.baseline:.3g}"
-    gain = (
-        f"{metric.gain:.1f}" if metric.met else f"{math.floor(100 * metric.gain) / 100:g}"
-    )  # 1.49 is not 1.5
+    below = math.floor(100 * metric.gain) / 100  # what falls short of 1.5 is not told as 1.5
+    gain = f"{metric.gain:.1f}" if metric.met else f"{below:g}"
     said = f"{metric.name} {before} -> {metric.value:.3g}, {gain} times as good"
     if metric.over:
         return f"{said}; the limit is {metric.limit:g}"

@@ -27,7 +27,7 @@ DEEPEST = 20
 LOW = 50
 """The score up to which a pair that more people rated down than up is shown to no agent."""
 SIMILAR = 10
-"""The most similar pairs among which nearly the same one is looked for."""
+"""The pairs with the most words in common, among which nearly the same one is looked for."""
 SHELF = "pairs"
 PAGE = 500
 
@@ -225,13 +225,14 @@ class MemoryPool:
         return [Pooled.of(hit.version) for hit in hits if hit.version.key != pair.key][:n]
 
     async def nearly(self, pair: Pair) -> Pooled | None:
-        """Return a pair whose question and answer are nearly this new one's, of the most similar; else None.
+        """Return a pair whose question and answer are nearly this new one's; else None.
 
-        One that is or was in the pool is not new.
+        It is looked for by the words that both have, so nothing is embedded for it. A pair that is or was in
+        the pool is not new.
         """
         if await self._head(pair.key):
             return None
-        similar = await self.retrieve(pair.text, SIMILAR)
+        similar = await self.retrieve(pair.text, SIMILAR, mode="bm25")
         return next((each for each in similar if _is_nearly(each.pair, pair)), None)
 
     async def vectors(self) -> Mapping[str, Sequence[float]]:
