@@ -15,24 +15,19 @@ RUNS = Path("runs")
 Agents = Annotated[
     str,
     Field(
-        description="Who answers for all agents: auto, rules, ollama:MODEL, …",
+        description="Who answers: auto, rules, ollama:MODEL, …",
         json_schema_extra={"variable": "MNEME_AGENTS"},
     ),
 ]
-Chatbot = Annotated[
-    str,
+AgentsCompared = Annotated[
+    list[str],
     Field(
-        description="Who replies: auto, rules, ollama:MODEL, …",
-        json_schema_extra={"variable": "MNEME_CHATBOT"},
+        min_length=1,
+        description="Who answers: auto, rules, ollama:MODEL, …; several are compared.",
+        json_schema_extra={"option": "agents", "variable": "MNEME_AGENTS"},
     ),
 ]
-MemoryAgent = Annotated[
-    str,
-    Field(
-        description="Who decides what is remembered: auto, rules, ollama:MODEL, …",
-        json_schema_extra={"variable": "MNEME_MEMORY_AGENT"},
-    ),
-]
+Role = Annotated[str, Field(description="Model of this role; default: --agents.")]
 EmbedderName = Annotated[str, Field(description="Embedder of the ledger; default: the settings'.")]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]

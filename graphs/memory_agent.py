@@ -7,7 +7,15 @@ from langgraph.graph import END, START
 
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.memory_agent import compare, find_similar, read, routed, weigh
-from mneme.nodes.chat.memory_operations import Task, discard, insert_memory, update_memory
+from mneme.nodes.chat.memory_operations import (
+    Task,
+    discard,
+    insert_memory,
+    limit_memory,
+    replace_memory,
+    retire,
+    update_memory,
+)
 from mneme.nodes.chat.remembering import (
     Given,
     Result,
@@ -20,22 +28,29 @@ from mneme.nodes.chat.remembering import (
 )
 from mneme.nodes.workflow import Workflow
 
-OPERATIONS = ["insert_memory", "update_memory", "discard", "settle"]
+OPERATIONS = [
+    "insert_memory",
+    "update_memory",
+    "limit_memory",
+    "replace_memory",
+    "retire",
+    "discard",
+    "settle",
+]
 
 
 def remembering(first: str) -> Workflow:
     """Build what every version has: a message comes in and goes to `first`, and the operations end it."""
     builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
     builder.add_node(receive)
-    builder.add_node(insert_memory, input_schema=Task)
-    builder.add_node(update_memory, input_schema=Task)
-    builder.add_node(discard, input_schema=Task)
+    for operation in (insert_memory, update_memory, limit_memory, replace_memory, retire, discard):
+        builder.add_node(operation, input_schema=Task)
     builder.add_node(forget)
     builder.add_node(settle)
     builder.add_edge(START, "receive")
     builder.add_conditional_edges("receive", is_settled, {True: END, False: first})
-    for operation in (insert_memory, update_memory, discard, forget):
-        builder.add_edge(operation.__name__, "settle")
+    for name in ("forget", *OPERATIONS[:-1]):
+        builder.add_edge(name, "settle")
     builder.add_edge("settle", END)
     return builder
 

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from mneme.core.errors import DISTRIBUTION, MnemeError, needs
-from mneme.models.embedding.minilm_install import PACKAGE as WEIGHTS
+from mneme.models.embedding.absent import BUNDLED
 from tests.test_house import modules, room
 
 ROOT = Path(__file__).parent.parent
@@ -129,7 +129,7 @@ def test_what_is_declared_is_pinned_within_its_bounds() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
     versions = {canonicalize_name(name): version for name, version in pinned.items()}
-    declared = map(Requirement, [*PROJECT["dependencies"], *chain(*EXTRAS.values()), WEIGHTS])
+    declared = map(Requirement, [*PROJECT["dependencies"], *chain(*EXTRAS.values()), BUNDLED.requirement])
     for each in (each for each in declared if each.name != DISTRIBUTION):
         assert len(each.specifier) > 0, f"{each.name} has no lower bound"
         assert each.specifier.contains(versions[canonicalize_name(each.name)]), each

@@ -153,7 +153,7 @@ def save_episode(episode: Episode, path: Path) -> None:
 def check_agents(agents: int) -> None:
     """Raise BadInput for a team that is empty or too large."""
     if not 1 <= agents <= MOST_AGENTS:
-        raise BadInput(f"agents: {agents} is not possible.", f"Give 1 to {MOST_AGENTS} agents.")
+        raise BadInput(f"{agents} agents are not possible.", f"Give 1 to {MOST_AGENTS}.")
 
 
 def check_ids(field: str, ids: Sequence[int]) -> None:

@@ -42,7 +42,7 @@ from mneme.evals.chat.locomo_data import (
 from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
-from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
+from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
 from mneme.models.asking.asking import SEED, ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
@@ -61,12 +61,13 @@ class Options(BaseModel):
     """What to run: the benchmark's file, who answers from what, and where results go."""
 
     data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
-    chatbot: Chatbot = "auto"
+    agents: Agents = "auto"
+    chatbot: Role = ""
     conversations: list[str] = Field(
         [], description="A conversation to use, by its name (conv-26); default: all of them."
     )
     search_in: SearchedIn = Field("turns", description="Search raw turns, or what was kept of them.")
-    memory_agent: MemoryAgent = "auto"
+    memory_agent: Role = ""
     limit: int = Field(
         0, ge=0, description="Use the first turns of each conversation, and the questions on them; 0: all."
     )
@@ -120,7 +121,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Search for every question in every mode, answer where a language model can, and report."""
     path = find(options.data)
     conversations = first_turns(picked(load(path), options.conversations), options.limit)
-    who, agent = await identify(options.chatbot), await identify(options.memory_agent)
+    who = await identify(options.chatbot or options.agents)
+    agent = await identify(options.memory_agent or options.agents)
     embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
     configuration = {
         "data": file_digest(path),

@@ -29,7 +29,7 @@ from mneme.evals.chat import baselines, contradictions, table_1
 from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import RUNS, Chatbot, EmbedderName, Fresh, MemoryAgent, Out
+from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, open_journal, table
 from mneme.evals.scoring import Done
 from mneme.graphs import chatbot
@@ -54,8 +54,9 @@ class Options(BaseModel):
     """What to run, who answers, and where results go."""
 
     data: Path | None = Field(None, description="Labelled messages, as JSON Lines; default: the shipped.")
-    chatbot: Chatbot = "auto"
-    memory_agent: MemoryAgent = "auto"
+    agents: Agents = "auto"
+    chatbot: Role = ""
+    memory_agent: Role = ""
     arms: list[Name] = Field(
         ["ours", "v3", "v2", "v1", "two-agents"],
         min_length=1,
@@ -91,7 +92,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     data = options.data or contradictions.DEFAULT
     cases = contradictions.load(data)
     embedder = await open_embedder(options.embedder or settings().embedder)
-    chatbot, agent = await identify(options.chatbot), await identify(options.memory_agent)
+    chatbot = await identify(options.chatbot or options.agents)
+    agent = await identify(options.memory_agent or options.agents)
     configuration = {
         "data": file_digest(data),
         "chatbot": chatbot.model_dump(),

@@ -34,7 +34,7 @@ from mneme.evals.discussion.survival_memories import (
 )
 from mneme.evals.discussion.survival_tables import report
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import RUNS, EmbedderName, Fresh, NotNegative, Out, Positive
+from mneme.evals.options import RUNS, AgentsCompared, EmbedderName, Fresh, NotNegative, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal
 from mneme.models.asking.asking import ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
@@ -61,12 +61,7 @@ class Options(BaseModel):
     kinds: list[Kind] = Field(["hidden_profile", "storehouse"], min_length=1, description="The puzzles.")
     roles: list[Positive] = Field([4], min_length=1, description=f"Numbers of agents, 2 to {MOST_ROLES}.")
     templates: list[Template] = Field(["aligned"], min_length=1, description="Memory templates.")
-    models: list[str] = Field(
-        ["auto"],
-        min_length=1,
-        description="Who remembers and answers: auto, rules, ollama:MODEL, …",
-        json_schema_extra={"variable": "MNEME_AGENTS"},
-    )
+    agents: AgentsCompared = ["auto"]
     memories: list[Arm] = Field(list(ARMS), min_length=1, description="The memories that are compared.")
     turns: list[Positive] = Field([16, 32, 64], min_length=1, description="Turns after which is asked.")
     seeds: list[NotNegative] = Field(list(range(1, 11)), min_length=1, description="Puzzles of each kind.")
@@ -113,10 +108,10 @@ class Case(BaseModel):
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Hold every puzzle against every memory; go on where an interrupted run stopped."""
     options.check()
-    models = {model: await identify(model) for model in options.models}
+    models = {model: await identify(model) for model in options.agents}
     embedder = await open_embedder(options.embedder or settings().embedder)
     journal = _journal(options, models.values(), embedder)
-    grid = product(options.models, options.kinds, options.roles, options.templates, options.seeds)
+    grid = product(options.agents, options.kinds, options.roles, options.templates, options.seeds)
     cases = [
         Case(model=models[model].responder, kind=kind, roles=roles, template=template, seed=seed)
         for model, kind, roles, template, seed in grid

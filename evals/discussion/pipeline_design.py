@@ -41,7 +41,7 @@ from mneme.evals.discussion.pipeline_judging import (
     pair_table,
     tallied,
 )
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
+from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, digest, draw, open_journal
 from mneme.library.teams.team import Team, load_team
 from mneme.models.asking.asking import SEED
@@ -64,7 +64,7 @@ class Options(BaseModel):
         [1536, 2048, 3072, 8192], description="Other sizes of the context; may be empty."
     )
     agents: Agents = "auto"
-    judge: str = Field("", description="Who judges; default: as the agents.")
+    judge: Role = ""
     team: str = Field("data_pipeline", description="The team: a shipped one's name, or a file.")
     task: Path | None = Field(None, description="A file with another task than the case study's.")
     wordings: list[Wording] = Field(

@@ -29,7 +29,7 @@ GRID = ("model", "kind", "roles", "template")
 RULES = (
     "Rules remember by the words of slots, and where a memory is full they shorten and then drop what is "
     "oldest; the rule that sums up keeps what is newest. They answer only what they can quote: `right` says "
-    "hardly more than whether the facts were there. `--model ollama:MODEL` measures all of it with a model."
+    "hardly more than whether the facts were there. `--agents ollama:MODEL` measures all of it with a model."
 )
 
 

@@ -14,8 +14,9 @@ The rules were tuned on episodes that were looked at (`TUNED_ON` in `evals/house
 seeds are others. The ablation of the summary is played at two windows, since the window decides its worth;
 and MiTa once more with every container open, which shows where the gap to the oracle comes from.
 
-Figure 3b wants a weaker model for members or manager. With `--weak-model` it is that one. Under `rules` a
-weaker role is one whose decisions lapse in `LAPSES` of the cases; which lapses of whom cost what has a table.
+A second `--agents` plays figure 3a. Figure 3b wants a weaker model for members or manager: `--weak-model`.
+Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the cases; which lapses of whom cost
+what has a table.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ from mneme.evals.household.cases import Case
 from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.playing import finished, work
 from mneme.evals.household.tables import report
-from mneme.evals.options import RUNS, Fresh, Out
+from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
 from mneme.nodes.household.context import Setting
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, experience_of
@@ -76,14 +77,12 @@ class Options(BaseModel):
     """Which episodes, with how many agents, by which methods, and who answers."""
 
     episodes: int = Field(20, ge=1, description="Generated episodes of each category.")
-    agents: list[Annotated[int, Field(ge=1, le=4)]] = Field(
-        [1, 2, 3], min_length=1, description="Number of agents.", json_schema_extra={"option": "agents"}
+    members: list[Annotated[int, Field(ge=1, le=4)]] = Field(
+        [1, 2, 3], min_length=1, description="Number of agents.", json_schema_extra={"option": "members"}
     )
     methods: list[Method] = Field(list(METHODS), min_length=1, description="Method of the paper's table 1.")
-    models: list[str] = Field(
-        ["auto"], min_length=1, description="Who answers: auto, rules, …; a second one: figure 3a."
-    )
-    manager_model: str = Field("", description="Who answers for the manager; default: as --model.")
+    agents: AgentsCompared = ["auto"]
+    manager: Role = ""
     weak_model: str = Field("", description="The weaker model of figure 3b.")
     data: Path | None = Field(None, description="A folder of C-WAH episode files, to play as well.")
     only_data: bool = Field(False, description="Play the files of --data alone, no generated episodes.")
@@ -128,7 +127,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
     jobs = _jobs(options, responders)
     experience = await _lessons(options, plans[0], journal, jobs)
-    episodes = await asyncio.to_thread(lambda: {count: _episodes(options, count) for count in options.agents})
+    episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     bounds = _bounds(options, episodes)
     cases = _cases(options, plans, episodes, journal.path.with_suffix(""), experience)
     done = sum(case.key in journal for case in [*bounds, *cases])
@@ -196,8 +195,8 @@ def _with_bound(journal: Journal, case: Case) -> Row:
 
 
 async def _responders(options: Options) -> Responders:
-    members = [await identify(model) for model in options.models]
-    manager = await identify(options.manager_model) if options.manager_model else members[0]
+    members = [await identify(model) for model in options.agents]
+    manager = await identify(options.manager) if options.manager else members[0]
     weak = await identify(options.weak_model) if options.weak_model else None
     return Responders(members=members, manager=manager, weak=weak)
 
@@ -210,7 +209,7 @@ def _configuration(options: Options, responders: Responders) -> Row:
 
 def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
     arms = table_arms(
-        options.agents, options.methods, responders.members[0].responder, responders.manager.responder
+        options.members, options.methods, responders.members[0].responder, responders.manager.responder
     )
     if setting == "visual":  # the paper has tables 1 and 2 of it
         return Plan([replace(arm, setting="visual") for arm in arms if not arm.taught], [], [])

@@ -17,7 +17,7 @@ from mneme.client.measured import Fitness, keep_measured
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
-from mneme.evals.options import RUNS, Fresh, Out
+from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out
 from mneme.evals.prompts.asking import Outcome, outcome_of
 from mneme.evals.prompts.cases import Golden, golden
 from mneme.evals.prompts.judging import THRESHOLD
@@ -33,9 +33,7 @@ Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "shari
 class Options(BaseModel):
     """Who is asked, and which questions."""
 
-    responders: list[str] = Field(
-        ["auto"], min_length=1, description="Who answers: auto, rules, ollama:MODEL, openai:MODEL, …"
-    )
+    agents: AgentsCompared = ["auto"]
     workflows: list[Workflow] = Field([], description="Ask the questions of this workflow's roles only.")
     prompts: list[str] = Field([], description="Ask this question only: its name, or WORKFLOW/NAME.")
     without_examples: bool = Field(
@@ -51,7 +49,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     cases = [each for key, found in golden().items() if key in chosen for each in found]
     if options.without_examples:
         cases = [each.without_examples() for each in cases]
-    people = {who.responder: who for who in [await identify(each) for each in options.responders]}
+    people = {who.responder: who for who in [await identify(each) for each in options.agents]}
     journals = {who: _journal(options, person) for who, person in people.items()}
     asked = [(who, case) for who in people for case in cases]
     for done, (who, case) in enumerate(asked, start=1):

@@ -125,7 +125,7 @@ def _command(name: str, room: Path, before: Kept) -> list[str]:
     if name == "list":
         return ["memories", "list"]
     file = room / ("told.txt" if name == "remember" else "changed.txt")
-    return ["remember", str(file), "--memory-agent", "rules"]
+    return ["remember", str(file), "--agents", "rules"]
 
 
 class Ran(NamedTuple):

@@ -1,7 +1,6 @@
 """The memory agent, version 1 of the paper: one agent that calls its memory tools (Figure 2)."""
 
 from mneme.graphs.memory_agent import OPERATIONS, remembering
-from mneme.nodes.chat.memory_operations import Task, replace_memory
 from mneme.nodes.chat.memory_tools import compose_quoted, find_similar_to_message, manage
 from mneme.nodes.chat.remembering import each_decision
 
@@ -9,11 +8,9 @@ builder = remembering("find_similar")
 builder.add_node("find_similar", find_similar_to_message)
 builder.add_node(manage)
 builder.add_node("compose", compose_quoted)
-builder.add_node(replace_memory, input_schema=Task)
 
 builder.add_edge("find_similar", "manage")
 builder.add_edge("manage", "compose")
-builder.add_conditional_edges("compose", each_decision, ["replace_memory", *OPERATIONS])
-builder.add_edge("replace_memory", "settle")
+builder.add_conditional_edges("compose", each_decision, OPERATIONS)
 
 graph = builder.compile(name="memory_agent_v1")

@@ -150,15 +150,15 @@ class Request:
         if begun.get("method", MITA) != self.method:
             named.append("--method")
         if len(played.starts) != len(self.episode.starts):
-            named.append("--agents")
+            named.append("--members")
         if played.category != self.episode.category:
             named.append("--task")
         return named or ([] if played == self.episode else ["--episode"])
 
 
 OPTIONS = {
-    "member": "--model",
-    "manager": "--manager-model",
+    "member": "--agents",
+    "manager": "--manager",
     "allocation": "--allocation",
     "summary": "--summary",
     "remember": "--remember",

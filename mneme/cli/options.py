@@ -9,6 +9,11 @@ import typer
 User = Annotated[
     str, typer.Option("--user", "-u", envvar="MNEME_USER", help="The user whose memories are used.")
 ]
+Agents = Annotated[
+    str,
+    typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers: auto, rules, ollama:MODEL, …"),
+]
+Role = Annotated[str, typer.Option(help="Model of this role; default: --agents.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
 Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]

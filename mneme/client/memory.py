@@ -61,7 +61,7 @@ class Memory:
     >>> async def corrected():
     ...     async with mneme.open("ann") as memory:
     ...         added = await memory.memories.add("Ann lives in Olso.")
-    ...         await memory.memories.edit(added.key, "Ann lives in Oslo.", "a slip")
+    ...         await memory.memories.update(added.key, "Ann lives in Oslo.", reason="a slip")
     ...         return [each.change.reason for each in await memory.history(added.key)]
     >>> asyncio.run(corrected())
     ['added by hand', 'a slip']

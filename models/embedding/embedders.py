@@ -1,4 +1,4 @@
-"""Who turns text into vectors: the bundled MiniLM, or a model that Ollama serves."""
+"""Who turns text into vectors: a packaged model in this process, or one that Ollama serves."""
 
 import asyncio
 import logging
@@ -6,17 +6,14 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from mneme.core.errors import BadInput, MnemeError
+from mneme.core.errors import BadInput
 from mneme.core.settings import read_settings, settings
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.embedding.absent import DIMENSION, MISSING, NAME, Absent, is_installed
+from mneme.models.embedding.absent import MULTILINGUAL, PACKAGES, Absent, Package
 
-if TYPE_CHECKING:
-    from mneme.models.embedding.minilm import MiniLM
-
-FORMS = "bundled, or ollama:<model>"
+FORMS = "bundled, multilingual, or ollama:<model>"
 PLUGGED = "mneme.embedders"
 """The group of entry points: functions that take what follows the colon and return an embedder."""
 EMBEDDED_AT_ONCE = 256
@@ -38,37 +35,53 @@ class Embedder(Protocol):
 MUST_HAVE = ("name", "dimension", "embed_documents", "embed_query")
 
 
-class Bundled:
-    """MiniLM in this process, off the event loop: queries in one thread, documents in another.
+class Model(Protocol):
+    """A packaged model, which is safe under threads."""
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]: ...
+
+
+class Packaged:
+    """A packaged model in this process, off the event loop: queries in one thread, documents in another.
 
     So a query waits for no document, and neither fills the threads that the rest of the process uses.
     """
 
-    def __init__(self) -> None:
-        self.name, self.dimension = f"bundled:{NAME}", DIMENSION
-        self._model: MiniLM | None = None
+    def __init__(self, package: Package) -> None:
+        self.name, self.dimension = package.name, package.dimension
+        self._package = package
+        self._model: Model | None = None
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, "embed-queries")
         self._documents = ThreadPoolExecutor(1, "embed-documents")
 
-    def load(self) -> "MiniLM":
+    def load(self) -> Model:
         """Return the model, which is loaded only once. Raises MnemeError where a package is missing."""
-        from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415  (numpy is slow to import)
-
         with self._loading:
-            self._model = self._model or MiniLM(settings().cache)
+            self._model = self._model or _model(self._package)
             return self._model
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text; texts over 256 tokens are embedded in windows and averaged."""
+        """Return one vector a text; a long one is embedded in windows, whose vectors are averaged."""
         return await self._embed(texts, self._documents) if texts else []
 
     async def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a query, which MiniLM treats like any text."""
+        """Return the vector of a query, which is treated like any text."""
         return (await self._embed([text], self._queries))[0]
 
     async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
         return await asyncio.get_running_loop().run_in_executor(thread, lambda: self.load().embed(texts))
+
+
+def _model(package: Package) -> Model:
+    """Import and load a model only now, as numpy is slow to import."""
+    if package is MULTILINGUAL:
+        from mneme.models.embedding.use_m3 import UseM3  # noqa: PLC0415
+
+        return UseM3()
+    from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415
+
+    return MiniLM(settings().cache)
 
 
 async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list[float]]:
@@ -87,15 +100,15 @@ _opening = threading.Lock()
 
 
 async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
-    """Return the process's one embedder of this name: `bundled`, `ollama:<model>`, or a plugged one.
+    """Return the process's one embedder of this name: packaged, `ollama:<model>`, or plugged.
 
-    The bundled one can be `loaded` later, at the first text: it takes a third of a second. Raises BadInput
-    for another name, and what a plugged embedder raises.
+    A packaged one can be `loaded` later, at the first text: it takes up to a second. Raises BadInput for
+    another name, and what a plugged embedder raises.
     """
     await read_settings()
     kind, _, model = spec.strip().partition(":")
-    if kind == "bundled" and not model:
-        return await asyncio.to_thread(_bundled, loaded=loaded)
+    if kind in PACKAGES and not model:
+        return await asyncio.to_thread(_packaged, PACKAGES[kind], loaded=loaded)
     if kind == "ollama" and model:
         return await _served(model)
     plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
@@ -118,32 +131,23 @@ def _plugged(point: EntryPoint, model: str) -> Embedder:
         return _opened[key]
 
 
-def _bundled(*, loaded: bool) -> Embedder:
-    """Open MiniLM once, whoever asks at the same time."""
-    key = ("bundled", str(settings().cache))
+def _packaged(package: Package, *, loaded: bool) -> Embedder:
+    """Open a packaged embedder once, whoever asks at the same time."""
+    key = (package.kind, str(settings().cache))
     with _opening:
         if key not in _opened:
-            _opened[key] = _open_bundled()
+            _opened[key] = _open_packaged(package)
         embedder = _opened[key]
-    if loaded and isinstance(embedder, Bundled):
+    if loaded and isinstance(embedder, Packaged):
         embedder.load()
     return embedder
 
 
-def loaded_bundled() -> "MiniLM":
-    """Return the process's MiniLM. Raises MnemeError where it is not installed."""
-    if not is_installed():
-        raise MnemeError(*MISSING)
-    embedder = _bundled(loaded=False)
-    assert isinstance(embedder, Bundled)
-    return embedder.load()
-
-
-def _open_bundled() -> Embedder:
-    if is_installed():
-        return Bundled()
-    log.warning("The bundled embedder is not installed: searching by words. %s", MISSING[1])
-    return Absent(f"bundled:{NAME}", DIMENSION)
+def _open_packaged(package: Package) -> Embedder:
+    if package.is_installed():
+        return Packaged(package)
+    log.warning("The %s embedder is not installed: searching by words. %s", package.kind, package.missing[1])
+    return Absent(package.name, package.dimension, package.missing)
 
 
 async def _served(model: str) -> Embedder:

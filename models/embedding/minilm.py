@@ -14,7 +14,6 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import MnemeError, StorageFailure
-from mneme.models.embedding.absent import DIMENSION, MISSING, NAME, PACKAGE
+from mneme.models.embedding.absent import BUNDLED, DIMENSION, NAME
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -95,10 +94,7 @@ def _tokenizer() -> "Tokenizer":
 
 def weights() -> Path:
     """Return the folder of the packaged weights without importing their package."""
-    spec = find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
-        raise MnemeError(*MISSING)
-    return Path(spec.origin).parent / "model"
+    return BUNDLED.folder() / "model"
 
 
 def _loaded(module: str) -> Any:

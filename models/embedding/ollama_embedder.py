@@ -6,17 +6,16 @@ go before documents, at a gate of their own, since Ollama runs an embedder besid
 """
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import httpx
-import numpy as np
 from ollama import AsyncClient, ResponseError
 
 from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.budget import CHARS_PER_TOKEN
 from mneme.models.asking.gate import Lane, gate
+from mneme.models.embedding.windows import means, pieces
 from mneme.models.ollama.catalogue import bearer, facts, tls
 from mneme.models.ollama.transport import BadVectorsError, persist
 
@@ -65,14 +64,14 @@ class OllamaEmbedder:
         """Embed texts of which some may be too long; halve the pieces while the server finds them so."""
         chars = self._chars
         while True:
-            pieces = [(index, piece) for index, text in enumerate(texts) for piece in _pieces(text, chars)]
+            parts = pieces(texts, chars)
             try:
-                vectors = await self._in_batches([piece for _, piece in pieces], lane)
+                vectors = await self._in_batches([part for _, part in parts], lane)
             except _TooLong:
                 chars //= 2
                 continue
             self._chars = chars
-            return _means(len(texts), pieces, vectors)
+            return means(len(texts), parts, vectors)
 
     async def _in_batches(self, texts: list[str], lane: Lane) -> list[list[float]]:
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
@@ -117,21 +116,6 @@ def prefixes(model: str) -> tuple[str, str]:
     """Return what a model's card puts before a query and before a document."""
     name = model.lower().rsplit("/", 1)[-1]
     return next(((query, document) for part, query, document in PREFIXES if part in name), ("", ""))
-
-
-def _pieces(text: str, chars: int) -> Iterator[str]:
-    """Cut a text into pieces of at most so many characters, between words where there are any."""
-    yield from re.findall(rf".{{1,{chars}}}(?=\s|\Z)|.{{1,{chars}}}", text, re.DOTALL) or [text]
-
-
-def _means(count: int, pieces: list[tuple[int, str]], vectors: list[list[float]]) -> list[list[float]]:
-    """Return for each text the mean of its pieces' vectors, weighted by length, of length 1."""
-    sums = np.zeros((count, len(vectors[0])))
-    for (index, piece), vector in zip(pieces, vectors, strict=True):
-        row = np.asarray(vector)
-        sums[index] += row / np.linalg.norm(row) * max(len(piece), 1)
-    unit: list[list[float]] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
-    return unit
 
 
 async def open_ollama(model: str) -> OllamaEmbedder:

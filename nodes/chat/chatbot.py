@@ -27,6 +27,7 @@ from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message
 from mneme.stores.users.memories import MemoryRecord
+from mneme.stores.users.valid_time import holds
 
 
 class Conversation(TypedDict):
@@ -47,6 +48,7 @@ class State(Conversation, total=False):
 
     recalled: list[dict[str, str]]
     unclear: list[str]
+    said: list[str]
     asked: Annotated[Asked, added]
 
 
@@ -60,11 +62,26 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
     must_fit(message.text, context.window)
-    begun = {"unclear": await _unclear(state["messages"], runtime), "asked": Overwrite(NOTHING)}
+    begun = {
+        "unclear": await _unclear(state["messages"], runtime),
+        "said": await _waiting(runtime),
+        "asked": Overwrite(NOTHING),
+    }
     if context.recall == 0:
         return begun | {"recalled": []}
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
     return begun | {"recalled": [_recalled(each).model_dump() for each in found]}
+
+
+async def _waiting(runtime: ChatRuntime) -> list[str]:
+    """Return what the user said in this conversation and is not remembered yet, oldest first."""
+    thread = _thread(runtime)
+    waiting = await inbox_of(runtime).pending(user_of(runtime)) if thread else []
+    return [each["message"] for each in waiting if each.get("thread") == thread and not each.get("rereads")]
+
+
+def _thread(runtime: ChatRuntime) -> str:
+    return (runtime.execution_info and runtime.execution_info.thread_id) or ""
 
 
 async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> list[str]:
@@ -81,8 +98,8 @@ async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> lis
 
 
 def _recalled(found: MemoryRecord) -> Recalled:
-    told = found.memory.time[:10] or f"{found.at:%Y-%m-%d}"
-    return Recalled(content=found.memory.content, told_on=told)
+    memory, told = found.memory, found.memory.time[:10] or f"{found.at:%Y-%m-%d}"
+    return Recalled(content=holds(memory.content, memory.since, memory.until), told_on=told)
 
 
 def must_fit(message: str, window: int) -> None:
@@ -97,8 +114,7 @@ def must_fit(message: str, window: int) -> None:
 
 async def hand_over(state: State, runtime: ChatRuntime) -> Update:
     """Put the user's message into the inbox, where it is safe even if the reply fails."""
-    thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
-    inbox, user, said = inbox_of(runtime), user_of(runtime), last_of(state["messages"], thread)
+    inbox, user, said = inbox_of(runtime), user_of(runtime), last_of(state["messages"], _thread(runtime))
     await inbox.must_have_room(user, [said])
     await inbox.add(user, said)
     return {}
@@ -131,6 +147,7 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         memories=state["recalled"],
         today=f"{datetime.now():%A, %Y-%m-%d}",
         unclear=state.get("unclear", []),
+        said=state.get("said", []),
     )
     answered = await ask(reply, asked, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

@@ -1,100 +1,110 @@
-"""Compare the facts of a message with similar memories, in one question (§3.1, deviating).
+"""Compare the facts of a message with the memories that they may touch (conflict router, §3.1, deviating).
 
-The paper's version 3 asks about each similar memory by itself. Here every pair is judged by itself too, but
-all in one question, and pairs that obviously have nothing to do with one another are left out: their cosine
-is low, or middling without any word in common. On the shipped labelled messages that loses none.
+The paper's version 3 asks about each similar memory by itself. Here one question names all pairs that have to
+do with one another, of memories above a floor of similarity.
 """
 
 from asyncio import gather
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
-from mneme.core.evidence import located
 from mneme.nodes.chat.memory_operations import Similar
-from mneme.nodes.chat.remembering import Judged
-from mneme.nodes.chat.statements import around, share_a_word
-from mneme.nodes.chat.writing_down import answer_or_last_reply
-from mneme.prompts.chat.memory_agent.comparing import (
-    MOST_PAIRS,
-    Compared,
-    Comparing,
-    Fact,
-    Judgement,
-    Judgements,
-    compare_memories,
-)
+from mneme.nodes.chat.remembering import Judged, State
+from mneme.nodes.chat.writing_down import last_reply
+from mneme.prompts.chat.evidence import located
+from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
+from mneme.stores.ledger.words import words_of
+from mneme.stores.users.valid_time import holds
 
-Pair = tuple[int, Similar]
-"""The number of a candidate, and a memory similar to it."""
+FLOOR = 0.1
+"""Cosine below which a memory that shares no word with a fact is not compared with it.
 
-RELATED = 0.4
-"""Cosine from which a pair is compared whatever its words."""
-LOOSELY_RELATED = 0.25
-"""Cosine from which a pair with a word in common is compared."""
-ALWAYS = 2
-"""The most similar memories of a candidate that are compared in any case."""
+Of 53 memories that facts in ten languages changed, one was below it (development cases, both embedders).
+"""
+COMMON = 0.4
+"""The share of the memories found that have a word from which it says nothing, such as `user`."""
+LONGEST_SAID = 200
+"""Characters of the user's own words for a fact that the comparison sees."""
+MAX_MEMORIES = 24
+"""Memories that one question shows at most; further facts go into further questions."""
 
 
-def pairs(candidates: Sequence[Mapping[str, Any]], similar: Sequence[Sequence[Similar]]) -> list[Pair]:
-    """Return the pairs of a candidate's number and a memory that are worth comparing."""
+class Batch(NamedTuple):
+    """The facts of one question by their numbers, and the memories shown beside them by their keys."""
+
+    facts: dict[int, Mapping[str, Any]]
+    memories: dict[str, Similar]
+
+
+def worth_comparing(fact: str, similar: Sequence[Similar]) -> list[Similar]:
+    """Return the memories above the floor, and those that share a word with the fact."""
+    held = [{*words_of(each["content"]).indices} for each in similar]
+    counts = Counter(chain.from_iterable(held))
+    said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON * len(held))}
     return [
-        (number, memory)
-        for number, (candidate, found) in enumerate(zip(candidates, similar, strict=True))
-        for place, memory in enumerate(found)
-        if place < ALWAYS or _have_to_do(candidate["content"], memory)
+        each
+        for each, words in zip(similar, held, strict=True)
+        if each["similarity"] is None or each["similarity"] >= FLOOR or said & words
     ]
 
 
-def _have_to_do(fact: str, memory: Similar) -> bool:
-    similarity = memory["similarity"]
-    if similarity is None or similarity >= RELATED:
-        return True
-    return similarity >= LOOSELY_RELATED and share_a_word(fact, memory["content"])
-
-
-async def judged(
-    compared: Sequence[Pair], candidates: Sequence[Mapping[str, Any]], message: str, time: str, who: str
-) -> list[Judged]:
-    """Return how each candidate stands to each memory that it is compared with.
+async def judged(state: State, who: str) -> list[Judged]:
+    """Return how the candidates stand to the memories that they have to do with; all others are unrelated.
 
     Raises `BadAnswer` where the model's replies are no judgements at all.
     """
-    facts = [Fact(content=each["content"], said=around(each["quote"], message)) for each in candidates]
-    batches = [compared[start : start + MOST_PAIRS] for start in range(0, len(compared), MOST_PAIRS)]
-    found = await gather(*(_asked(batch, facts, time, who) for batch in batches))
+    found = await gather(*(_asked(batch, state, who) for batch in _batches(state)))
     return [each for batch in found for each in batch]
 
 
-async def _asked(batch: Sequence[Pair], facts: Sequence[Fact], time: str, who: str) -> list[Judged]:
-    answer = await answer_or_last_reply(compare_memories, _question(batch, facts, time), who)
-    return list(_judgements(batch, answer))
+def _batches(state: State) -> list[Batch]:
+    """Put as many facts into a question as their memories have room."""
+    batches: list[Batch] = []
+    for number, (fact, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True)):
+        memories = {each["key"]: each for each in worth_comparing(fact["content"], similar)}
+        if not memories:
+            continue
+        if not batches or len(batches[-1].memories | memories) > MAX_MEMORIES:
+            batches.append(Batch({}, {}))
+        batches[-1].facts[number] = fact
+        batches[-1].memories.update(memories)
+    return batches
 
 
-def _question(batch: Sequence[Pair], facts: Sequence[Fact], time: str) -> Comparing:
-    """Number the facts and memories of this question from 0, each once."""
-    asked = list(dict.fromkeys(number for number, _ in batch))
-    memories = {memory["key"]: memory["content"] for _, memory in batch}
-    places = {key: place for place, key in enumerate(memories)}
-    return Comparing(
-        facts=[facts[number] for number in asked],
-        memories=list(memories.values()),
-        pairs=[Compared(fact=asked.index(number), memory=places[memory["key"]]) for number, memory in batch],
-        time=time,
+async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
+    given = Comparing(
+        facts=[_fact(each) for each in batch.facts.values()],
+        memories=[holds(each["content"], each["since"], each["until"]) for each in batch.memories.values()],
+        time=state.get("time", ""),
+        preceding=state.get("preceding", []),
     )
+    answer, _ = await last_reply(compare_memories, given, who)
+    numbers, memories = list(batch.facts), list(batch.memories.values())
+    return list(_judgements(answer.judgements, numbers, memories))
 
 
-def _judgements(batch: Sequence[Pair], answer: Judgements) -> Iterator[Judged]:
-    """Return a judgement of each pair; one that is missing, or shows nothing outdated, is `unclear`."""
-    given = {each.pair: each for each in answer.judgements}
-    missing = Judgement(pair=0, reason="The model did not judge it.", relation="unrelated")
-    for place, (number, memory) in enumerate(batch):
-        each = given.get(place, missing)
+def _fact(candidate: Mapping[str, Any]) -> Fact:
+    content = holds(candidate["content"], candidate["since"], candidate["until"])
+    return Fact(content=content, said=candidate["quote"][:LONGEST_SAID])
+
+
+def _judgements(
+    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[Similar]
+) -> Iterator[Judged]:
+    """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
+    for each in given:
+        if each.fact >= len(numbers) or each.memory >= len(memories):
+            continue
+        memory = memories[each.memory]
         outdated = located(each.outdated, memory["content"])
-        is_unclear = each is missing or (each.relation == "conflict" and not outdated)
+        is_unclear = each.relation in {"change", "correction"} and not outdated
         yield Judged(
-            candidate=number,
+            candidate=numbers[each.fact],
             memory=memory,
             relation="unclear" if is_unclear else each.relation,
             rationale=each.reason,
             outdated=outdated,
+            updated=each.updated.strip(),
         )

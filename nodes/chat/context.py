@@ -16,11 +16,11 @@ class MemoryContext(OwnedByUser):
 
     memory_agent: str = responder("The memory agent's model.")
     similar: int = Field(
-        10,
+        20,
         ge=1,
         le=100,
         description="How many similar memories a new fact is compared with at most.",
-        examples=[10],
+        examples=[20],
     )
     min_similarity: float = Field(
         0.0, ge=-1, le=1, description="Cosine below which a memory does not count as similar.", examples=[0.3]

@@ -1,57 +1,79 @@
 """The memory agent (§3.1, Figure 2): read a message, compare it with similar memories, insert or update.
 
-One question routes a message and writes it down, one compares what was written with the similar memories
-(`comparing.py`), and one rewrites a memory that is touched: at most four for most messages, where the
-paper's version 3 asks one for each similar memory. `paper_versions.py` keeps the paper's own.
+One question routes a message and writes it down (message router, insert function), one compares what was
+written with the memories that it may touch (conflict router), and one rewrites a memory where the fact alone
+cannot take its place (update function). The paper's version 3 asks one question for each similar memory;
+`paper_versions.py` keeps it.
 
 Deviations from the paper, each for a fault that its §4.2 or its future work names:
 
 - The insert function runs before the search and may find several facts in one message: a message
   with one contradiction and one new fact would otherwise lose the second.
-- Four relations are told apart instead of two: `addition` appends to a memory (the paper's test 6
-  replaced it), and `duplicate` discards with a reason.
+- The paper's conflict is a change or a correction, since only what was corrected was never true. `addition`
+  appends to a memory (the paper's test 6 replaced it), `duplicate` discards with a reason, and what is
+  `unclear` is kept beside the memory and linked with it.
+- What only holds later or for a time changes no memory: it is kept with its dates beside what holds now.
 - What was decided becomes an outcome in the ledger, so that a discarded message has a rationale too.
 """
 
 from asyncio import gather
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Literal
 
-from mneme.core.evidence import names
 from mneme.models.asking.asking import resolve
-from mneme.nodes.chat.comparing import judged, pairs
-from mneme.nodes.chat.context import MemoryRuntime
-from mneme.nodes.chat.memory_operations import Touched
-from mneme.nodes.chat.remembering import Decision, Judged, State, Update, similar_to
-from mneme.nodes.chat.statements import mentions
-from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
+from mneme.nodes.chat.comparing import judged
+from mneme.nodes.chat.context import MemoryRuntime, memories_of
+from mneme.nodes.chat.memory_operations import Similar, similar_of
+from mneme.nodes.chat.remembering import Decision, Judged, State, Update
+from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.counted import counted
+from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.reading import Reading, read_message
+from mneme.stores.users.memories import MOST_LINKS, RULES, MemoryRecord
+from mneme.stores.users.valid_time import first_day, holding, holds
+
+MOST_KNOWN = 4
+"""Memories that the reader of a message is shown."""
+KNOWN_CHARS = 400
+"""Characters of all of them together at most."""
 
 
 @counted
 async def read(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering, and write it down (router and insert function)."""
-    who, known = runtime.context.memory_agent, await _of_the_same_names(state["message"], runtime)
-    given = incoming(state).model_copy(update={"known": known})
-    reading = _routed_by_memories(await answer_or_last_reply(read_message, given, who))
+    who = runtime.context.memory_agent
+    own = await _read_again(state.get("rereads", ""), runtime)
+    if state.get("rereads") and own is None:
+        gone = "The memory was changed or erased meanwhile."
+        return {"route": "discard", "rationale": gone, "model": "", "own": None}
+    given = incoming(state).model_copy(update={"known": await _nearest(state, runtime)})
+    reading, doubt = await last_reply(read_message, given, who)
+    reading = _routed_by_memories(reading)
     return {
-        "route": reading.route,
+        "route": "store" if own else reading.route,
         "rationale": reading.rationale,
         "model": await resolve(who),
-        "candidates": written(given, reading.memories),
+        "candidates": written(given, reading.memories, doubt),
+        "own": own,
     }
 
 
-async def _of_the_same_names(message: str, runtime: MemoryRuntime) -> list[str]:
-    """Return similar memories that share a name with a message: two people may have one name."""
-    named = names(message)
-    similar = await similar_to(message, runtime) if named else []
-    return [each["content"] for each in similar if mentions(each["content"], named)][:MOST_KNOWN]
+async def _read_again(key: str, runtime: MemoryRuntime) -> Similar | None:
+    """Return the memory that is to be read again, if it is still as rules wrote it."""
+    found = await memories_of(runtime).find(key) if key else None
+    return similar_of(found) if found and found.live and found.memory.read_by == RULES else None
 
 
-MOST_KNOWN = 4
-"""Memories that the reader of a message is shown for the names that they share with it."""
+async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
+    """Return the memories nearest to a message, within a bound: whom it means may be known from them."""
+    found = await memories_of(runtime).related(state["message"], "", (), MOST_KNOWN)
+    shown, room = list[str](), KNOWN_CHARS
+    for each in found:
+        room -= len(each.memory.content)
+        if each.key != state.get("rereads") and room >= 0:
+            shown.append(holds(each.memory.content, each.memory.since, each.memory.until))
+    return shown
 
 
 def _routed_by_memories(reading: Reading) -> Reading:
@@ -77,65 +99,94 @@ def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
 
 
 async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
-    """Search the user's memories by cosine with each candidate as the query."""
-    contents = [candidate["content"] for candidate in state["candidates"]]
-    return {"similar": await gather(*(similar_to(content, runtime) for content in contents))}
+    """Search the user's memories with each candidate, the words that say it, and its names."""
+    found = await gather(*(_related(each, runtime) for each in state["candidates"]))
+    own = state.get("rereads")
+    return {"similar": [[similar_of(each) for each in some if each.key != own] for some in found]}
+
+
+async def _related(candidate: Mapping[str, Any], runtime: MemoryRuntime) -> list[MemoryRecord]:
+    names, k = candidate.get("entities", []), runtime.context.similar
+    found = await memories_of(runtime).related(candidate["content"], candidate["quote"], names, k)
+    least = runtime.context.min_similarity
+    return [each for each in found if each.similarity is None or each.similarity >= least]
 
 
 @counted
 async def compare(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge every candidate against the similar memories that it may have to do with (conflict router)."""
-    compared = pairs(state["candidates"], state["similar"])
-    who, time = runtime.context.memory_agent, state.get("time", "")
-    return {"verdicts": await judged(compared, state["candidates"], state["message"], time, who)}
+    """Judge every candidate against the memories that it may touch (conflict router)."""
+    return {"verdicts": await judged(state, runtime.context.memory_agent)}
 
 
 def weigh(state: State) -> Update:
-    """Decide for each candidate by the verdicts on it (§3.1); flag what may contradict a memory."""
-    verdicts, candidates = state.get("verdicts", []), state["candidates"]
-    of_each = [[each for each in verdicts if each["candidate"] == n] for n in range(len(candidates))]
-    decisions = [
-        decision_on(number, [each for each in found if may_touch(each, candidate["kind"])])
-        for number, (candidate, found) in enumerate(zip(candidates, of_each, strict=True))
-    ]
-    flagged = [
-        {**candidate, "flag": candidate["flag"] or _flag(decision, found)}
-        for candidate, decision, found in zip(candidates, decisions, of_each, strict=True)
-    ]
-    return {"decisions": decisions, "candidates": flagged}
+    """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
+    decisions, candidates = list[Decision](), list[dict[str, Any]]()
+    today = _day_of(state.get("time", ""))
+    for number, candidate in enumerate(state["candidates"]):
+        verdicts = [each for each in state.get("verdicts", []) if each["candidate"] == number]
+        decided = decisions_on(number, verdicts, candidate, today)
+        decisions += decided
+        is_new = decided[0]["action"] == "insert"
+        open_ = [each["memory"]["key"] for each in verdicts if each["relation"] == "unclear"]
+        candidates.append(candidate | {"may_contradict": open_[:MOST_LINKS] if is_new else []})
+    if own := state.get("own"):
+        decisions = _in_place_of(own, decisions, state["rationale"])
+    return {"decisions": decisions, "candidates": candidates}
 
 
-def _flag(decision: Decision, verdicts: Sequence[Judged]) -> str:
-    """Name the memories that a new one may contradict, where the model could not say."""
-    unclear = [each["memory"]["key"] for each in verdicts if each["relation"] == "unclear"]
-    is_new = decision["action"] == "insert"
-    return f"It may contradict {', '.join(unclear)}: no usable judgement." if unclear and is_new else ""
+def _in_place_of(own: Similar, decisions: Sequence[Decision], why: str) -> list[Decision]:
+    """Let the first new memory take the place of the one that was read again; without one, retire that."""
+    again = Judged(candidate=-1, memory=own, relation="correction", rationale="", outdated="", updated="")
+    new = next((each for each in decisions if each["action"] == "insert"), None)
+    others = [each for each in decisions if each is not new]
+    if new is None:
+        why = f"Read again by a model, nothing of it stands by itself. {why}"
+        return [*others, Decision(candidate=-1, action="retire", touched=[again], rationale=why)]
+    why = f"Read again by a model. {new['rationale']}"
+    return [*others, Decision(candidate=new["candidate"], action="replace", touched=[again], rationale=why)]
 
 
-def may_touch(verdict: Judged, kind: str) -> bool:
-    """Let nothing be added to a memory that is closed, nor an event to any: these stand alone."""
-    return verdict["relation"] != "addition" or (kind == "semantic" and not verdict["memory"]["closed"])
+def _day_of(time: str) -> date:
+    return first_day(time) or datetime.now(UTC).date()
 
 
-ACTIONS: dict[str, Literal["update", "discard"]] = {
-    "conflict": "update",
-    "duplicate": "discard",
-    "addition": "update",
-}
-"""What a verdict leads to; where a candidate has several, the first of them here counts."""
+def decisions_on(
+    number: int, verdicts: Sequence[Judged], candidate: Mapping[str, Any], today: date
+) -> list[Decision]:
+    """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
+
+    What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
+    """
+    conflicts = [each for each in verdicts if each["relation"] in {"change", "correction", "later"}]
+    begins_later = holding(candidate["since"], "", today) == "later"
+    present = [each for each in conflicts if each["relation"] != "later" and not begins_later]
+    if present:
+        return [_decided("update", number, present)]
+    if conflicts:
+        ended = begins_later and not candidate["until"]
+        replaced = [each for each in conflicts if ended and _is_replaced_whole(each, candidate)]
+        insert = Decision(candidate=number, action="insert", touched=[], rationale=_reasons(conflicts))
+        return [insert, *([_decided("limit", number, replaced)] if replaced else [])]
+    if duplicates := [each for each in verdicts if each["relation"] == "duplicate"]:
+        return [_decided("discard", number, duplicates[:1])]
+    additions = [each for each in verdicts if each["relation"] == "addition" and not each["memory"]["full"]]
+    if additions:
+        return [_decided("update", number, additions[:1])]
+    rationale = "Nothing that is remembered says so or contradicts it."
+    return [Decision(candidate=number, action="insert", touched=[], rationale=rationale)]
 
 
-def decision_on(candidate: int, verdicts: list[Judged]) -> Decision:
-    """Update every memory in conflict; discard a duplicate; append to the most similar; else insert."""
-    for relation, action in ACTIONS.items():
-        found = [verdict for verdict in verdicts if verdict["relation"] == relation]
-        if found:
-            found = found if relation == "conflict" else found[:1]
-            return Decision(
-                candidate=candidate,
-                action=action,
-                memories=[Touched(**each["memory"], outdated=each["outdated"]) for each in found],
-                rationale=" ".join(dict.fromkeys(verdict["rationale"] for verdict in found)),
-            )
-    rationale = f"No conflict with any of {len(verdicts)} similar memories."
-    return Decision(candidate=candidate, action="insert", memories=[], rationale=rationale)
+def _decided(
+    action: Literal["update", "limit", "discard"], number: int, verdicts: Sequence[Judged]
+) -> Decision:
+    return Decision(candidate=number, action=action, touched=list(verdicts), rationale=_reasons(verdicts))
+
+
+def _reasons(verdicts: Sequence[Judged]) -> str:
+    return " ".join(dict.fromkeys(each["rationale"] for each in verdicts))
+
+
+def _is_replaced_whole(verdict: Judged, candidate: Mapping[str, Any]) -> bool:
+    """Tell whether a memory says nothing that does not change with the fact."""
+    outdated = verdict["outdated"]
+    return bool(outdated) and not rest(verdict["memory"]["content"], outdated, candidate["content"])

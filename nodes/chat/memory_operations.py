@@ -1,6 +1,6 @@
 """The memory operations: insert, update, discard (§2.2, §3.1); each is safe to replay."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -9,12 +9,16 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.statements import around, still_said
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
+from mneme.prompts.chat.bounds import LONGEST, MOST
+from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
+from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.memories import Memory, MemoryRecord, Statement
+from mneme.stores.users.valid_time import day_before
 
+MOST_STATEMENTS = 6
+"""Statements that one memory holds at most; what would be one more becomes a memory of its own."""
 REWRITES = 3
 """How often an update is written anew when another writer changed the memory meanwhile."""
 
@@ -22,20 +26,29 @@ REWRITES = 3
 class Similar(TypedDict):
     """A memory that the search found, and its cosine; None where there is no embedder.
 
-    One that is `closed` takes no addition: it is of an event, or says enough already.
+    One that is `full` takes no addition: it says enough already.
     """
 
     key: str
     version: int
     content: str
+    since: str
+    until: str
+    read_by: str
     similarity: float | None
-    closed: bool
+    full: bool
 
 
-class Touched(Similar, total=False):
-    """A memory that a candidate changes or repeats, and its words that the candidate makes false."""
+Relation = Literal["change", "later", "correction", "addition", "duplicate", "unclear"]
 
+
+class Fact(TypedDict):
+    """A candidate beside one memory: how it stands to it, the words that it makes false, the new text."""
+
+    candidate: dict[str, Any]
+    relation: Relation
     outdated: str
+    updated: str
 
 
 class Origin(TypedDict):
@@ -53,11 +66,11 @@ class Origin(TypedDict):
 
 
 class Task(TypedDict):
-    """One operation to carry out: on which candidates it rests, which memory it touches, and why."""
+    """One operation to carry out: on which facts it rests, which memory it touches, and why."""
 
     origin: Origin
-    candidates: list[dict[str, Any]]
-    memories: list[Touched]
+    facts: list[Fact]
+    memory: Similar | None
     rationale: str
 
 
@@ -81,12 +94,12 @@ Update = dict[str, Any]
 
 async def insert_memory(state: Task, runtime: MemoryRuntime) -> Update:
     """Remember a candidate as a new memory, once, however often this node is replayed."""
-    return {"operations": [await _inserted(state, state["candidates"][0], runtime)]}
+    return {"operations": [await _inserted(state, state["facts"][0]["candidate"], runtime)]}
 
 
 async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRuntime) -> Operation:
     made = await memories_of(runtime).insert(
-        _memory(candidate, task["origin"]),
+        memory_of(candidate, task["origin"]),
         change=_change(task),
         idempotency_key=_write_id(task, candidate["content"]),
     )
@@ -95,59 +108,100 @@ async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRun
 
 @counted
 async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Rewrite a memory with what contradicts or extends it."""
-    return {"operations": await rewrite(state, runtime)}
+    """Bring a memory up to date with what corrects, changes or extends it."""
+    return {"operations": await update_with_facts(state, runtime)}
 
 
-async def rewrite(task: Task, runtime: MemoryRuntime) -> list[Operation]:
-    """Rewrite a memory with each candidate; again where another writer was first."""
+async def update_with_facts(task: Task, runtime: MemoryRuntime) -> list[Operation]:
+    """Work each fact into the memory; again where another writer was first."""
     for _ in range(REWRITES - 1):
         try:
-            return await _rewrite_once(task, runtime)
+            return await _update_once(task, runtime)
         except Conflict:
-            now = await memories_of(runtime).show(task["memories"][0]["key"])
-            seen = task["memories"][0] | {"version": now.version, "content": now.memory.content}
-            task = task | {"memories": [seen]}
-    return await _rewrite_once(task, runtime)
+            now = await memories_of(runtime).show(_touched(task)["key"])
+            task = task | {"memory": similar_of(now)}
+    return await _update_once(task, runtime)
 
 
-async def _rewrite_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
-    """Work each candidate into the memory, one after the other, and write the result.
+async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
+    """Work the facts into the memory, one after the other, and write the result.
 
-    What no rewrite could hold without losing something is kept beside the memory, flagged.
+    What no rewrite could take in, or has no room, is kept beside the memory, linked with it. Beside it goes
+    also a fact whose outdated words an earlier one has replaced.
     """
-    memory = (await memories_of(runtime).show(task["memories"][0]["key"])).memory
+    key = _touched(task)["key"]
+    memory = (await memories_of(runtime).show(key)).memory
     aside = list[Operation]()
-    for candidate in task["candidates"]:
+    for number, fact in enumerate(task["facts"]):
+        if number and fact["outdated"] and not located(fact["outdated"], memory.content):
+            aside.append(await _inserted(task, fact["candidate"], runtime))
+            continue
         try:
-            memory = await _with_fact(memory, candidate, task, runtime)
+            memory = await _with_fact(memory, fact, task, runtime)
         except BadAnswer as bad:
             if not bad.raw.strip():
                 raise
-            flag = f"It belongs to {task['memories'][0]['key']}, which no rewrite kept whole: {bad}"
-            aside.append(await _inserted(task, {**candidate, "flag": flag}, runtime))
-    if len(aside) == len(task["candidates"]):
+            linked = {**fact["candidate"], "flag": f"It belongs to {key}: {bad}", "may_contradict": [key]}
+            aside.append(await _inserted(task, linked, runtime))
+    if len(aside) == len(task["facts"]):
         return aside
     return [*aside, await _replace(task, memory, runtime)]
 
 
-async def _with_fact(
-    memory: Memory, candidate: Mapping[str, Any], task: Task, runtime: MemoryRuntime
-) -> Memory:
-    origin = task["origin"]
+async def _with_fact(memory: Memory, fact: Fact, task: Task, runtime: MemoryRuntime) -> Memory:
+    """Return the memory with a fact: appended, as the comparison has it, replaced by it, or rewritten."""
+    new, doubt = memory_of(fact["candidate"], task["origin"]), ""
+    if fact["relation"] == "addition":
+        return _appended(memory, new)
+    if fact["updated"] and memory.content == _touched(task)["content"]:
+        new = new.model_copy(update=_as_updated(memory, new, fact["updated"]))
+    elif rest(memory.content, fact["outdated"], new.content):
+        written, doubt = await _rewritten(memory, new, fact, task, runtime)
+        new = new.model_copy(update=dict(written))
+    said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
+    is_change = fact["relation"] == "change"
+    since = new.since or (task["origin"]["time"][:10] if is_change else memory.since)
+    update = {"statements": [*said, *new.statements[-1:]], "since": since, "is_change": is_change}
+    return new.model_copy(update=update | ({"flag": f"In doubt: {doubt}"} if doubt else {}))
+
+
+def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
+    """Return the content with the names that it has, and the relations whose end it still has."""
+    entities = [each for each in dict.fromkeys([*memory.entities, *new.entities]) if names([each], content)]
+    old = (each for each in memory.relations if names([each.rpartition("|")[2]], content))
+    return {"content": content, "entities": entities[:MOST], "relations": [*old, *new.relations][:MOST]}
+
+
+async def _rewritten(
+    memory: Memory, new: Memory, fact: Fact, task: Task, runtime: MemoryRuntime
+) -> tuple[Rewritten, str]:
+    """Ask for the memory with the fact; return it with what stayed in doubt."""
     pair = Pair(
-        fact=candidate["content"],
-        message=around(candidate["quote"], origin["message"]),
+        fact=new.content,
+        message=sentence_around(new.quote, task["origin"]["message"]),
         memory=memory.content,
-        time=origin["time"],
-        outdated=task["memories"][0].get("outdated", ""),
+        time=task["origin"]["time"],
+        outdated=fact["outdated"],
     )
-    answer = (await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")).value
-    known = [
-        each for each in statements_of(memory) if still_said(each.content, pair.outdated, answer.content)
-    ]
-    said = _memory(candidate, origin, known)
-    return said.model_copy(update={"kind": memory.kind, **dict(answer)})
+    answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
+    return answered.value, answered.doubt
+
+
+def _appended(memory: Memory, new: Memory) -> Memory:
+    """Let a memory say one more thing; all that it says stays. Raises BadAnswer where there is no room."""
+    content = f"{memory.content} {new.content}"
+    if len(content) > LONGEST:
+        raise BadAnswer("there is no room in it.", new.content)
+    joined = {
+        "content": content,
+        "entities": list(dict.fromkeys([*memory.entities, *new.entities]))[:MOST],
+        "relations": list(dict.fromkeys([*memory.relations, *new.relations]))[:MOST],
+        "statements": [*statements_of(memory), *new.statements],
+        "kind": memory.kind,
+        "since": memory.since,
+        "until": memory.until,
+    }
+    return new.model_copy(update=joined)
 
 
 def statements_of(memory: Memory) -> list[Statement]:
@@ -158,15 +212,24 @@ def statements_of(memory: Memory) -> list[Statement]:
     return memory.statements or [whole]
 
 
+async def limit_memory(state: Task, runtime: MemoryRuntime) -> Update:
+    """Note until when a memory holds, since what was told takes its place later; its words stay."""
+    known = await memories_of(runtime).show(_touched(state)["key"])
+    until = day_before(state["facts"][0]["candidate"]["since"])
+    renewed = known.memory.model_copy(update={"until": until, "is_change": False})
+    return {"operations": [await _replace(state | {"memory": similar_of(known)}, renewed, runtime)]}
+
+
 async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Replace a memory by what the agent with tools wrote (version 1)."""
-    renewed = _memory(state["candidates"][-1], state["origin"])
+    """Replace a memory by what the agent with tools wrote (version 1), or by what a model read anew."""
+    renewed = memory_of(state["facts"][-1]["candidate"], state["origin"])
     return {"operations": [await _replace(state, renewed, runtime)]}
 
 
 async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Operation:
-    before = task["memories"][0]
-    if renewed.content == before["content"]:
+    before = _touched(task)
+    known = (before["content"], before["until"], before["read_by"])
+    if known == (renewed.content, renewed.until, renewed.read_by):
         return _unchanged(task, f"The memory says so already. {task['rationale']}")
     made = await memories_of(runtime).update(
         before["key"],
@@ -176,6 +239,31 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
         idempotency_key=_write_id(task, before["key"]),
     )
     return _done("update", task, made)
+
+
+def _touched(task: Task) -> Similar:
+    assert task["memory"] is not None
+    return task["memory"]
+
+
+def similar_of(found: MemoryRecord) -> Similar:
+    """Return what the memory agent needs to know of a memory in the ledger."""
+    memory = found.memory
+    return Similar(
+        key=found.key,
+        version=found.version,
+        content=memory.content,
+        since=memory.since,
+        until=memory.until,
+        read_by=memory.read_by,
+        similarity=found.similarity,
+        full=len(memory.statements) >= MOST_STATEMENTS,
+    )
+
+
+async def retire(state: Task, runtime: MemoryRuntime) -> Update:
+    """Stop recalling a memory of which nothing stands by itself once it was read again."""
+    return {"operations": [await retire_memory(state, _touched(state), runtime)]}
 
 
 async def retire_memory(task: Task, memory: Similar, runtime: MemoryRuntime) -> Operation:
@@ -204,7 +292,7 @@ def discard(state: Task) -> Update:
 
 
 def _unchanged(task: Task, rationale: str) -> Operation:
-    known = task["memories"][0]
+    known = _touched(task)
     return Operation(
         operation="discard",
         rationale=rationale,
@@ -216,10 +304,12 @@ def _unchanged(task: Task, rationale: str) -> Operation:
     )
 
 
-def _memory(candidate: Mapping[str, Any], origin: Origin, known: Sequence[Statement] = ()) -> Memory:
+def memory_of(candidate: Mapping[str, Any], origin: Origin) -> Memory:
+    """Return a candidate as a memory, with the message that it was told in."""
     said = {"message_id": origin["message_id"], "time": origin["time"]}
     new = Statement(content=candidate["content"], quote=candidate["quote"], **said)
-    return Memory(**candidate, **said, thread=origin["thread"], statements=[*known, new])
+    told = {"thread": origin["thread"], "statements": [new], "read_by": origin["model"]}
+    return Memory(**candidate, **said, **told)
 
 
 def _change(task: Task) -> Change:
@@ -238,8 +328,8 @@ def _done(operation: Literal["insert", "update", "retire"], task: Task, made: Me
         operation=operation,
         rationale=task["rationale"],
         content=made.memory.content,
-        before=task["memories"][0]["content"] if operation == "update" else "",
+        before=_touched(task)["content"] if operation == "update" else "",
         key=made.key,
         version=made.version,
-        flag=made.memory.flag,
+        flag=made.memory.attention,
     )

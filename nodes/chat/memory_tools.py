@@ -18,8 +18,8 @@ from langchain_core.tools import BaseTool, tool
 from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.models.asking.wording import in_own_words
 from mneme.nodes.chat.context import MemoryRuntime
-from mneme.nodes.chat.memory_operations import Similar, Touched
-from mneme.nodes.chat.paper_versions import composed_of
+from mneme.nodes.chat.memory_operations import Similar
+from mneme.nodes.chat.paper_versions import composed_of, replaceable
 from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
 from mneme.nodes.chat.writing_down import incoming
 from mneme.nodes.counted import counted
@@ -193,18 +193,14 @@ def _decided(calls: Calls, similar: Sequence[Similar]) -> Update:
         Decision(
             candidate=number,
             action=updates[isinstance(call, ToolCall)] if call.name == "update_memory" else "insert",
-            memories=[_touched(similar[call.index])] if call.name == "update_memory" else [],
+            touched=[replaceable(number, similar[call.index])] if call.name == "update_memory" else [],
             rationale=f"The agent called {call.name}.",
         )
         for number, call in enumerate(calls)
     ]
-    written_down = [call.model_dump(exclude={"name", "index"}) for call in calls]
+    undated = {"since": "", "until": ""}
+    written_down = [call.model_dump(exclude={"name", "index"}) | undated for call in calls]
     return {"decisions": decisions, "candidates": written_down}
-
-
-def _touched(memory: Similar) -> Touched:
-    """The agent does not say what becomes false, so anything of the memory may."""
-    return Touched(**memory, outdated=memory["content"])
 
 
 @counted

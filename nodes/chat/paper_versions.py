@@ -12,15 +12,14 @@ from typing import Any, Literal
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from mneme.core.evidence import located
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import find_similar
-from mneme.nodes.chat.memory_operations import Similar, Touched
+from mneme.nodes.chat.memory_operations import Relation, Similar
 from mneme.nodes.chat.remembering import Decision, Judged, State, Update, each_decision, similar_to
-from mneme.nodes.chat.statements import around
-from mneme.nodes.chat.writing_down import answer_or_last_reply, incoming, written
+from mneme.nodes.chat.writing_down import around, incoming, last_reply, written
 from mneme.nodes.counted import counted
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.rewriting import Pair
 from mneme.prompts.chat.paper_versions import (
     Composing,
@@ -96,7 +95,8 @@ async def _composed(state: State, noticed: str, who: str) -> list[dict[str, Any]
 
 async def composed_of(given: Composing, who: str) -> list[dict[str, Any]]:
     """Return the memories-to-be of a message, or of words of it."""
-    return written(given, (await answer_or_last_reply(compose_memories, given, who)).memories)
+    found, doubt = await last_reply(compose_memories, given, who)
+    return written(given, found.memories, doubt)
 
 
 # Version 3: each similar memory by itself.
@@ -126,12 +126,16 @@ async def check(state: Check, runtime: MemoryRuntime) -> Update:
     )
     who = runtime.context.memory_agent
     verdict = (await ask(check_conflict, pair, who, lane="background")).value
+    if verdict.relation == "unrelated":
+        return {}
+    relation: Relation = "change" if verdict.relation == "conflict" else verdict.relation
     judged = Judged(
         candidate=state["candidate"],
         memory=state["memory"],
-        relation=verdict.relation,
+        relation=relation,
         rationale=verdict.rationale,
         outdated=located(verdict.outdated, pair.memory),
+        updated="",
     )
     return {"verdicts": [judged]}
 
@@ -162,10 +166,20 @@ async def _upsert(number: int, fact: str, state: State, runtime: MemoryRuntime) 
     given = Upsert(fact=fact, message=state["message"], memories=[memory["content"] for memory in similar])
     who = runtime.context.memory_agent
     answer = (await ask(route_upsert, given, who, lane="background")).value
-    chosen = [similar[answer.index]] if answer.route == "update" else []
-    # The upsert router does not say what becomes false, so anything of the memory may.
-    touched = [Touched(**each, outdated=each["content"]) for each in chosen]
-    return Decision(candidate=number, action=answer.route, memories=touched, rationale=answer.rationale)
+    touched = [replaceable(number, similar[answer.index])] if answer.route == "update" else []
+    return Decision(candidate=number, action=answer.route, touched=touched, rationale=answer.rationale)
+
+
+def replaceable(candidate: int, memory: Similar) -> Judged:
+    """Take anything of a memory for outdated, where a version of the agent does not say what is."""
+    return Judged(
+        candidate=candidate,
+        memory=memory,
+        relation="change",
+        rationale="",
+        outdated=memory["content"],
+        updated="",
+    )
 
 
 def composed(state: State) -> list[Send] | Literal["find_similar", "settle"]:

@@ -13,13 +13,16 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
+from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.chatbot import last_of
-from mneme.nodes.chat.context import MemoryRuntime, inbox_of
-from mneme.nodes.chat.memory_operations import Operation
+from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
+from mneme.nodes.chat.memory_operations import Operation, statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
-from mneme.stores.users.inbox import Message
+from mneme.stores.ledger.records import Version
+from mneme.stores.users.inbox import Message, complete
+from mneme.stores.users.memories import RULES, Memory
 
 
 class Batch(TypedDict, total=False):
@@ -52,9 +55,13 @@ class Failure(TypedDict):
 
 
 class Report(TypedDict, total=False):
-    """How many messages were remembered, which are kept for another attempt, and what was asked."""
+    """How many messages were remembered, which are kept for another attempt, and what was asked.
+
+    `reread` counts what rules had read and a model has read again.
+    """
 
     remembered: int
+    reread: int
     failed: Annotated[list[Failure], add]
     asked: Annotated[Asked, added]
 
@@ -67,6 +74,8 @@ class State(Batch, Report, total=False):
     preceding: list[str]
     time: str
     thread: str
+    rereads: str
+    told_in: str
     route: str
     rationale: str
     model: str
@@ -83,7 +92,13 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
         await inbox.must_have_room(user, batch)
     for message in batch:
         await inbox.add(user, message)
-    return {"messages": [], "remembered": 0, "failed": Overwrite([]), "asked": Overwrite(NOTHING)}
+    return {
+        "messages": [],
+        "remembered": 0,
+        "reread": 0,
+        "failed": Overwrite([]),
+        "asked": Overwrite(NOTHING),
+    }
 
 
 def _messages(batch: list[Any]) -> list[Message]:
@@ -95,17 +110,52 @@ def _messages(batch: list[Any]) -> list[Message]:
 
 
 async def take(state: State, runtime: MemoryRuntime) -> Next:
-    """Take the oldest message that waits and has not failed in this run; end where there is none."""
+    """Take the oldest message that waits and has not failed in this run, else one to be read again.
+
+    It ends where there is none.
+    """
     failed = {failure["message_id"] for failure in state["failed"]}
     waiting = await inbox_of(runtime).pending(user_of(runtime))
     oldest = next((each for each in waiting if each["message_id"] not in failed), None)
+    if oldest is None and not failed:
+        oldest = await _read_by_rules(runtime)
     if oldest is None:
         return Command(goto="__end__")
-    return Command(goto="memory_agent", update=oldest)
+    return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
+
+
+async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
+    """Put what rules have read of the oldest memory into the inbox once more, where a model answers now."""
+    if await resolve(runtime.context.memory_agent) == RULES:
+        return None
+    inbox, user = inbox_of(runtime), user_of(runtime)
+    for version in await memories_of(runtime).read_by_rules():
+        again = _again(version)
+        if not await inbox.knows(user, again["message_id"]):
+            await inbox.add(user, again)
+            return again
+    return None
+
+
+def _again(version: Version) -> Message:
+    """Return the user's words that a memory rests on, as a message to be read for it."""
+    memory = Memory.model_validate(version.value)
+    return complete(
+        Message(
+            message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
+            message_id=f"reread-{version.key}-{version.version}",
+            time=memory.time,
+            thread=memory.thread,
+            rereads=version.key,
+            told_in=memory.message_id,
+        )
+    )
 
 
 def count(state: State) -> dict[str, int]:
     """Count a message whose outcome is in the ledger."""
+    if state.get("rereads"):
+        return {"reread": state["reread"] + 1}
     return {"remembered": state["remembered"] + 1}
 
 

@@ -14,14 +14,22 @@ from typing_extensions import TypedDict
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Operation, Origin, Similar, Task, Touched, retire_memory
+from mneme.nodes.chat.memory_operations import (
+    Fact,
+    Operation,
+    Origin,
+    Relation,
+    Similar,
+    Task,
+    retire_memory,
+    similar_of,
+)
 from mneme.nodes.context import user_of
 from mneme.nodes.counted import counted
 from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
 from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.stores.users.inbox import Circumstances, Message, MessageOutcome, OperationNote, complete
-from mneme.stores.users.memories import MemoryRecord
 
 
 class Given(Circumstances, total=False):
@@ -46,21 +54,25 @@ class Result(TypedDict, total=False):
 
 
 class Judged(TypedDict):
-    """How a candidate stands to one similar memory; `unclear` where the model's judgement cannot be used."""
+    """How a candidate stands to one memory; `unclear` where that is open, or the judgement cannot be used."""
 
     candidate: int
     memory: Similar
-    relation: Literal["conflict", "addition", "duplicate", "unrelated", "unclear"]
+    relation: Relation
     rationale: str
     outdated: str
+    updated: str
+
+
+Action = Literal["insert", "update", "limit", "replace", "retire", "discard"]
 
 
 class Decision(TypedDict):
-    """What to do with one candidate, and which memories it touches."""
+    """What to do with one candidate, and which memories it touches, with the words that become false."""
 
     candidate: int
-    action: Literal["insert", "update", "replace", "discard"]
-    memories: list[Touched]
+    action: Action
+    touched: list[Judged]
     rationale: str
 
 
@@ -69,6 +81,8 @@ class State(Message, Result, total=False):
 
     messages: ChatMessages
     candidates: list[dict[str, Any]]
+    own: Similar | None
+    """The memory that is read again, where one is."""
     similar: list[list[Similar]]
     verdicts: Annotated[list[Judged], add]
     decisions: list[Decision]
@@ -86,11 +100,14 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
     message = complete(_given(state))
     known = await inbox_of(runtime).add(user_of(runtime), message)
     return {
+        "rereads": "",
+        "told_in": "",
         **message,
         "messages": [],
         **{name: dict(known or {}).get(name, unknown) for name, unknown in UNKNOWN.items()},
         "candidates": [],
         "decisions": [],
+        "own": None,
         "verdicts": Overwrite([]),
         "operations": Overwrite([]),
         "asked": Overwrite(NOTHING),
@@ -111,10 +128,6 @@ def is_settled(state: State) -> bool:
     return state["route"] is not None
 
 
-MOST_STATEMENTS = 6
-"""Statements that one memory holds at most; what would be one more becomes a memory of its own."""
-
-
 async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
     """Return the memories most similar to a text, best first."""
     context = runtime.context
@@ -122,23 +135,23 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
     return [similar_of(each) for each in found]
 
 
-def similar_of(found: MemoryRecord) -> Similar:
-    """Return what the memory agent needs to know of a memory in the ledger."""
-    return Similar(
-        key=found.key,
-        version=found.version,
-        content=found.memory.content,
-        similarity=found.similarity,
-        closed=found.memory.kind == "episodic" or len(found.memory.statements) >= MOST_STATEMENTS,
-    )
-
-
-NODES = {
+NODES: dict[Action, str] = {
     "insert": "insert_memory",
     "update": "update_memory",
+    "limit": "limit_memory",
     "replace": "replace_memory",
+    "retire": "retire",
     "discard": "discard",
 }
+
+
+NO_MEMORY = Similar(
+    key="", version=0, content="", since="", until="", read_by="", similarity=None, full=False
+)
+NOTHING_TOUCHED = Judged(
+    candidate=-1, memory=NO_MEMORY, relation="addition", rationale="", outdated="", updated=""
+)
+"""Stands for the memory of an operation that touches none."""
 
 
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
@@ -146,15 +159,22 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
 
     All that touches one memory goes into one update, since two updates at once would race.
     """
-    origin = origin_of(state)
     tasks: dict[tuple[str, str], Task] = {}
     for decision in state["decisions"]:
         action, number = decision["action"], decision["candidate"]
-        for touched in [[memory] for memory in decision["memories"]] or [[]]:
-            subject = touched[0]["key"] if action in {"update", "replace"} else str(number)
-            new = Task(origin=origin, candidates=[], memories=touched, rationale="")
+        candidate = state["candidates"][number] if number >= 0 else {}
+        for touched in decision["touched"] or [NOTHING_TOUCHED]:
+            memory = touched["memory"] if touched["memory"]["key"] else None
+            subject = memory["key"] if memory and action != "discard" else str(number)
+            new = Task(origin=origin_of(state), facts=[], memory=memory, rationale="")
             task = tasks.setdefault((NODES[action], subject), new)
-            task["candidates"].append(state["candidates"][number])
+            fact = Fact(
+                candidate=candidate,
+                relation=touched["relation"],
+                outdated=touched["outdated"],
+                updated=touched["updated"],
+            )
+            task["facts"].append(fact)
             task["rationale"] = f"{task['rationale']} {decision['rationale']}".strip()
     return [Send(node, task) for (node, _), task in tasks.items()] or "settle"
 
@@ -162,7 +182,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
 def origin_of(state: State) -> Origin:
     return Origin(
         message=state["message"],
-        message_id=state["message_id"],
+        message_id=state.get("told_in") or state["message_id"],
         time=state.get("time", ""),
         thread=state.get("thread", ""),
         model=state["model"],
@@ -181,7 +201,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
     )
     answer = (await ask(choose_forgotten, given, runtime.context.memory_agent, lane="background")).value
     chosen = [similar[number] for number in dict.fromkeys(answer.numbers)]
-    task = Task(origin=origin_of(state), candidates=[], memories=[], rationale=answer.rationale)
+    task = Task(origin=origin_of(state), facts=[], memory=None, rationale=answer.rationale)
     retired = [await retire_memory(task, each, runtime) for each in chosen]
     return {"operations": retired, "rationale": f"{state['rationale']} {answer.rationale}"}
 
@@ -199,4 +219,5 @@ async def settle(state: State, runtime: MemoryRuntime) -> Update:
         route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes, **run
     )
     await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)
-    return {**run, "message_id": "", "preceding": [], "time": "", "thread": ""}
+    cleared = dict.fromkeys(("message_id", "time", "thread", "rereads", "told_in"), "")
+    return {**run, **cleared, "preceding": []}

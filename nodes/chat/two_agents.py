@@ -11,7 +11,7 @@ batches. How a batch is updated is ours; its relations and its rewriting are tho
 
 from asyncio import gather
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import add
 from typing import Annotated, Any, Literal
 
@@ -19,18 +19,20 @@ from langgraph.types import Overwrite, Send
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.core.evidence import located
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.chat.comparing import pairs
+from mneme.nodes.chat.comparing import worth_comparing
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_agent import decision_on, may_touch
+from mneme.nodes.chat.memory_agent import decisions_on
 from mneme.nodes.chat.memory_operations import (
+    Fact,
     Operation,
     Origin,
+    Relation,
     Task,
     retire_memory,
-    rewrite,
+    similar_of,
+    update_with_facts,
 )
 from mneme.nodes.chat.remembering import (
     Decision,
@@ -38,11 +40,11 @@ from mneme.nodes.chat.remembering import (
     State,
     Update,
     each_decision,
-    similar_of,
     similar_to,
 )
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.memory_agent.comparing import Fact
+from mneme.prompts.chat.evidence import located
+from mneme.prompts.chat.memory_agent import comparing
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, find_updates
 from mneme.stores.users.memories import MemoryRecord
 
@@ -55,7 +57,7 @@ def each_insertion(state: State) -> list[Send] | Literal["forget", "settle"]:
     if state["route"] == "forget":
         return "forget"
     decisions = [
-        Decision(candidate=number, action="insert", memories=[], rationale=state["rationale"])
+        Decision(candidate=number, action="insert", touched=[], rationale=state["rationale"])
         for number in range(len(state["candidates"]))
     ]
     return each_decision({**state, "decisions": decisions})
@@ -112,8 +114,8 @@ async def look_at_batch(state: Updating, runtime: MemoryRuntime) -> Update:
     """Ask once what some new memories change in one another and in similar ones."""
     new = await _live(state["new"][:MOST_NEW], runtime)
     older = await _similar_to(new, set(state["new"]), runtime)
-    memories = [Fact(content=content) for content in older.values()]
-    memories += [Fact(content=each.memory.content, said=each.memory.quote) for each in new]
+    memories = [comparing.Fact(content=content) for content in older.values()]
+    memories += [comparing.Fact(content=each.memory.content, said=each.memory.quote) for each in new]
     if not new or len(memories) == 1:
         return {"batch": [], "found": []}
     batch = Batch(memories=memories, new=len(older))
@@ -136,9 +138,12 @@ async def _similar_to(
 ) -> dict[str, str]:
     """Return, by key, the memories that new ones may have to do with, but none that waits to be looked at."""
     found = await gather(*(similar_to(each.memory.content, runtime) for each in new))
-    older = [[each for each in similar if each["key"] not in waiting] for similar in found]
-    compared = pairs([each.memory.model_dump() for each in new], older)
-    return {memory["key"]: memory["content"] for _, memory in compared}
+    return {
+        memory["key"]: memory["content"]
+        for each, similar in zip(new, found, strict=True)
+        for memory in worth_comparing(each.memory.content, similar)
+        if memory["key"] not in waiting
+    }
 
 
 @counted
@@ -151,30 +156,34 @@ async def update_batch(state: Updating, runtime: MemoryRuntime) -> Update:
         of_one = [each for each in found if each.newer == number]
         places = [held_by.get(key, key) for key in (state["batch"][each.older] for each in of_one)]
         for newer in await _live([state["batch"][number]], runtime):
-            decision = decision_on(0, await _judged(newer, of_one, places, runtime))
+            judged = await _judged(of_one, places, runtime)
+            decision, *_ = decisions_on(0, judged, newer.memory.model_dump(), datetime.now(UTC).date())
             if decision["action"] != "insert":
-                held_by[newer.key] = decision["memories"][0]["key"]
+                held_by[newer.key] = decision["touched"][0]["memory"]["key"]
                 done += await _put_in(newer, decision, state["model"], runtime)
     return {"operations": done, "new": state["new"][MOST_NEW:]}
 
 
 async def _judged(
-    newer: MemoryRecord, found: Sequence[FoundUpdate], places: Sequence[str], runtime: MemoryRuntime
+    found: Sequence[FoundUpdate], places: Sequence[str], runtime: MemoryRuntime
 ) -> list[Judged]:
     """Return how a memory stands to the older ones, as they are now; a retired one stands in no relation."""
     now = {each.key: each for each in await _live(places, runtime)}
-    judged = [
+    return [
         Judged(
             candidate=0,
             memory=similar_of(now[key]),
-            relation=each.relation,
+            relation=RELATIONS[each.relation],
             rationale=each.reason,
             outdated=located(each.outdated, now[key].memory.content),
+            updated="",
         )
         for each, key in zip(found, places, strict=True)
         if key in now
     ]
-    return [each for each in judged if may_touch(each, newer.memory.kind)]
+
+
+RELATIONS: dict[str, Relation] = {"conflict": "change", "addition": "addition", "duplicate": "duplicate"}
 
 
 async def _put_in(
@@ -190,10 +199,10 @@ async def _put_in(
         model=model,
         write_id=newer.key,
     )
-    candidate = said.model_dump(exclude={"message_id", "time", "thread", "statements"})
-    task = Task(origin=origin, candidates=[candidate], memories=[], rationale=decision["rationale"])
-    touched = {each["key"]: each for each in decision["memories"]}.values()
+    candidate = said.model_dump(exclude={"message_id", "time", "thread", "statements", "read_by"})
+    task = Task(origin=origin, facts=[], memory=None, rationale=decision["rationale"])
     done: list[Operation] = []
-    if decision["action"] == "update":
-        done = [op for memory in touched for op in await rewrite({**task, "memories": [memory]}, runtime)]
+    for each in decision["touched"] if decision["action"] == "update" else ():
+        fact = Fact(candidate=candidate, relation=each["relation"], outdated=each["outdated"], updated="")
+        done += await update_with_facts({**task, "facts": [fact], "memory": each["memory"]}, runtime)
     return [*done, await retire_memory(task, similar_of(newer), runtime)]

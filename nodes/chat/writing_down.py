@@ -1,4 +1,4 @@
-"""What a message gives to remember, in the user's own words where a model's do not hold."""
+"""What a message gives to remember, in the user's own words where a model's cannot be used."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
-from mneme.core.evidence import located
 from mneme.models.asking.asking import ask
 from mneme.models.asking.replies import read
 from mneme.models.asking.unusable import Unusable
 from mneme.nodes.chat.remembering import State
+from mneme.prompts.chat.evidence import located, sentence_around
 from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
 from mneme.prompts.prompt import Prompt
 
@@ -28,37 +28,46 @@ def incoming(state: State) -> Incoming:
     )
 
 
-def written(given: Incoming, memories: Iterable[Candidate]) -> list[dict[str, Any]]:
+def written(given: Incoming, memories: Iterable[Candidate], doubt: str = "") -> list[dict[str, Any]]:
     """Return memories-to-be, each once and with the message's own words as its quote.
 
-    What does not hold (a model's last reply) is replaced by what the user said, flagged.
+    One whose quote or content cannot be used (a model's last reply) is flagged; so is the one in doubt.
     """
-    kept = [_kept(given, memory) for memory in memories]
+    kept = [
+        _kept(given, memory) | ({"flag": f"In doubt: {doubt}"} if f"memories[{number}]" in doubt else {})
+        for number, memory in enumerate(memories)
+    ]
     return list({each["content"]: each for each in kept}.values())
 
 
 def _kept(given: Incoming, memory: Candidate) -> dict[str, Any]:
-    flag = ""
+    quote, flag = located(memory.quote, given.message), ""
     try:
         check_candidate(given, memory)
     except ValueError as wrong:
-        quote = located(memory.quote, given.message) or given.message[:LONGEST_QUOTE]
-        memory = memory.model_copy(
-            update={"content": f"The user said: “{quote}”", "quote": quote, "entities": [], "relations": []}
-        )
-        flag = f"In the user's own words: {wrong}"
-    return memory.model_dump() | {"quote": located(memory.quote, given.message), "flag": flag}
+        quote, flag = quote or given.message[:LONGEST_QUOTE], f"Not as it should be: {wrong}"
+    content = memory.content.strip() or f"The user said: “{quote}”"
+    undated = {"since": "", "until": ""}
+    return undated | memory.model_dump() | {"content": content, "quote": quote, "flag": flag}
 
 
-async def answer_or_last_reply(prompt: Prompt[Given, Answer], given: Given, who: str) -> Answer:
-    """Ask in the background; return the last reply where every one failed its checks, to keep what holds.
+def around(quote: str, message: str, longest: int = 300) -> str:
+    """Return the sentence of a message in which a quote stands; the quote alone where that is long."""
+    whole = sentence_around(quote, message)
+    return whole if len(whole) <= longest else quote
 
-    Raises the failure where that reply is no answer at all.
+
+async def last_reply(prompt: Prompt[Given, Answer], given: Given, who: str) -> tuple[Answer, str]:
+    """Ask in the background; return the answer and what stayed in doubt of it.
+
+    Where every reply failed its checks the last one is returned, to keep what holds. Raises the failure where
+    that is no answer at all.
     """
     try:
-        return (await ask(prompt, given, who, lane="background")).value
+        answered = await ask(prompt, given, who, lane="background")
     except BadAnswer as bad:
         try:
-            return read(bad.raw, prompt.answer)
+            return read(bad.raw, prompt.answer), ""
         except Unusable:
             raise bad from None
+    return answered.value, answered.doubt

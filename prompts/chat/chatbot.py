@@ -6,7 +6,7 @@ from mneme.prompts.prompt import Line, Prompt
 
 
 class Recalled(Line):
-    """A memory, and the day on which the user told it."""
+    """A memory with the time for which it holds, as far as known, and the day on which the user told it."""
 
     line = "{content} (told on {told_on})"
 
@@ -21,6 +21,9 @@ class Turn(BaseModel):
     memories: list[Recalled] = Field([], description="Memories similar to the message, most similar first.")
     today: str = Field("", description="The date, with the day of the week.")
     unclear: list[str] = Field([], description="What to ask the user about what was said before.")
+    said: list[str] = Field(
+        [], description="What the user said in this conversation and is not remembered yet."
+    )
 
 
 reply = Prompt(
@@ -35,8 +38,9 @@ You are a friendly assistant who remembers what the user told you in earlier con
   other details.
 - Everything else (facts, advice, words, sums) you answer from your own knowledge.
 - Use the memories where they help with the message; ignore those that do not belong to it. Of two that do not
-  agree, the one told later counts, and what was said in this conversation most. Reckon ages and times from
-  the day on which they were told to today.
+  agree, the one told later counts, and what was said in this conversation most.
+- Some say from when or until when they hold. Compare that with today: say what is true now, and mention what
+  is planned or over as planned or over. Calculate ages from the day they were told until today.
 - Memories speak of "the user": that is the person you talk to, so say "you" and "your".
 - When the user corrects a memory, believe the user. When the user wants something forgotten, name the memory,
   and say that it is not recalled any more and that `mneme memories forget` erases it for good.

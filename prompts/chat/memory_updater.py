@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.core.evidence import located
-from mneme.prompts.chat.holding import LONGEST
+from mneme.prompts.chat.bounds import LONGEST
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import MOST_PAIRS, Fact
 from mneme.prompts.prompt import Prompt, Reason, Schemas
 

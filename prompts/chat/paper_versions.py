@@ -9,17 +9,16 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.core.evidence import located
-from mneme.prompts.chat.holding import (
+from mneme.prompts.chat.bounds import (
     LONGEST,
     MOST,
     Content,
     Quote,
-    hold_content,
-    hold_index,
-    hold_quote,
-    hold_support,
+    check_content,
+    check_index,
+    check_quote,
 )
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.reading import (
     SAID,
     Candidate,
@@ -155,8 +154,7 @@ You turn a user's chat message into memories. Each memory is one self-contained 
   follows from it, and whatever only the turns before say. If nothing is left, reply {"memories": []}.
 - What is lasting about one person, animal or thing becomes one memory; different subjects, different
   memories. An event, a plan, a preference or a health fact is a memory of its own.
-- Keep every name, number and date, and add none. Turn "tomorrow" into a date with the time of the message;
-  keep a vague time as vague as it was said ("in spring").
+- Keep names and numbers. Make dates of words like "tomorrow"; leave vague times vague.
 - A correction states what is true now. An end without anything in its place is a fact: "no longer …".
   What ends only for a time says until when.
 - Write in the language of the message, "the user" too ("der Nutzer", "la hermana del usuario").
@@ -282,7 +280,7 @@ def check_upsert(given: Upsert, answer: UpsertRoute) -> None:
     if answer.route == "insert" and answer.index != -1:
         raise ValueError("index must be -1 when route is insert.")
     if answer.route == "update":
-        hold_index(answer.index, len(given.memories))
+        check_index(answer.index, len(given.memories))
 
 
 manage_memory = Prompt(
@@ -329,15 +327,13 @@ $message
 
 @manage_memory.check
 def check_tool_calls(given: ToolGiven, answer: ToolCalls) -> None:
-    """Hold tool calls to what the other prompts' answers are held to."""
+    """Check tool calls as the answers of the other prompts are checked."""
     for number, call in enumerate(answer.calls):
-        where, sources = f"calls[{number}]", [given.message, *given.preceding, given.time[:10]]
+        where = f"calls[{number}]"
         if call.name == "update_memory":
-            hold_index(call.index, len(given.memories))
-            sources.append(given.memories[call.index])
-        hold_content(call.content, f"{where}.content")
-        hold_quote(given.message, call.quote, f"{where}.quote")
-        hold_support(call.content, sources, f"{where}.content")
+            check_index(call.index, len(given.memories))
+        check_content(call.content, f"{where}.content")
+        check_quote(given.message, call.quote, f"{where}.quote")
 
 
 choose_tools = Prompt(
@@ -375,5 +371,5 @@ def check_tool_choices(given: ToolGiven, answer: ToolChoices) -> None:
     """Reject a number that was not offered, and a quote that the message does not hold."""
     for number, call in enumerate(answer.calls):
         if call.name == "update_memory":
-            hold_index(call.index, len(given.memories))
-        hold_quote(given.message, call.quote, f"calls[{number}].quote")
+            check_index(call.index, len(given.memories))
+        check_quote(given.message, call.quote, f"calls[{number}].quote")

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mneme.prompts.sharing.examples import HAN, WORD, words
-from mneme.rules.english.words import bag, lemmas_of
+from mneme.rules.words import lemmas_of, words_in
 
-FUNCTION_WORDS = bag(
+FUNCTION_WORDS = words_in(
     "a about across after against all along although am among an and another any are around as at be "
     "because been before behind being beside besides between beyond both but by can cause could "
     "despite did do does down during each every except few for from had has have having he him his "
@@ -22,7 +22,7 @@ FUNCTION_WORDS = bag(
     "until up upon us versus via was we were what when whenever where whereas whether which while who "
     "whom whose why will with within without would yet you your"
 )
-ASKING = bag(
+ASKING = words_in(
     "answer compose craft create describe design draft explain give help how make need pen plan "
     "please solve suggest tell want what when where which who whom whose why write"
 )

@@ -11,9 +11,9 @@ from mneme.prompts.sharing.grading import Comparison, Contradiction, Leads
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, DraftedCriterion
 from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, Whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
-from mneme.rules.english.words import stem
 from mneme.rules.registry import rule
 from mneme.rules.sharing.analogy import compose, kept_of, likeness, topic
+from mneme.rules.words import stem
 
 
 @rule(answer_question)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, product
+from operator import mul
 from typing import Any
 
 from mneme.core.errors import BadInput, NotFound, StorageFailure
@@ -47,7 +48,7 @@ from mneme.stores.ledger.records import (
     tombstone_id,
     version_id,
 )
-from mneme.stores.ledger.words import words_asked
+from mneme.stores.ledger.words import words_asked, words_of
 
 PAGE = 500
 MOMENT = 2.0
@@ -210,6 +211,17 @@ class Lookup:
     async def vector_of(self, query: str) -> Sequence[float] | None:
         """Return the vector of a query, for several searches; None where the embedder is absent."""
         return None if self.goes_by_words else await self._embedder.embed_query(query)
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return how well texts that no index has fit a query: the cosine plus half its share of words."""
+        asked = {*words_asked(query).indices}
+        shares = [len(asked.intersection(words_of(each).indices)) / max(1, len(asked)) for each in texts]
+        vector = await self.vector_of(query)
+        if vector is None or not texts:
+            return shares
+        vectors = await self._embedder.embed_documents(texts)
+        cosines = (sum(map(mul, vector, each)) for each in vectors)
+        return [cosine + share / 2 for cosine, share in zip(cosines, shares, strict=True)]
 
     async def shelved(self, namespace: Namespace, shelf: str, group: str | None = None) -> int:
         """Return how many live records are on a shelf, or in one group of it."""

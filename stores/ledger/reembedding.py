@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from mneme.core.errors import MnemeError, needs
-from mneme.models.embedding.absent import MISSING, Absent
+from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.edge_rebuild import EdgeRebuild
 from mneme.stores.ledger.engine import Payload, Point
@@ -45,7 +45,7 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
     MnemeError where the embedder is absent.
     """
     if isinstance(embedder, Absent):
-        raise MnemeError(*MISSING)
+        raise MnemeError(*embedder.missing)
     rebuild = await _begin(location, embedder, api_key)
     copied = embedded = 0
     try:

@@ -5,12 +5,20 @@ the searched namespace only: what other users store changes neither a ranking no
 """
 
 import re
+import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
 from qdrant_edge import Bm25, Bm25Config
 
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+KANA = re.compile("[\u3040-\u30ff]")
+WORD = re.compile(r"\w+")
+STEM = 5
+"""Letters of a stem."""
+MARK = "zq"
+STOP_WORDS_LEAVE = 0.8
+"""The share of words at most that is left of an English text without its stop words."""
 TYPICAL_LENGTH = 24  # tokens of a remembered sentence or a chat turn; BM25's avg_len
 
 
@@ -28,16 +36,37 @@ def _bm25() -> Bm25:
 
 def words_of(text: str) -> Words:
     """Weigh the words of a stored text."""
-    vector = _bm25().embed_document(_spaced(text))
+    vector = _bm25().embed_document(_prepared(text))
     return Words(vector.indices, vector.values)
 
 
 def words_asked(text: str) -> Words:
     """Weigh the words of a query, each once."""
-    vector = _bm25().embed_query(_spaced(text))
+    vector = _bm25().embed_query(_prepared(text))
     return Words(vector.indices, vector.values)
 
 
-def _spaced(text: str) -> str:
-    """Let each Chinese character be a word, as Lucene's standard analyser does: none stand between them."""
-    return HAN.sub(r" \g<0> ", text)
+def _prepared(text: str) -> str:
+    """Let each Chinese character be a word, as Lucene's standard analyser does; add stems to other languages.
+
+    The stem of a word is its beginning, marked so that it only meets other stems: it serves every language
+    that changes the ends of words, as a stemmer for each would. Kana have pairs of letters in place of words.
+    """
+    spaced = HAN.sub(r" \g<0> ", text)
+    if _is_english(spaced):
+        return spaced
+    found = WORD.findall(spaced)
+    pairs = (each[at : at + 2] for each in found if KANA.search(each) for at in range(max(len(each) - 1, 1)))
+    stems = (_folded(each)[:STEM] for each in found if not KANA.search(each) and not HAN.search(each))
+    return " ".join([spaced, *(f"{MARK}{each}" for each in (*stems, *pairs))])
+
+
+def _is_english(text: str) -> bool:
+    """Tell whether many of the words are stop words of English, which the weighing leaves out."""
+    count = len(WORD.findall(text))
+    return count == 0 or len(_bm25().embed_query(text).indices) <= STOP_WORDS_LEAVE * count
+
+
+def _folded(text: str) -> str:
+    parted = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(each for each in parted if not unicodedata.combining(each))

@@ -44,6 +44,13 @@ class Circumstances(TypedDict, total=False):
         ),
     ]
     thread: Annotated[str, Field("", description="The conversation that it is from.", examples=["main"])]
+    rereads: Annotated[
+        str,
+        Field("", description="The key of the memory that it is read again for.", examples=["0197f3c2"]),
+    ]
+    told_in: Annotated[
+        str, Field("", description="The id of the message that it repeats, where it does.", examples=["m-1"])
+    ]
 
 
 class Message(Circumstances):
@@ -135,6 +142,10 @@ class Inbox:
         except NotFound:  # the ledger knows that its text was forgotten, and does not take it again
             return FORGOTTEN
         return None
+
+    async def knows(self, user: str, message_id: str) -> bool:
+        """Tell whether a message was taken in, whatever became of it."""
+        return await self._ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
         """Raise TooMany where more of a user's messages would wait, with these, than the settings allow.
@@ -258,13 +269,16 @@ def complete(message: Message) -> Message:
     """Return a message with an id and a time of its own where it has none. Raises BadInput without text."""
     if not str(message.get("message", "")).strip():
         raise BadInput("The message is empty.", "Give the words that are to be remembered.")
-    return Message(
+    completed = Message(
         message_id=message.get("message_id") or uuid4().hex,
         thread=message.get("thread", ""),
         message=message["message"],
         preceding=message.get("preceding", []),
         time=message.get("time") or datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    if rereads := message.get("rereads", ""):
+        completed.update({"rereads": rereads, "told_in": message.get("told_in", "")})
+    return completed
 
 
 def _fits(messages: Sequence[Message], limits: Settings) -> bool:

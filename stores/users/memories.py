@@ -1,8 +1,11 @@
 """What is remembered about one user: typed memories in a namespace that only this user's id opens."""
 
+from asyncio import gather
+from collections import defaultdict
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
+from heapq import nlargest
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -11,7 +14,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.deciding import missing
-from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.engine import DENSE, Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
@@ -20,8 +23,14 @@ from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.told import Told, told_by
 from mneme.stores.users.traces import InboxTraces
 from mneme.stores.users.unreadable import check, read_one, readable
+from mneme.stores.users.valid_time import Holding, holding, valid_at
 
 Kind = Literal["semantic", "episodic"]
+RULES = "rules"
+MOST_LINKS = 3
+"""Memories that a new one is linked with at most, since it may contradict them."""
+RANK_CONSTANT = 10
+"""Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
 
 
 class Statement(BaseModel):
@@ -48,12 +57,37 @@ class Memory(BaseModel):
     message_id: str = ""
     thread: str = ""
     time: str = ""
+    since: str = ""
+    """The day, month or year from which it holds; empty: not known."""
+    until: str = ""
+    """The last day, month or year in which it holds; empty: not known, or for good."""
+    is_change: bool = False
+    """Whether the version before it was true until `since`; else it takes over the time of that one."""
     statements: list[Statement] = []
     """What it was put together from, oldest first; none in memories of other makers."""
+    read_by: str = ""
+    """Who read the message that it was told in; `rules` until a model has read it; empty: written by hand."""
+    may_contradict: list[str] = []
+    """The keys of the memories that it may contradict, until somebody settles it."""
     flag: str = ""
-    """Why a person should look at it; empty: no reason."""
+    """Why a person should look at it, or what stayed in doubt; empty: no reason."""
     unclear: str = ""
     """What the user should be asked, because two people have one name; empty: nothing."""
+
+    @property
+    def holding(self) -> Holding:
+        """Whether it holds today, will, or did; where nothing is known, it holds."""
+        return self.holding_on(date.today())
+
+    def holding_on(self, day: date) -> Holding:
+        """Return whether it holds on a day, will, or did."""
+        return holding(self.since, self.until, day)
+
+    @property
+    def attention(self) -> str:
+        """Why somebody should look at it, in one line; empty: no reason."""
+        links = f"It may contradict {', '.join(self.may_contradict)}." if self.may_contradict else ""
+        return " ".join(filter(None, [self.flag, self.unclear, links]))
 
 
 class MemoryRecord(BaseModel):
@@ -62,7 +96,7 @@ class MemoryRecord(BaseModel):
     >>> import mneme
     >>> with mneme.open("ann") as memory:
     ...     added = memory.memories.add("Ann has a dog.", entities=["Ann"])
-    ...     edited = memory.memories.edit(added.key, "Ann has two dogs.")
+    ...     edited = memory.memories.update(added.key, "Ann has two dogs.")
     >>> edited.version, edited.memory.content, edited.memory.entities
     (2, 'Ann has two dogs.', ['Ann'])
     """
@@ -87,6 +121,17 @@ class MemoryRecord(BaseModel):
             memory=Memory.model_validate(version.value),
             similarity=similarity,
         )
+
+
+def newest_of_linked_first(found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Put a memory before each older one that it may contradict, and leave the order as it is otherwise."""
+    ordered = list(found)
+    for newer in sorted(found, key=lambda each: each.at):
+        places = [n for n, each in enumerate(ordered) if each.key in newer.memory.may_contradict]
+        at = ordered.index(newer)
+        if places and places[0] < at:
+            ordered.insert(places[0], ordered.pop(at))
+    return ordered
 
 
 class UserMemories:
@@ -161,6 +206,7 @@ class UserMemories:
         hits = await self._ledger.search(self.namespace, query, limit=k, mode=mode, filter=wanted)
         alike = {hit.version.key: hit.parts.get("dense") for hit in hits}
         found = readable(lambda each: MemoryRecord.of(each, alike[each.key]), (hit.version for hit in hits))
+        found = newest_of_linked_first(found)
         if self._ledger.goes_by_words:
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
         if min_similarity is None:
@@ -177,22 +223,47 @@ class UserMemories:
         others = readable(MemoryRecord.of, (each for each in reversed(latest) if each.key not in known))
         return [*found, *others][:k]
 
+    async def related(self, content: str, said: str, names: Sequence[str], k: int) -> list[MemoryRecord]:
+        """Return the k live memories that a new fact may touch, best first: by meaning and by words.
+
+        `said` are the user's own words for it. The ranks of three searches are added up: the meaning of the
+        content, that of the words said, and the words of all.
+        """
+        search = partial(self._ledger.search, self.namespace, limit=2 * k)
+        everything = " ".join([content, said, *names])
+        asked: list[tuple[str, Mode]] = [(content, "dense"), (said, "dense"), (everything, "bm25")]
+        found = await gather(*(search(text, mode=mode) for text, mode in asked if text.strip()))
+        worth, hits, cosine = defaultdict[str, float](float), dict[str, Version](), dict[str, float]()
+        for hit, rank in ((hit, rank) for ranked in found for rank, hit in enumerate(ranked)):
+            key = hit.version.key
+            hits[key] = hit.version
+            worth[key] += 1 / (RANK_CONSTANT + rank)
+            if DENSE in hit.parts:
+                cosine[key] = max(hit.parts[DENSE], cosine.get(key, -1.0))
+        best = (hits[key] for key in nlargest(k, worth, key=worth.__getitem__))
+        return readable(lambda each: MemoryRecord.of(each, cosine.get(each.key)), best)
+
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should look at, oldest first."""
-        everything = await self._ledger.records(
-            self.namespace, limit=await self._ledger.count(self.namespace)
-        )
-        return [
-            found
-            for found in readable(MemoryRecord.of, everything)
-            if found.memory.flag or found.memory.unclear
-        ]
+        return [found for found in await self._all() if found.memory.attention]
+
+    async def read_by_rules(self) -> Sequence[Version]:
+        """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
+        wanted = {"read_by": RULES}
+        count = await self._ledger.count(self.namespace, filter=wanted)
+        found = await self._ledger.records(self.namespace, filter=wanted, limit=count) if count else []
+        return [each for each in found if each.change.model == RULES]
+
+    async def _all(self) -> Sequence[MemoryRecord]:
+        count = await self._ledger.count(self.namespace)
+        return readable(MemoryRecord.of, await self._ledger.records(self.namespace, limit=count))
 
     async def accept(self, key: str) -> MemoryRecord:
-        """Take the flag off a memory that is right as it stands. Raises NotFound, Conflict."""
+        """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""
         found = await self.show(key)
         change = Change(reason="A person looked at it: it is right.", actor="user")
-        memory = found.memory.model_copy(update={"flag": "", "unclear": ""})
+        settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": ""}
+        memory = found.memory.model_copy(update=settled)
         return await self.update(key, memory, change=change, expected_version=found.version)
 
     async def list(
@@ -261,6 +332,17 @@ class UserMemories:
     async def as_of(self, at: datetime) -> Sequence[MemoryRecord]:
         """Return what was remembered at that time."""
         return readable(MemoryRecord.of, await self._ledger.as_of(self.namespace, at))
+
+    async def valid_at(self, day: date) -> Sequence[MemoryRecord]:
+        """Return what held on a day, as far as is known now: of each memory the version that held then."""
+        held = [valid_at(await self._changes(head), day) for head in await self._heads() if head.live]
+        return readable(MemoryRecord.of, filter(None, held))
+
+    async def ranked(self, query: str, among: Sequence[MemoryRecord], k: int) -> Sequence[MemoryRecord]:
+        """Return the k of these memories, in whichever version, that fit a query best."""
+        scores = await self._ledger.scores(query, [each.memory.content for each in among])
+        best = nlargest(k, zip(scores, range(len(among)), strict=True))
+        return [among[number].model_copy(update={"similarity": score}) for score, number in best]
 
     async def rollback(
         self, key: str, to_version: int, *, change: Change, expected_version: int | None = None

@@ -1,59 +1,56 @@
-"""Which pairs of a fact and a memory are compared: none that matters is left out, and many others are."""
+"""Which memories a fact is compared with: the touched one is among them, others are not."""
 
-from statistics import fmean
-
-import numpy as np
 import pytest
 
-from mneme.evals.chat.contradictions import DEFAULT, Case, load
 from mneme.models.embedding.embedders import open_embedder
-from mneme.nodes.chat.comparing import pairs
+from mneme.nodes.chat.comparing import worth_comparing
 from mneme.nodes.chat.memory_operations import Similar
-from mneme.prompts.chat.memory_agent.reading import Incoming, read_message
-from mneme.rules.registry import answer as by_rule
-
-NOON = "2026-03-02T12:00:00+00:00"
-
-
-def facts_of(case: Case) -> list[str]:
-    read = by_rule(read_message, Incoming(message=case.message, preceding=case.preceding, time=NOON))
-    return [memory.content for memory in read.memories] or [case.message]
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.users.memories import Memory, UserMemories
 
 
-async def test_no_memory_that_must_change_is_left_out_among_everybodys_memories() -> None:
-    embedder = await open_embedder("bundled")
-    cases = [case for case in load(DEFAULT) if any(each.target is not None for each in case.expect)]
-    known = list(dict.fromkeys(memory for case in load(DEFAULT) for memory in case.memories))
-    vectors = np.array(await embedder.embed_documents(known))
-    compared, lost = list[float](), list[str]()
-    for case in cases:
-        facts = facts_of(case)
-        cosines = np.array(await embedder.embed_documents(facts)) @ vectors.T
-        found = [_ten(row, known) for row in cosines]
-        kept = {memory["key"] for _, memory in pairs([{"content": each} for each in facts], found)}
-        compared.append(len(kept) / len(facts))
-        wanted = {case.memories[each.target] for each in case.expect if each.target is not None}
-        offered = {memory["key"] for similar in found for memory in similar}
-        lost += [case.id for memory in wanted & offered if memory not in kept]
-    assert lost == []
-    assert fmean(compared) < 7, "most of ten similar memories have nothing to do with the fact"
-
-
-def _ten(cosines: np.ndarray, known: list[str]) -> list[Similar]:
-    return [
-        Similar(key=known[n], version=1, content=known[n], similarity=float(cosines[n]), closed=False)
-        for n in np.argsort(-cosines)[:10]
-    ]
+def similar(content: str, similarity: float | None) -> Similar:
+    return Similar(
+        key="k", version=1, content=content, since="", until="", read_by="", similarity=similarity, full=False
+    )
 
 
 @pytest.mark.parametrize(
     ("similarity", "memory", "is_compared"),
-    [(0.5, "x", True), (0.3, "Max sails.", True), (0.3, "x", False), (0.1, "Max", False), (None, "x", True)],
+    [(0.5, "x", True), (0.1, "Max sails.", True), (0.1, "She sails", False), (None, "x", True)],
 )
-def test_a_pair_is_compared_that_is_alike_or_shares_a_word(
+def test_a_memory_is_compared_that_is_alike_or_shares_a_word(
     similarity: float | None, memory: str, is_compared: bool
 ) -> None:
-    nearest = [Similar(key=k, version=1, content="y", similarity=0.9, closed=False) for k in "ab"]
-    other = Similar(key="c", version=1, content=memory, similarity=similarity, closed=False)
-    found = pairs([{"content": "Max is a poodle."}], [[*nearest, other]])
-    assert [memory["key"] for _, memory in found] == ["a", "b", *(["c"] if is_compared else [])]
+    found = worth_comparing("Max is a poodle.", [similar(memory, similarity)])
+    assert bool(found) == is_compared
+
+
+@pytest.fixture
+async def ledger(tmp_path: object) -> Ledger:
+    return await open_ledger(f"{tmp_path}/ledger", await open_embedder("bundled"))
+
+
+MANY = [f"The user's neighbour {number} has a garden with roses and a pond." for number in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("memory", "content", "said", "names"),
+    [
+        ("The user works at Nokia.", "The user no longer has a job.", "handed in my notice at Nokia", []),
+        ("Kullanıcı İzmir'de oturuyor.", "Kullanıcı Ankara'ya taşındı.", "İzmir'den ayrıldım", ["Ankara"]),
+        ("Пользователь живёт в Казани.", "Пользователь уехал из Казани.", "уехали из казани", []),
+        ("La hermana Ana vive en Lima.", "Ana se mudó.", "ana se mudó", ["Ana"]),
+    ],
+)
+async def test_a_touched_memory_is_found_by_content_words_or_names(
+    ledger: Ledger, memory: str, content: str, said: str, names: list[str]
+) -> None:
+    memories, change = UserMemories(ledger, "ann"), Change(reason="known", actor="test")
+    for each in [memory, *MANY]:
+        await memories.insert(Memory(content=each), change=change)
+    found = await memories.related(content, said, names, 5)
+    assert memory in [each.memory.content for each in found]
+    assert found[0].similarity is not None
+    await ledger.close()

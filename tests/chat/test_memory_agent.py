@@ -1,13 +1,16 @@
 """The memory agent: what it stores, updates and discards, and that it does so once."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
+from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.evals.chat.arms import ARMS, Arm
 from mneme.evals.doubles.ollama import Model, Reply
@@ -19,11 +22,12 @@ from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.users.inbox import Inbox, Message
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memories import MemoryRecord, UserMemories
 from tests.doubles.served import served
 
 RULES = MemoryContext(memory_agent="rules")
 HOME = "The user lives in Austin."
+DENVER = "I live in Denver, not in Austin."
 TABLE_1 = (
     "My dog Max is a golden retriever. He loves playing fetch.",
     "Actually, Max is a Labrador mix, not a purebred.",
@@ -54,31 +58,32 @@ def done(told: dict[str, Any]) -> list[str]:
     return [operation["operation"] for operation in told["operations"]] or [told["route"]]
 
 
-async def test_the_papers_table_1_comes_out_right(ledger: Ledger) -> None:
-    told = [await tell(ledger, message) for message in TABLE_1]
+async def test_rules_keep_all_of_the_papers_table_1_and_correct_the_breed(ledger: Ledger) -> None:
+    turns = [f"user: {each}" for each in TABLE_1]
+    told = [await tell(ledger, each, preceding=turns[:number]) for number, each in enumerate(TABLE_1)]
 
     operations = [done(each) for each in told]
-    assert operations == [["insert"], ["update"], ["insert"], ["insert"], ["discard"], ["update"]]
-    profile, storms, home = await contents(ledger)
-    assert "Labrador mix" in profile and "retriever" not in profile
-    assert "fetch" in profile and "5" in profile, "an addition is appended, not replaced"
-    assert "thunderstorms" in storms
-    assert "user's sister Emily" in home and "his sister" not in home
+    assert operations == [["insert"], ["update"], ["insert"], ["insert"], ["discard"], ["insert"]]
+    profile, storms, home, age = await contents(ledger)
+    assert "Labrador mix" in profile and "retriever" not in profile and "fetch" in profile
+    assert storms == "Max gets anxious during thunderstorms."
+    assert home == "Max lives with the user's sister Emily in Portland."
+    assert age == "Max is now 5 years old."
     assert all(each["rationale"] for each in told)
 
 
 @pytest.mark.parametrize("arm", ARMS.values(), ids=ARMS)
 async def test_every_version_inserts_updates_and_discards(ledger: Ledger, arm: Arm) -> None:
     assert done(await tell(ledger, "I live in Austin.", arm)) == ["insert"]
-    assert "update" in done(await tell(ledger, "I moved to Denver.", arm))
+    assert "update" in done(await tell(ledger, DENVER, arm))
     assert done(await tell(ledger, "Thanks a lot!", arm)) == ["discard"]
     (memory,) = await contents(ledger)
-    assert "Denver" in memory and "in Austin" not in memory
+    assert "in Denver" in memory
 
 
 async def test_one_message_may_update_one_memory_and_insert_another(ledger: Ledger) -> None:
     await tell(ledger, "I live in Austin.")
-    told = await tell(ledger, "I moved to Denver. My brother Tom plays the cello.")
+    told = await tell(ledger, f"{DENVER} My brother Tom plays the cello.")
 
     assert sorted(done(told)) == ["insert", "update"]
     home, brother = await contents(ledger)
@@ -131,14 +136,13 @@ async def test_the_next_message_on_a_thread_starts_afresh(ledger: Ledger) -> Non
 
 
 async def test_two_updates_of_one_memory_at_once_both_survive(ledger: Ledger) -> None:
-    await tell(ledger, "My dog Max is a Labrador.")
-    told = await asyncio.gather(
-        *(tell(ledger, message) for message in ("Max is 5 years old.", "Max is actually a poodle."))
-    )
+    await tell(ledger, "My dog Max is a Labrador aged 4.")
+    corrections = ("Max is aged 5, not 4.", "Max is not a Labrador but a Poodle.")
+    told = await asyncio.gather(*(tell(ledger, message) for message in corrections))
 
     assert [done(each) for each in told] == [["update"], ["update"]]
     (memory,) = await contents(ledger)
-    assert "5" in memory and "poodle" in memory
+    assert "5" in memory and "a Poodle" in memory
 
 
 async def test_users_see_nothing_of_one_another(ledger: Ledger) -> None:
@@ -162,8 +166,9 @@ async def test_a_batch_is_remembered_in_order(ledger: Ledger) -> None:
     report = await graph.ainvoke(batch, {"recursion_limit": 100}, context=RULES)
 
     assert (report["remembered"], report["failed"]) == (2, [])
-    (memory,) = await contents(ledger)
-    assert "Denver" in memory
+    first, second = await UserMemories(ledger, "local").list()
+    assert (first.memory.content, second.memory.content) == (HOME, "The user moved to Denver.")
+    assert second.memory.may_contradict == [first.key], "rules overwrite nothing that may still hold"
     assert await Inbox(ledger).pending("local") == []
 
 
@@ -177,8 +182,10 @@ async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> Non
     report = await graph.ainvoke({"messages": chat}, {"recursion_limit": 100}, context=RULES)
 
     assert (report["remembered"], report["failed"]) == (2, [])
-    (memory,) = await contents(ledger)
-    assert "Max" in memory and "5" in memory, "what went before says who `he` is"
+    assert await contents(ledger) == [
+        "The user has a dog called Max.",
+        "The user has a dog called Max. He is 5 years old.",
+    ], "what went before says who `he` is"
 
 
 @pytest.mark.parametrize("version", [ours, version_1], ids=["ours", "version 1"])
@@ -188,7 +195,7 @@ async def test_an_agent_reads_the_end_of_a_chat(ledger: Ledger, version: Any) ->
     told = await graph.ainvoke({"messages": chat}, context=RULES)
     assert done(told) == ["insert"]
     (memory,) = await contents(ledger)
-    assert "Max" in memory and "5" in memory
+    assert memory.endswith("He is 5 years old.")
     for wrong in ([AIMessage("Nice.")], [{"content": "no role"}], [HumanMessage(" ")], [7]):
         with pytest.raises(BadInput, match="messages: "):
             await graph.ainvoke({"messages": wrong}, context=RULES)
@@ -209,6 +216,93 @@ async def test_a_message_that_no_model_makes_sense_of_is_kept(
     again = await graph.ainvoke({}, {"recursion_limit": 100}, context=RULES)
     assert (again["remembered"], again["failed"]) == (1, [])
     assert await contents(ledger) == ["The user lives in Austin."]
+
+
+# What rules have kept is read again once a model answers.
+
+SMALL = MemoryContext(memory_agent="ollama:small")
+READ = {
+    "content": "The user's sister Emily lives in Portland.",
+    "quote": "sis Emily lives in Portland",
+    "kind": "semantic",
+    "entities": ["Emily"],
+    "relations": [],
+    "since": "",
+    "until": "",
+    "unclear": "",
+}
+
+
+def reads(*memories: dict[str, Any]) -> str:
+    """Return what a model answers that reads a message."""
+    return json.dumps(
+        {"rationale": "Read.", "route": "store" if memories else "discard", "memories": memories}
+    )
+
+
+@pytest.fixture
+async def kept(ledger: Ledger) -> MemoryRecord:
+    await tell(ledger, "btw sis Emily lives in Portland", message_id="m1", thread="t1")
+    (memory,) = await UserMemories(ledger, "local").list()
+    assert memory.memory.read_by == "rules"
+    return memory
+
+
+async def catch_up(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, reply: str, model: str = "small") -> Any:
+    """Let a model remember what waits; return the report, and what the model was asked."""
+    graph: Any = remember.compile(store=LedgerStore(ledger))
+    with served(monkeypatch, Model(model), brain=lambda _: reply) as double:
+        report = await graph.ainvoke({}, {"recursion_limit": 100}, context=SMALL)
+        return report, [each.body["messages"][-1]["content"] for each in double.chats]
+
+
+async def test_a_model_reads_again_what_rules_kept_and_the_history_shows_both(
+    ledger: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, _ = await catch_up(ledger, monkeypatch, reads(READ), model="another")
+    assert [each["message_id"] for each in rules["failed"]] == [f"reread-{kept.key}-1"]
+    report, (asked,) = await catch_up(ledger, monkeypatch, reads(READ))
+    assert (report["remembered"], report["reread"], report["failed"]) == (0, 1, [])
+    assert kept.memory.quote in asked
+    first, second = await UserMemories(ledger, "local").history(kept.key)
+    assert (first.change.model, first.value["content"]) == ("rules", kept.memory.content)
+    assert (second.change.model, second.value["content"]) == ("ollama:small", READ["content"])
+    assert (second.value["message_id"], second.value["thread"]) == ("m1", "t1")
+    report, asked = await catch_up(ledger, monkeypatch, reads(READ))
+    assert (report["reread"], asked) == (0, [])
+
+
+async def test_a_run_that_ends_before_the_outcome_is_noted_writes_nothing_twice(
+    ledger: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="full"):
+        broken.setattr(Inbox, "close", AsyncMock(side_effect=OSError("The disk is full.")))
+        await catch_up(ledger, monkeypatch, reads(READ))
+    report, asked = await catch_up(ledger, monkeypatch, reads(READ))
+    assert (report["reread"], report["failed"], asked) == (1, [], [])
+    assert len(await UserMemories(ledger, "local").history(kept.key)) == 2
+    assert await Inbox(ledger).pending("local") == []
+
+
+@pytest.mark.parametrize("has_waited", [False, True])
+async def test_what_a_person_has_edited_is_not_read_again(
+    ledger: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch, has_waited: bool
+) -> None:
+    if has_waited:
+        await catch_up(ledger, monkeypatch, "", model="another")
+    edited = await Memories(ledger, "local").update(kept.key, "Emily lives in Salem.")
+    report, asked = await catch_up(ledger, monkeypatch, reads(READ))
+    assert (report["failed"], asked) == ([], [])
+    assert await UserMemories(ledger, "local").show(kept.key) == MemoryRecord(**dict(edited))
+
+
+async def test_what_says_nothing_to_a_model_is_retired_and_can_be_taken_back(
+    ledger: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await catch_up(ledger, monkeypatch, reads())
+    assert await contents(ledger) == []
+    await Memories(ledger, "local").undo()
+    assert await contents(ledger) == [kept.memory.content]
 
 
 async def test_version_1_needs_a_model_with_tools(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from mneme.prompts.chat import memory_updater as updater
 from mneme.prompts.chat import paper_versions as versions
-from mneme.prompts.chat.memory_agent.comparing import Compared, Comparing, Fact, compare_memories
+from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.prompts.chat.memory_agent.reading import Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
@@ -16,7 +16,7 @@ from mneme.prompts.chat.paper_versions import Composing, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold
 
-COMPARING = Comparing(facts=[Fact(content="f", said="s")], memories=["k"], pairs=[Compared(fact=0, memory=0)])
+COMPARING = Comparing(facts=[Fact(content="f", said="s")], memories=["k"])
 PAIR = Pair(fact="f", message="m", memory="k")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (read_message, Incoming(message="m")),

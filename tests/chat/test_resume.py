@@ -47,7 +47,7 @@ def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(
     home, chance = tmp_path / "home", random.Random(7)
     prompts = (reply, read_message, compare_memories, rewrite_memory)
     with OllamaDouble(brain=by_rules(*prompts), seconds=0.1) as double:
-        who = {"MNEME_OLLAMA_URL": double.url, "MNEME_CHATBOT": MODEL, "MNEME_MEMORY_AGENT": MODEL}
+        who = {"MNEME_OLLAMA_URL": double.url, "MNEME_AGENTS": MODEL}
         chat = partial(Running, ("chat", "--json"), quiet(home, MNEME_TRACEBACK="1", **who))
         for words, memories_kept in zip(said, kept, strict=True):
             with chat(f"{words}\n"):

@@ -1,7 +1,8 @@
-"""What a model writes is held to the message, through the graph; what fails is set aside, never lost."""
+"""What a model writes is checked against the message; what is only doubted stands, with a flag."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
 from mneme.nodes.chat.context import ChatContext, MemoryContext
-from mneme.nodes.chat.remembering import MOST_STATEMENTS
+from mneme.nodes.chat.memory_operations import MOST_STATEMENTS
 from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -30,54 +31,81 @@ SMALL = MemoryContext(memory_agent="ollama:small", min_similarity=-1)
 RULES = MemoryContext(memory_agent="rules")
 MESSAGE = "Actually, Max is a Labrador mix; he’s 5."
 MEMORY = "Max, a golden retriever, loves fetch."
+UNDATED = {"since": "", "until": "", "unclear": ""}
 FACT = {
     "content": "The user's dog Max is a Labrador mix and is 5 years old.",
     "quote": "max is a labrador mix; he's 5",
     "kind": "semantic",
     "entities": ["Max"],
     "relations": [],
-    "unclear": "",
+    **UNDATED,
 }
-JUDGED = {"pair": 0, "reason": "Another breed.", "relation": "conflict", "outdated": "a Golden Retriever"}
+JUDGED = {
+    "fact": 0,
+    "memory": 0,
+    "reason": "Another breed.",
+    "relation": "correction",
+    "outdated": "a Golden Retriever",
+    "updated": "",
+}
 RENEWED = {"content": "Max, a Labrador mix, is 5 years old and loves fetch.", "entities": [], "relations": []}
+NOTHING: dict[str, Any] = {"judgements": []}
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def empty(tmp_path: Path) -> AsyncIterator[Ledger]:
     opened = await open_ledger(str(tmp_path / "ledger"), WordEmbedder())
-    said = Change(reason="said so", actor="user")
-    await UserMemories(opened, "local").insert(Memory(content=MEMORY), change=said)
     yield opened
     await opened.close()
 
 
+@pytest.fixture
+async def ledger(empty: Ledger) -> Ledger:
+    await known(empty, Memory(content=MEMORY))
+    return empty
+
+
+async def known(ledger: Ledger, memory: Memory) -> str:
+    """Insert a memory, and return its key."""
+    made = await UserMemories(ledger, "local").insert(memory, change=Change(reason="said so", actor="user"))
+    return made.key
+
+
 class Script:
-    """Answer each question by its script, the last line for ever; remember which system texts were read."""
+    """Answer each question by its script, the last line for ever; remember what was asked, and how."""
 
     def __init__(self, **lines: Any) -> None:
         self.lines = {name: list(said) if isinstance(said, list) else [said] for name, said in lines.items()}
         self.asked: list[str] = []
+        self.told: list[str] = []
 
     def __call__(self, body: dict[str, Any]) -> str:
         system = body["messages"][0]["content"]
         (name,) = [name for name in self.lines if system.startswith(questions()["chat", name].system)]
         self.asked.append(name)
+        self.told.append(body["messages"][-1]["content"])
         lines = self.lines[name]
         said = lines.pop(0) if len(lines) > 1 else lines[0]
         return said if isinstance(said, str) else json.dumps(said)
 
+    def told_to(self, name: str) -> list[str]:
+        """Return the last message of each question of a name."""
+        return [told for asked, told in zip(self.asked, self.told, strict=True) if asked == name]
 
-async def tell(ledger: Ledger, script: Script, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    graph = memory_agent.compile(store=LedgerStore(ledger))
+
+async def tell(
+    ledger: Ledger, script: Script, monkeypatch: pytest.MonkeyPatch, message: str = MESSAGE, **given: str
+) -> dict[str, Any]:
+    graph: Any = memory_agent.compile(store=LedgerStore(ledger))
     with served(monkeypatch, Model("small"), brain=script):
-        result: dict[str, Any] = await graph.ainvoke({"message": MESSAGE}, context=SMALL)
+        result: dict[str, Any] = await graph.ainvoke({"message": message, **given}, context=SMALL)
     return result
 
 
 def script(**lines: Any) -> Script:
     usual = {
         "read_message": reading(FACT),
-        "compare_memories": {"judgements": [JUDGED]},
+        "compare_memories": judged({}),
         "rewrite_memory": RENEWED,
     }
     return Script(**usual | lines)
@@ -87,109 +115,148 @@ def reading(*memories: dict[str, Any], route: str = "store") -> dict[str, Any]:
     return {"rationale": "New facts.", "route": route, "memories": list(memories)}
 
 
+def judged(*changes: dict[str, Any]) -> dict[str, Any]:
+    return {"judgements": [JUDGED | each for each in changes]}
+
+
 async def contents(ledger: Ledger) -> Sequence[str]:
     return [each.memory.content for each in await UserMemories(ledger, "local").list()]
 
 
-async def test_the_messages_own_words_are_stored_as_the_quote(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+def done(result: dict[str, Any]) -> list[str]:
+    return [each["operation"] for each in result["operations"]]
+
+
+@pytest.mark.parametrize(("updated", "asked"), [("", 3), (RENEWED["content"], 2)])
+async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_words(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, updated: str, asked: int
 ) -> None:
-    result = await tell(ledger, script(), monkeypatch)
-    assert result["asked"]["questions"] == 3
+    result = await tell(ledger, script(compare_memories=judged({"updated": updated})), monkeypatch)
+    assert result["asked"]["questions"] == asked
     assert result["asked"]["repaired"] == result["asked"]["refused"] == 0
     assert result["asked"]["prompt_tokens"] > 0
     (memory,) = await UserMemories(ledger, "local").list()
-    assert [each["operation"] for each in result["operations"]] == ["update"]
-    assert memory.memory.content == RENEWED["content"]
+    assert done(result) == ["update"]
+    assert (memory.memory.content, memory.memory.flag) == (RENEWED["content"], "")
     assert memory.memory.quote == "Max is a Labrador mix; he’s 5."
 
 
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"content": "Max is a Labrador mix. The user's PIN is 4711."}, "4711"),
-        ({"content": "Max is a Labrador mix and lives with Zoe."}, "Zoe"),
-        ({"content": "Max is not well."}, "not"),
-        ({"quote": "Max is a poodle"}, "quote"),
-    ],
-)
-async def test_what_nobody_said_is_asked_again_by_name(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], named: str
-) -> None:
-    said = script(read_message=[reading(FACT | wrong), reading(FACT)])
-    graph = memory_agent.compile(store=LedgerStore(ledger))
-    with served(monkeypatch, Model("small"), brain=said) as double:
-        await graph.ainvoke({"message": MESSAGE}, context=SMALL)
-        again = [body.body["messages"] for body in double.chats][1]
-    assert named in again[-1]["content"]
-    assert await contents(ledger) == [RENEWED["content"]]
-
-
-async def test_what_is_never_put_right_is_kept_in_the_users_own_words(
+async def test_a_fact_that_says_all_that_still_holds_takes_the_place_of_the_memory(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    invented = FACT | {"content": "The user's PIN is 4711."}
-    unrelated = JUDGED | {"relation": "unrelated", "outdated": ""}
-    said = script(read_message=reading(invented), compare_memories={"judgements": [unrelated]})
+    fact = FACT | {"content": "The user's dog Max, a Labrador mix, loves fetch."}
+    said = script(read_message=reading(fact))
     result = await tell(ledger, said, monkeypatch)
-    assert await contents(ledger) == [MEMORY, "The user said: “Max is a Labrador mix; he’s 5.”"]
-    assert "4711" in result["operations"][0]["flag"]
-    assert result["asked"]["refused"] == 1
+    assert (done(result), said.asked) == (["update"], ["read_message", "compare_memories"])
+    assert await contents(ledger) == [fact["content"]]
+
+
+async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script(read_message=[reading(FACT | {"quote": "Max is a poodle"}), reading(FACT)])
+    result = await tell(ledger, said, monkeypatch)
+    assert "memories[0].quote is not in the message" in said.told_to("read_message")[1]
+    assert (result["asked"]["repaired"], result["operations"][0]["flag"]) == (1, "")
 
 
 @pytest.mark.parametrize(
-    "lossy",
-    ["DELETED", "Max is a Labrador mix and 5 years old.", "Max, a golden retriever, loves fetch so much."],
+    ("wrong", "kept"),
+    [
+        ({"quote": "Max is a poodle"}, FACT["content"]),
+        ({"content": " "}, "The user said: “Max is a Labrador mix; he’s 5.”"),
+    ],
 )
-async def test_a_rewrite_that_loses_something_leaves_the_memory_and_stands_beside_it(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, lossy: str
+async def test_what_is_never_put_right_is_kept_with_a_flag(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], kept: str
 ) -> None:
-    result = await tell(ledger, script(rewrite_memory=RENEWED | {"content": lossy}), monkeypatch)
-    assert await contents(ledger) == [MEMORY, FACT["content"]]
+    said = script(read_message=reading(FACT | wrong), compare_memories=NOTHING)
+    result = await tell(ledger, said, monkeypatch)
+    assert await contents(ledger) == [MEMORY, kept]
+    assert "memories[0]" not in kept and "Not as it should be" in result["operations"][0]["flag"]
+    assert (len(said.told_to("read_message")), result["asked"]["refused"]) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [
+        ({"content": "Max is a Labrador mix and lives with Zoe.", "entities": ["Max", "Zoe"]}, "'Zoe'"),
+        ({"content": "Max is a Labrador mix and 6 years old."}, "has 6:"),
+    ],
+)
+async def test_a_doubt_is_told_once_and_then_noted(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, odd: dict[str, Any], named: str
+) -> None:
+    said = script(read_message=reading(FACT | odd), compare_memories=NOTHING)
+    result = await tell(ledger, said, monkeypatch)
+    first, again = said.told_to("read_message")
+    assert named not in first and named in again
+    assert await contents(ledger) == [MEMORY, odd["content"]]
     operations = Memories(ledger, "local")
     (flagged,) = await operations.flagged()
-    assert flagged.memory.flag == result["operations"][0]["flag"] != ""
+    assert flagged.memory.flag.startswith("In doubt: ") and named in flagged.memory.flag
+    assert (result["operations"][0]["flag"], result["asked"]["refused"]) == (flagged.memory.flag, 0)
     await operations.accept(flagged.key)
     assert await operations.flagged() == []
 
 
-async def test_a_conflict_must_show_what_becomes_false(
+async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keeps_it(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await known(empty, Memory(content=f"{MEMORY} He was born in Ulm."))
+    lossy = RENEWED | {"content": "Max is a Labrador mix and loves fetch."}
+    said = script(rewrite_memory=lossy)
+    await tell(empty, said, monkeypatch)
+    assert "born in Ulm" in said.told_to("rewrite_memory")[1]
+    memories = UserMemories(empty, "local")
+    (flagged,) = await memories.flagged()
+    assert (flagged.key, flagged.memory.content) == (key, lossy["content"])
+    assert "born in Ulm" in flagged.memory.flag
+    assert "born in Ulm" in (await memories.history(key))[0].value["content"]
+
+
+async def test_a_correction_must_show_what_it_makes_false(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = {"judgements": [JUDGED | {"outdated": "a poodle"}]}
-    said = script(compare_memories=[wrong, {"judgements": [JUDGED]}])
+    said = script(compare_memories=[judged({"outdated": "a poodle"}), judged({})])
     result = await tell(ledger, said, monkeypatch)
     assert said.asked.count("compare_memories") == 2
     assert (result["asked"]["questions"], result["asked"]["repaired"]) == (3, 1)
     assert await contents(ledger) == [RENEWED["content"]]
 
 
-async def test_a_memory_that_could_not_be_compared_is_named_beside_the_new_one(
+async def test_a_change_that_shows_nothing_outdated_is_kept_beside_the_memory_and_linked(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = script(compare_memories={"judgements": [JUDGED | {"outdated": "a poodle"}]})
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, script(compare_memories=judged({"outdated": "a poodle"})), monkeypatch)
     old, new = await UserMemories(ledger, "local").list()
     assert (old.memory.content, new.memory.content) == (MEMORY, FACT["content"])
-    assert old.key in new.memory.flag
+    assert new.memory.may_contradict == [old.key]
     assert result["asked"]["refused"] == 1
 
 
-async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
+async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fact = {
-        "content": "Max loves fetch.",
-        "quote": "Max",
-        "kind": "semantic",
-        "entities": [],
-        "relations": [],
-        "unclear": "",
-    }
-    said = script(read_message=reading(fact), rewrite_memory=RENEWED | {"content": MEMORY})
+    said = script(compare_memories=judged({"relation": "unclear", "outdated": ""}))
     result = await tell(ledger, said, monkeypatch)
-    assert [each["operation"] for each in result["operations"]] == ["discard"]
-    assert await contents(ledger) == [MEMORY]
+    assert (done(result), said.asked) == (["insert"], ["read_message", "compare_memories"])
+    memories = UserMemories(ledger, "local")
+    old, new = await memories.list()
+    assert [each.key for each in await memories.flagged()] == [new.key]
+    assert new.memory.attention == f"It may contradict {old.key}." == result["operations"][0]["flag"]
+    accepted = await memories.accept(new.key)
+    assert (accepted.memory.may_contradict, accepted.memory.attention) == ([], "")
+    assert await memories.flagged() == []
+
+
+async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(empty, Memory(content=MEMORY, read_by="ollama:small"))
+    said = script(rewrite_memory=RENEWED | {"content": MEMORY})
+    assert done(await tell(empty, said, monkeypatch)) == ["discard"]
+    assert await contents(empty) == [MEMORY]
 
 
 async def test_nothing_written_down_is_asked_again_and_then_said(
@@ -212,20 +279,6 @@ async def test_what_is_written_down_is_kept_whatever_the_route_says(
     assert await contents(ledger) == [RENEWED["content"]]
 
 
-async def test_a_statement_with_a_name_is_asked_for_once_and_then_left(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = script()
-    graph = memory_agent.compile(store=LedgerStore(ledger))
-    with served(monkeypatch, Model("small"), brain=said) as double:
-        message = f"{MESSAGE} And we met Oskar. Did Anna call?"
-        await graph.ainvoke({"message": message}, context=SMALL)
-        again = [body.body["messages"] for body in double.chats][1]
-    assert "And we met Oskar." in again[-1]["content"]
-    assert said.asked.count("read_message") == 2
-    assert await contents(ledger) == [RENEWED["content"]]
-
-
 async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,43 +291,118 @@ async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
     assert result["operations"][0]["version"] == 2
 
 
+async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(empty, Memory(content="Max, a golden retriever, lives in Ulm and loves fetch."))
+    breed = FACT | {"content": "Max is a Labrador mix.", "quote": "Max is a Labrador mix"}
+    home = FACT | {"content": "Max lives in Bonn.", "quote": "he lives in Bonn"}
+    both = judged({}, {"fact": 1, "relation": "change", "outdated": "lives in Ulm"})
+    steps = (
+        "Max, a Labrador mix, lives in Ulm and loves fetch.",
+        "Max, a Labrador mix in Bonn, loves fetch.",
+    )
+    rewrites = [RENEWED | {"content": each} for each in steps]
+    said = script(read_message=reading(breed, home), compare_memories=both, rewrite_memory=rewrites)
+    result = await tell(empty, said, monkeypatch, "Max is a Labrador mix, and now he lives in Bonn.")
+    assert done(result) == ["update"]
+    assert await contents(empty) == [steps[1]]
+    first, second = said.told_to("rewrite_memory")
+    assert "No longer true in the memory: a golden retriever" in first
+    assert "No longer true in the memory: lives in Ulm" in second and steps[0] in second
+
+
 @pytest.mark.parametrize(
-    ("known", "told", "operation"),
+    ("memory", "told", "operation"),
     [
         ({}, {}, "update"),
-        ({"kind": "episodic"}, {}, "insert"),
-        ({}, {"kind": "episodic"}, "insert"),
+        ({"kind": "episodic"}, {}, "update"),
+        ({}, {"kind": "episodic"}, "update"),
         ({"statements": [Statement(content=MEMORY, quote="")] * MOST_STATEMENTS}, {}, "insert"),
     ],
 )
-async def test_a_memory_holds_so_many_statements_and_an_event_stands_alone(
-    tmp_path: Path,
+async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
+    empty: Ledger,
     monkeypatch: pytest.MonkeyPatch,
-    known: dict[str, Any],
+    memory: dict[str, Any],
     told: dict[str, Any],
     operation: str,
 ) -> None:
-    opened = await open_ledger(str(tmp_path / "other"), WordEmbedder())
-    said = Change(reason="said so", actor="user")
-    await UserMemories(opened, "local").insert(Memory(content=MEMORY, **known), change=said)
-    adds = {"judgements": [JUDGED | {"relation": "addition", "outdated": ""}]}
-    renewed = RENEWED | {"content": "Max, a golden retriever, loves fetch; he is a Labrador mix and 5."}
-    lines = script(read_message=reading(FACT | told), compare_memories=adds, rewrite_memory=renewed)
-    result = await tell(opened, lines, monkeypatch)
-    assert [each["operation"] for each in result["operations"]] == [operation]
-    await opened.close()
+    await known(empty, Memory(content=MEMORY, entities=["Max"], since="2020", **memory))
+    adds = judged({"relation": "addition", "outdated": ""})
+    said = script(read_message=reading(FACT | told), compare_memories=adds)
+    assert done(await tell(empty, said, monkeypatch)) == [operation]
+    assert said.asked == ["read_message", "compare_memories"]
+    assert " ".join(await contents(empty)) == f"{MEMORY} {FACT['content']}"
+    first = (await UserMemories(empty, "local").list())[0].memory
+    assert (first.since, first.kind) == ("2020", memory.get("kind", "semantic"))
+
+
+# What holds later, or for a time.
+
+HOME = "The user lives in Porto."
+MOVES = {"content": "The user lives in Bergen.", "quote": "I live in Bergen", "entities": ["Bergen"]}
+CHANGES = {"relation": "change", "outdated": "lives in Porto"}
+
+
+async def moved(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, when: dict[str, str]) -> list[str]:
+    """Tell of a move on 2 March 2026, and return what was done."""
+    said = script(read_message=reading(FACT | MOVES | when), compare_memories=judged(CHANGES))
+    return done(await tell(ledger, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00"))
+
+
+async def valid_at(ledger: Ledger, *day: int) -> list[str]:
+    found = await UserMemories(ledger, "local").valid_at(date(*day))
+    return [each.memory.content for each in found]
+
+
+async def test_a_change_ends_what_was_true_until_then(empty: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    await known(empty, Memory(content=HOME))
+    assert await moved(empty, monkeypatch, {}) == ["update"]
+    assert await valid_at(empty, 2026, 3, 1) == [HOME]
+    assert await valid_at(empty, 2026, 3, 2) == await contents(empty) == [MOVES["content"]]
+
+
+async def test_a_future_change_leaves_the_memory_and_limits_it(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await known(empty, Memory(content=HOME))
+    assert await moved(empty, monkeypatch, {"since": "2026-06"}) == ["insert", "update"]
+    assert await contents(empty) == [HOME, MOVES["content"]]
+    assert (await UserMemories(empty, "local").show(key)).memory.until == "2026-05-31"
+    assert await valid_at(empty, 2026, 5, 31) == [HOME]
+    assert await valid_at(empty, 2026, 6, 1) == [MOVES["content"]]
+
+
+async def test_a_temporary_change_leaves_the_memory_as_it_is(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await known(empty, Memory(content=HOME))
+    assert await moved(empty, monkeypatch, {"since": "2026-03", "until": "2026-04"}) == ["insert"]
+    assert len(await UserMemories(empty, "local").history(key)) == 1
+    assert await valid_at(empty, 2026, 4, 30) == [HOME, MOVES["content"]]
+    assert await valid_at(empty, 2026, 5, 1) == [HOME]
+
+
+# Whom a name means, and what is to be forgotten.
+
+
+async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for memory in (Memory(content=MEMORY), Memory(content=HOME, until="2026-05")):
+        await known(empty, memory)
+    said = script(compare_memories=NOTHING)
+    await tell(empty, said, monkeypatch)
+    assert f"<known>\n[0] {MEMORY}\n[1] {HOME} (until 2026-05)\n</known>" in said.told[0]
 
 
 async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = "Which Max: your dog or your neighbour?"
-    unrelated = {"judgements": [JUDGED | {"relation": "unrelated", "outdated": ""}]}
-    said = script(read_message=reading(FACT | {"unclear": question}), compare_memories=unrelated)
-    graph: Any = memory_agent.compile(store=LedgerStore(ledger))
-    with served(monkeypatch, Model("small"), brain=said) as double:
-        await graph.ainvoke({"message": MESSAGE, "message_id": "m1"}, context=SMALL)
-        assert MEMORY in double.chats[0].body["messages"][-1]["content"]
+    said = script(read_message=reading(FACT | {"unclear": question}), compare_memories=NOTHING)
+    await tell(ledger, said, monkeypatch, message_id="m1")
     operations = Memories(ledger, "local")
     (marked,) = await operations.flagged()
     assert question in await unclear(ledger, monkeypatch)
@@ -307,7 +435,7 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
         choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_]},
     )
     result = await tell(ledger, said, monkeypatch)
-    assert [each["operation"] for each in result["operations"]] == ["retire"]
+    assert done(result) == ["retire"]
     assert await contents(ledger) == ["The user sails."]
     await memories.undo()
     assert MEMORY in await contents(ledger)
@@ -317,22 +445,19 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     ("message", "left"),
     [
         ("Please forget that I like jazz.", ["The user lives in Ulm."]),
-        ("Forget where I live: Ulm.", ["The user likes jazz."]),
-        ("Don't forget to call Ann.", ["The user likes jazz.", "The user lives in Ulm."]),
+        ("Forget I live in Ulm.", ["The user likes jazz."]),
+        ("Forget where I live: Ulm.", ["The user likes jazz.", "The user lives in Ulm."]),
         ("Forget my shoe size.", ["The user likes jazz.", "The user lives in Ulm."]),
     ],
 )
 async def test_rules_retire_what_says_all_that_is_to_be_forgotten(
-    tmp_path: Path, message: str, left: Sequence[str]
+    empty: Ledger, message: str, left: Sequence[str]
 ) -> None:
-    opened = await open_ledger(str(tmp_path / "other"), WordEmbedder())
     for content in ("The user likes jazz.", "The user lives in Ulm."):
-        change = Change(reason="said so", actor="user")
-        await UserMemories(opened, "local").insert(Memory(content=content), change=change)
-    graph = memory_agent.compile(store=LedgerStore(opened))
+        await known(empty, Memory(content=content))
+    graph = memory_agent.compile(store=LedgerStore(empty))
     await graph.ainvoke({"message": message}, context=RULES)
-    assert await contents(opened) == left
-    await opened.close()
+    assert await contents(empty) == left
 
 
 # The inbox.

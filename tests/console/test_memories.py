@@ -139,7 +139,7 @@ def test_a_text_is_never_markup_and_a_refusal_comes_with_its_hint(
     page.get_by_role("button", name="Edit").click()
     record = httpx.get(f"{console_server.url}{API_PATH}/memories", params={"user": user}).json()[0]
     by_another = {"content": "Ann's dog Rex is a pug."}
-    changed = f"{console_server.url}{API_PATH}/memories/{record['key']}/edit"
+    changed = f"{console_server.url}{API_PATH}/memories/{record['key']}/update"
     httpx.post(changed, params={"user": user}, json=by_another).raise_for_status()
     page.get_by_label("What is remembered").fill(RIGHT)
     page.get_by_role("button", name="Save").click()

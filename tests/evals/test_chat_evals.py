@@ -321,8 +321,7 @@ class TestLocomo:
         options = locomo.Options(
             data=write_locomo(tmp_path / "own.json"),
             out=tmp_path,
-            chatbot="rules",
-            memory_agent="rules",
+            agents="rules",
             search_in="memories",
             conversations=["own"],
         )
@@ -335,7 +334,8 @@ class TestLocomo:
         (behind,) = (row["turns"] for row in report.rows if row["case"] == "own/kept")
         evidence = [["D1:1"], ["D1:1", "D1:2"], ["D1:3"], ["D1:5"]]
         most = sum(len({*behind} & {*each}) / len(each) for each in evidence) / len(evidence)
-        assert kept and 0 < most < 1 and f"{most:.0%} of the evidence" in " ".join(report.notes)
+        assert kept and most == 1, "rules keep every statement"
+        assert "100% of the evidence" in " ".join(report.notes)
         with pytest.raises(BadInput, match="no conversation other"):
             await locomo.run(options.model_copy(update={"conversations": ["other"]}))
 
@@ -343,8 +343,7 @@ class TestLocomo:
         options = locomo.Options(
             data=write_locomo(tmp_path / "own.json"),
             out=tmp_path,
-            chatbot="rules",
-            memory_agent="rules",
+            agents="rules",
             search_in="memories",
             limit=5,
         )
@@ -457,14 +456,14 @@ def write_set(path: Path) -> Path:
         {
             "id": "moved",
             "category": "conflict",
-            "memories": ["The user's sister Ana lives in Oslo.", "The user plays the piano."],
-            "message": "My sister Ana lives in Rome now, not in Oslo.",
+            "memories": ["The user's sister Ana, a baker, lives in Oslo.", "The user plays the piano."],
+            "message": "My sister Ana lives in Rome, not in Oslo.",
             "expect": [
                 {
                     "operation": "update",
                     "target": 0,
                     "contains": ["rome"],
-                    "keeps": ["ana"],
+                    "keeps": ["ana", "baker"],
                     "drops": ["oslo"],
                 }
             ],
@@ -495,8 +494,7 @@ class TestMsc:
         options = msc.Options(
             data=write_set(tmp_path / "set.jsonl"),
             out=tmp_path / "runs",
-            chatbot="rules",
-            memory_agent="rules",
+            agents="rules",
         )
         report = await msc.run(options)
         versions = ["ours", "v3", "v2", "v1", "two-agents"]
@@ -509,7 +507,7 @@ class TestMsc:
         assert systems["store nothing"]["whole"]["right"] == 1
         assert systems["insert everything"]["whole"]["right"] == 0
         assert systems["ours"]["whole"]["right"] == 2
-        assert report.summary["table_1"]["ours"] == [True] * 6
+        assert report.summary["table_1"]["ours"] == [True] * 5 + [False], "rules append no age"
         assert "rules" in report.answered_by
         assert report.plots[0].stat().st_size > 0
         first = report.rows[0]["tests"][0]
@@ -522,13 +520,12 @@ class TestMsc:
             options = msc.Options(
                 data=write_set(tmp_path / "set.jsonl"),
                 out=tmp_path / "runs",
-                chatbot="ollama:llama3.1:8b",
-                memory_agent="ollama:llama3.1:8b",
+                agents="ollama:llama3.1:8b",
                 arms=["ours"],
             )
             report = await msc.run(options)
         assert report.summary["contradictions"]["ours"]["whole"]["right"] == 2
-        assert report.summary["table_1"]["ours"] == [True] * 6
+        assert report.summary["table_1"]["ours"] == [True, False, True, True, True, False]
         assert report.rows[0]["tests"][0]["responder"] == "ollama:llama3.1:8b"
         assert not any("rules" in note for note in report.notes)
 
@@ -554,8 +551,7 @@ class TestMsc:
         options = msc.Options(
             data=write_set(tmp_path / "set.jsonl"),
             out=tmp_path / "runs",
-            chatbot="rules",
-            memory_agent="rules",
+            agents="rules",
             arms=["ours"],
         )
 
@@ -594,7 +590,7 @@ class TestLatency:
         assert loaded["pending_after"] == 12
         assert loaded["first_token"] < ungated["first_token"] / 2
         assert remembering["version 3"]["calls"] == remembering["version 3 in sequence"]["calls"] == 13
-        assert remembering["ours"]["calls"] == 3
+        assert remembering["ours"]["calls"] == 2
         assert remembering["ours"]["prompt_tokens"] <= 2000
         assert remembering["ours"]["speedup"] > 1
         assert {tuple(one["operations"]) for one in remembering.values()} == {("update",)}

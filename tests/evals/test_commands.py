@@ -56,7 +56,7 @@ def test_the_list_imports_no_evaluation() -> None:
     [
         (("msc", "--arm", "v4"), "--arm v4: "),
         (("household", "--method", "chess"), "--method chess: "),
-        (("household", "--agents", "5"), "--agents 5: "),
+        (("household", "--members", "5"), "--members 5: "),
         (("latency", "--trials", "0"), "--trials 0: "),
         (("pddl", "--problems", "0"), "--problems 0: "),
         (("memory_sharing", "--at-once", "65"), "--at-once 65: "),

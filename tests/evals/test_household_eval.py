@@ -149,7 +149,7 @@ def test_each_weakness_is_compared_with_the_same_team_without_it() -> None:
     }  # fmt: skip
 
 
-SMALL: tuple[str, ...] = ("--model", "rules", "--episodes", "1", "--agents", "2")
+SMALL: tuple[str, ...] = ("--agents", "rules", "--episodes", "1", "--members", "2")
 SMALL += ("--method", "CoELA", "--method", "MiTa")
 
 
@@ -209,7 +209,7 @@ async def test_one_run_makes_the_tables_of_both_settings(
 ) -> None:
     monkeypatch.setattr(evaluation, "CATEGORIES", ("Set up Table",))
     report = await _played(
-        tmp_path, settings=["visual", "symbolic"], episodes=1, agents=[3], methods=["ProAgent"]
+        tmp_path, settings=["visual", "symbolic"], episodes=1, members=[3], methods=["ProAgent"]
     )
     assert {row["arm"] for row in report.rows} == {"ProAgent, 3, rules", "ProAgent, 3, rules, with eyes"}
     titles = [str(table.title) for table in report.tables if str(table.title).startswith("Table 1")]
@@ -226,7 +226,7 @@ async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> Non
     for path in sorted(DATA.glob("*.json"))[:2]:
         (tmp_path / "some" / path.name).write_bytes(path.read_bytes())
     given = {"data": tmp_path / "some", "only_data": True}
-    report = await _played(tmp_path, **given, agents=[3], methods=["ProAgent"])
+    report = await _played(tmp_path, **given, members=[3], methods=["ProAgent"])
     assert {tuple(row["placed"]) for row in report.rows} == {("recorded", "recorded", "seeded rule")}
     assert any("2 of 6 starts" in note for note in report.notes)
 
@@ -237,4 +237,4 @@ async def test_a_folder_without_episodes_is_refused(tmp_path: Path) -> None:
 
 
 async def _played(out: Path, **options: Any) -> Report:
-    return await evaluation.run(Options(models=["rules"], out=out / "runs", jobs=1, **options))
+    return await evaluation.run(Options(agents=["rules"], out=out / "runs", jobs=1, **options))

@@ -58,7 +58,7 @@ def looks(rows: list[Row], turn: int, arm: str) -> list[Row]:
 
 async def test_what_survives_is_measured_at_equal_tokens_and_resumes(out: Path) -> None:
     options = Options(
-        models=["rules"], roles=[3], turns=[9, 40], seeds=[1], context_tokens=600, memory_tokens=200, out=out
+        agents=["rules"], roles=[3], turns=[9, 40], seeds=[1], context_tokens=600, memory_tokens=200, out=out
     )
     report = await information_survival.run(options)
     assert report.answered_by == "rules" and report.plots[0].exists()
@@ -81,6 +81,6 @@ async def test_what_survives_is_measured_at_equal_tokens_and_resumes(out: Path) 
 
 async def test_a_grid_that_no_puzzle_can_be_drawn_for_is_refused(out: Path) -> None:
     with pytest.raises(BadInput, match="2 to 8 agents"):
-        await information_survival.run(Options(models=["rules"], roles=[9], out=out))
+        await information_survival.run(Options(agents=["rules"], roles=[9], out=out))
     with pytest.raises(BadInput, match="until turn 12"):
-        await information_survival.run(Options(models=["rules"], turns=[8], out=out))
+        await information_survival.run(Options(agents=["rules"], turns=[8], out=out))

@@ -77,7 +77,7 @@ async def test_answers_are_told_apart_by_how_they_came(
     with served(monkeypatch, MODEL) as double:
         double.chat.reply(STORE, "no JSON", DISCARD, "bad", "worse", "worst", STORE)
         found = routes(tmp_path, "store", "discard", "store", "discard")
-        report = await evaluated(monkeypatch, tmp_path, found, responders=[WHO])
+        report = await evaluated(monkeypatch, tmp_path, found, agents=[WHO])
     figures = report.summary[WHO]["questions"]["chat/route_message"]
     assert (figures["first"], figures["repaired"], figures["refused"]) == (2, 1, 1)
     assert (figures["right"]["right"], figures["cases"]) == (2, 4)
@@ -91,10 +91,10 @@ async def test_answers_are_told_apart_by_how_they_came(
 async def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(monkeypatch, MODEL) as double:
         double.brain = lambda _: STORE
-        await evaluated(monkeypatch, tmp_path, routes(tmp_path, "store"), responders=[WHO])
+        await evaluated(monkeypatch, tmp_path, routes(tmp_path, "store"), agents=[WHO])
         asked = len(double.chats)
         found = routes(tmp_path, "store", "store", "discard")
-        report = await evaluated(monkeypatch, tmp_path, found, responders=[WHO])
+        report = await evaluated(monkeypatch, tmp_path, found, agents=[WHO])
         assert len(double.chats) == asked + 2
         assert len(report.rows) == 3
 
@@ -105,7 +105,7 @@ async def test_the_doctor_says_what_a_model_is_fit_for(
 ) -> None:
     with served(monkeypatch, MODEL) as double:
         double.chat.reply(*["In Bonn."] * right, *["No idea."] * (10 - right))
-        report = await evaluated(monkeypatch, tmp_path, replies(tmp_path, 10), responders=[WHO])
+        report = await evaluated(monkeypatch, tmp_path, replies(tmp_path, 10), agents=[WHO])
         (finding,) = [each async for each in examine() if each.what == "fitness"]
     verdict = report.summary[WHO]["roles"]["chat: chatbot"]["verdict"]
     assert verdict == ("fit" if fit else f"not fit: {right} of 10 right")
@@ -120,7 +120,7 @@ async def test_a_role_is_open_until_all_its_questions_were_asked(
 ) -> None:
     with served(monkeypatch, MODEL) as double:
         double.brain = lambda _: STORE
-        report = await evaluated(monkeypatch, tmp_path, routes(tmp_path, "store"), responders=[WHO])
+        report = await evaluated(monkeypatch, tmp_path, routes(tmp_path, "store"), agents=[WHO])
     assert report.summary[WHO]["roles"]["chat: memory_agent (version 3)"]["verdict"] == "open: not all asked"
     assert measured_models() == {}
 
@@ -129,7 +129,7 @@ async def test_rules_are_told_apart_from_models(tmp_path: Path, monkeypatch: pyt
     with served(monkeypatch, MODEL) as double:
         double.brain = lambda _: "In Bonn."
         found = replies(tmp_path, 2)
-        report = await evaluated(monkeypatch, tmp_path, found, responders=[WHO, "rules", "rules"])
+        report = await evaluated(monkeypatch, tmp_path, found, agents=[WHO, "rules", "rules"])
     shown = printed(report)
     assert "Answered by rules, which are no model: these figures stand for none" in shown
     assert "no model" in report.summary["rules"]["roles"]["chat: chatbot"]["verdict"]
@@ -140,7 +140,7 @@ async def test_a_question_without_a_rule_is_said_to_have_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mneme.evals.prompts.asking.has_rule", lambda _: False)
-    report = await evaluated(monkeypatch, tmp_path, replies(tmp_path, 2), responders=["rules"])
+    report = await evaluated(monkeypatch, tmp_path, replies(tmp_path, 2), agents=["rules"])
     assert report.rows[0]["came"] == "no rule"
     assert "no rule" in printed(report)
 
@@ -164,15 +164,15 @@ async def test_an_unknown_question_is_refused_with_a_near_name(
 ) -> None:
     with pytest.raises(BadInput) as raised:
         await evaluated(
-            monkeypatch, tmp_path, replies(tmp_path, 1), responders=["rules"], prompts=["route_mesage"]
+            monkeypatch, tmp_path, replies(tmp_path, 1), agents=["rules"], prompts=["route_mesage"]
         )
     assert raised.value.hint == "Did you mean route_message?"
 
 
 async def test_a_workflow_selects_what_its_roles_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = replies(tmp_path, 1)
-    one = await evaluated(monkeypatch, tmp_path, found, responders=["rules"], workflows=["chat"])
-    other = await evaluated(monkeypatch, tmp_path, found, responders=["rules"], workflows=["learning"])
+    one = await evaluated(monkeypatch, tmp_path, found, agents=["rules"], workflows=["chat"])
+    other = await evaluated(monkeypatch, tmp_path, found, agents=["rules"], workflows=["learning"])
     assert list(one.summary["rules"]["questions"]) == ["chat/reply"]
     assert other.summary["rules"]["questions"] == {}
 
@@ -206,8 +206,8 @@ async def test_whether_a_worked_example_helps_is_measured_without_it(
     with served(monkeypatch, MODEL) as double:
         double.brain = lambda _: STORE
         found = routes(tmp_path, "store")
-        await evaluated(monkeypatch, tmp_path, found, responders=[WHO])
-        await evaluated(monkeypatch, tmp_path, found, responders=[WHO], without_examples=True)
+        await evaluated(monkeypatch, tmp_path, found, agents=[WHO])
+        await evaluated(monkeypatch, tmp_path, found, agents=[WHO], without_examples=True)
         with_it, without = (str(each.body["messages"][0]["content"]) for each in double.chats)
     assert with_it.startswith(without)
     assert "Example:" in with_it and "Example:" not in without

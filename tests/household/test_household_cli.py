@@ -27,7 +27,7 @@ from mneme.evals.doubles.ollama import Model, Reply
 from tests.doubles.command_line import Done, Running, run_mneme
 from tests.doubles.served import served
 
-RULES = ("--model", "rules")
+RULES = ("--agents", "rules")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ class TestRuns:
         with Image.open(drawn) as both:
             assert both.size == (3120, 832)
         Path(other["trace"]).unlink()
-        refused = mneme(home, "run", "--method", "alone", "--agents", "2", *RULES, status=1)
+        refused = mneme(home, "run", "--method", "alone", "--members", "2", *RULES, status=1)
         assert "alone means one agent" in refused.stderr
 
     @pytest.mark.long
@@ -177,9 +177,9 @@ class TestRuns:
         trace = here / "household" / "kk.jsonl"
         trace.parent.mkdir(parents=True)
         trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
-        play = ("--name", "kk", "--task", "Prepare Tea", "--agents", "4", "--seed", "5")
-        told = refused(*play, "--no-allocation", "--manager-model", "auto", *RULES)
-        assert told == "--manager-model, --allocation, --agents: the run 'kk' was begun with another value."
+        play = ("--name", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "5")
+        told = refused(*play, "--no-allocation", "--manager", "auto", *RULES)
+        assert told == "--manager, --allocation, --members: the run 'kk' was begun with another value."
         assert trace.read_text().count("\n") == 9
 
     def test_another_command_begins_another_run(self, home: Path, tea: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ class TestRuns:
 
     def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
         before = {*(home / "household").iterdir()}
-        told = mneme(home, "run", "--seed", "5", "--name", "mute", "--model", "ollama:nope", status=1)
+        told = mneme(home, "run", "--seed", "5", "--name", "mute", "--agents", "ollama:nope", status=1)
         assert "Ollama" in told.stderr
         assert {*(home / "household").iterdir()} == before
 
@@ -203,7 +203,7 @@ class TestRuns:
         assert "'supper'" in mneme(home, "replay", "supper", status=1).stderr
 
     def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
-        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "--agents", "2", *RULES, "--watch")
+        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "-n2", *RULES, "--watch")
         for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
             assert words in shown.stdout
         assert "\ndone in" in shown.stdout
@@ -253,14 +253,14 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("words", "field"),
         [
-            (("--agents", "0"), "agents"),
-            (("--agents", "50"), "agents"),
+            (("--members", "0"), "0 agents"),
+            (("--members", "50"), "50 agents"),
             (("--task", "Fly a kite"), "--task"),
             (("--name", "../up"), "--name"),
             (("--name", ""), "--name"),
             (("--episode", "nowhere.json"), "nowhere.json"),
             (("--watch", "--json"), "--watch"),
-            (("--model", "nobody"), "nobody"),
+            (("--agents", "nobody"), "nobody"),
         ],
     )
     def test_options_are_refused(self, here: Path, words: tuple[str, ...], field: str) -> None:
@@ -287,19 +287,17 @@ class TestBadInput:
     def test_a_sound_episode_is_played_from_its_file(self, home: Path, tmp_path: Path) -> None:
         file = tmp_path / "mine.json"
         save_episode(generate(4, "Wash Dishes"), file)
-        assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--agents", "2", *RULES).stdout
+        assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--members", "2", *RULES).stdout
 
 
 def test_a_manager_that_never_answers_does_not_look_like_mita(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "no usable allocation in "
-    played = ("--task", "Set up Table", "--agents", "2", "--seed", "4", "--name", "mute", "--no-summary")
+    played = ("--task", "Set up Table", "--members", "2", "--seed", "4", "--name", "mute", "--no-summary")
     with served(monkeypatch, Model("large"), brain=lambda _: Reply("I would love to help!")):
         settings.cache_clear()
-        told = CliRunner().invoke(
-            app, ["household", "run", *played, "--model", "rules", "--manager-model", "ollama:large"]
-        )
+        told = CliRunner().invoke(app, ["household", "run", *played, *RULES, "--manager", "ollama:large"])
     assert told.exit_code == 0, told.output
     assert "so this is not MiTa's play" in told.output
     written = lines(here / "household" / "mute.jsonl")

@@ -105,7 +105,7 @@ async def test_plays_the_same_episode_the_same_way(rival: ModuleType) -> None:
         ({"seed": -1}, "input: seed: "),
         ({"category": 3}, "input: category: "),
         ({"category": "Iron"}, "category: there is no category Iron"),
-        ({"agents": 50}, "agents: 50 is not possible"),
+        ({"agents": 50}, "50 agents are not possible"),
         ({"episode": "here"}, "input: episode: "),
     ],
 )

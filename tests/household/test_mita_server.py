@@ -76,8 +76,8 @@ async def test_an_episode_goes_on_from_its_checkpoint_after_the_server_was_kille
         async with server.client() as client:
             resumed = await go_on(client, thread)
         told = server.mneme(
-            *("household", "run", "--task", TASK["category"], "--agents", "3", "--seed", "4"),
-            *("--model", "rules", "--json"),
+            *("household", "run", "--task", TASK["category"], "--members", "3", "--seed", "4"),
+            *("--agents", "rules", "--json"),
         )
     assert {name: resumed[name] for name in SAME} == {name: whole[name] for name in SAME}
     assert whole["success"]
@@ -86,7 +86,7 @@ async def test_an_episode_goes_on_from_its_checkpoint_after_the_server_was_kille
     assert "BlockingError" not in server.log.read_text()
 
 
-PLAY = ("household", "run", "--task", "Wash Dishes", "--seed", "3", "--model", "rules")
+PLAY = ("household", "run", "--task", "Wash Dishes", "--seed", "3", "--agents", "rules")
 
 
 def steps_of(trace: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from tests.doubles.langgraph_server import Server
 from tests.doubles.waiting import wait_until
 from tests.importing.exports import talk, written, zipped
 
-MODEL = ("--memory-agent", "ollama:llama3.1:8b")
+MODEL = ("--agents", "ollama:llama3.1:8b")
 PROMPTS = (read_message, compare_memories, rewrite_memory)
 SAID = ("I live in Austin.", "I have a cat called Zoe.", "What is the weather?", "I moved to Denver.")
 
@@ -77,7 +77,7 @@ def test_imports_go_through_the_server(server: Server, tmp_path: Path) -> None:
     mem0 = server.mneme("import", "mem0", str(written(tmp_path / "all.json", [kayak])), *zoe)
     assert json.loads(mem0.stdout)["imported"] == 1, mem0.stderr
     (tmp_path / "note.md").write_text("# Pets\n- I have a parrot called Rio.\n")
-    words = ("import", "markdown", str(tmp_path / "note.md"), "--memory-agent", "rules", *zoe)
+    words = ("import", "markdown", str(tmp_path / "note.md"), "--agents", "rules", *zoe)
     assert json.loads(server.mneme(*words).stdout)["remembered"] == 1
     assert json.loads(server.mneme(*words).stdout)["known"] == 1
     assert listed(server.mneme("memories", "list", *zoe)) == [

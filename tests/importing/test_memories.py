@@ -86,11 +86,11 @@ async def test_a_store_of_mem0_is_taken_over_with_its_times_and_only_once(
     assert [each.value["content"] for each in versions] == ["Lives in Austin", "Lives in Denver"]
     assert [each.at for each in versions] == [*map(datetime.fromisoformat, (MARCH, APRIL))]
     assert versions[0].change.reason == "imported from Mem0 (mem0/alice)"
-    (then,) = await local.as_of(datetime(2024, 3, 15, tzinfo=UTC))
+    (then,) = await local.list(as_of=datetime(2024, 3, 15, tzinfo=UTC))
     assert then.memory.content == "Lives in Austin"
     assert [each.key for each in await local.recall("Denver", limit=1)] == [denver.key]
 
-    await local.edit(denver.key, "Lives in Boulder")
+    await local.update(denver.key, "Lives in Boulder")
     await local.forget(rex.key)
     again = await imported(mem0.read(store, "alice"), local)
     assert again == Written(memories=2, known=1, differing=1, forgotten=1), (

@@ -42,7 +42,7 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
     forgotten = mneme("memories", "forget", key[:6], "--yes")
     assert "forgotten: 1" in forgotten.stdout
     assert mneme("memories", "list", "--json").stdout == ""
-    assert "Denver" not in mneme("memories", "as-of", "2100-01-01").stdout
+    assert "Denver" not in mneme("memories", "list", "--as-of", "2100-01-01").stdout
 
 
 def test_threads_are_pruned_to_their_last_turns(mneme: Run) -> None:
@@ -73,7 +73,7 @@ def test_a_memory_cannot_steer_the_terminal(mneme: Run, tmp_path: Path) -> None:
     assert mneme("memories", "export", str(file)).returncode == 0
     for words in (
         *(["list"], ["list", "--json"], ["search", "kite"], ["show", key], ["history", key]),
-        *(["history", key, "--json"], ["export"], ["as-of", "2100-01-01"], ["show", "\x1b[2Jzz"]),
+        *(["history", key, "--json"], ["export"], ["list", "--as-of", "2100-01-01"], ["show", "\x1b[2Jzz"]),
     ):
         done = mneme("memories", *words)
         printed = done.stdout + done.stderr
@@ -162,7 +162,7 @@ def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, tmp_path: Path) -> 
     failed(mneme("memories", "show", "zz"), "zz")
     failed(mneme("memories", "list", "--user", ""), "user")
     failed(mneme("memories", "search", " "), "empty")
-    failed(mneme("memories", "as-of", "yesterday"), "yesterday")
+    failed(mneme("memories", "list", "--as-of", "yesterday"), "yesterday")
     failed(mneme("memories", "forget"), "what to forget")
     failed(mneme("memories", "forget", "--all", stdin="n\n"), "--yes")
     failed(mneme("memories", "list", MNEME_NUM_CTX="abc"), "MNEME_NUM_CTX")
@@ -207,8 +207,8 @@ def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path:
     """
     with OllamaDouble(brain=lambda body: "{}" if body.get("format") else "Hello!") as double:
         double.chat.reply("")
-        who = dict.fromkeys(("MNEME_CHATBOT", "MNEME_MEMORY_AGENT"), "ollama:llama3.1:8b")
-        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url, **who)
+        who = "ollama:llama3.1:8b"
+        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url, MNEME_AGENTS=who)
         done = run_mneme(("chat",), environment, stdin="I live in Austin.\n")
         attempts = sum(bool(each.body.get("format")) for each in double.chats)
         told = run_mneme(("chat", "--json"), environment, stdin="I live in Austin.\n").stdout
@@ -242,7 +242,8 @@ def test_doctor_says_whether_the_system_can_run(mneme: Run, tmp_path: Path) -> N
     findings = {json.loads(line)["what"]: json.loads(line) for line in well.stdout.splitlines()}
     assert well.returncode == 0
     assert findings["Ollama"]["fix"] == "Start it: ollama serve"
-    assert "384" in findings["embedder"]["detail"]
+    assert "384" in findings["embedder"]["detail"] and findings["embedder"]["state"] == "ok"
+    assert "knows English only" in findings["embedder"]["fix"]
     assert str(tmp_path / "home") in findings["home"]["detail"]
     mistaken = mneme("doctor", MNEME_DATA=str(tmp_path / "mine"), COLUMNS="300")
     assert mistaken.returncode == 0 and "set MNEME_HOME instead" in mistaken.stdout

@@ -91,7 +91,7 @@ async def test_a_memory_is_remembered_corrected_taken_back_and_erased() -> None:
         (found,) = await memory.recall("Where does the user live?")
         (kept,) = await memory.list()
         assert kept.key == found.key and found.similarity is not None
-        edited = await memory.memories.edit(found.key[:8], "The user lives in Bergen.", "a slip")
+        edited = await memory.memories.update(found.key[:8], "The user lives in Bergen.", reason="a slip")
         assert edited.version == 2
         *_, last = await memory.history(found.key)
         assert (last.change.actor, last.change.reason) == ("library", "a slip")

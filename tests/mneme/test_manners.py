@@ -59,14 +59,15 @@ def test_completion_can_be_installed(mneme: Run) -> None:
 
 TASK = "Design a small pipeline for weather stations."
 COMMANDS = [
+    ("chat", "--agents"),
     ("chat", "--chatbot"),
     ("chat", "--memory-agent"),
-    ("remember", "TALK", "--memory-agent"),
+    ("remember", "TALK", "--agents"),
     ("learn", TASK, "--agents"),
     ("learn", TASK, "--monitor"),
     ("disputes", "resolve", "d", "--agents"),
-    ("household", "run", "--model"),
-    ("household", "run", "--manager-model"),
+    ("household", "run", "--agents"),
+    ("household", "run", "--manager"),
     ("pddl", "run", "gripper", "--agents"),
     ("pddl", "run", "gripper", "--memory-model"),
     ("discuss", TASK, "--agents"),
@@ -75,8 +76,8 @@ COMMANDS = [
     ("share", "ask", "Write a limerick.", "--agent", "limerick", "--grader"),
     ("share", "grow", "--domain", "literary_creation", "--scorer"),
     ("share", "retriever", "train", "--pool", "literary_creation", "--agents"),
-    ("share", "rubric", "design", "literary_creation", "--designer"),
-    ("share", "rubric", "review", "literary_creation", "--wishes", "wit", "--designer"),
+    ("share", "rubric", "design", "literary_creation", "--agents"),
+    ("share", "rubric", "review", "literary_creation", "--wishes", "wit", "--agents"),
 ]
 
 

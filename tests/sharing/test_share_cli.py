@@ -103,9 +103,9 @@ def test_a_training_tells_how_far_its_grading_is(share: Run, tmp_path: Path) -> 
 
 
 def test_a_rubric_is_drafted_reviewed_and_frozen(share: Run, tmp_path: Path) -> None:
-    (draft,) = rows(share("rubric", "design", "plan_generation", "--designer", "rules", "--json"))
+    (draft,) = rows(share("rubric", "design", "plan_generation", "--agents", "rules", "--json"))
     assert draft["waits"] and sum(each["points"] for each in draft["rubric"]["criteria"]) == 100
-    failed(share("rubric", "design", "plan_generation", "--designer", "rules"), "waits for review")
+    failed(share("rubric", "design", "plan_generation", "--agents", "rules"), "waits for review")
     file = tmp_path / "rubric.yaml"
     file.write_text(RUBRIC.replace("40", "30"))
     failed(share("rubric", "review", "plan_generation", "--file", str(file)), "sum to 90, not to 100")
@@ -239,12 +239,12 @@ def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
 
 def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -> None:
     told = ("--does", "Write a haiku.", "--questions", "A moment.", "--domain", "short_poems")
-    made = share("agent", "new", "haiku", *told, "--designer", "rules")
+    made = share("agent", "new", "haiku", *told, "--agents", "rules")
     assert made.returncode == 0, made.stderr
     assert "haiku is known now" in made.stdout and "rubric review short_poems" in made.stdout
     failed(share("agent", "new", "haiku", *told), "agent haiku already")
     failed(share("ask", "--agent", "haiku", *RULES, "A heron."), "short_poems has no rubric")
-    ode = ("--does", "Write an ode.", "--questions", "A hero.", "--domain", "odes", "--designer", "none:such")
+    ode = ("--does", "Write an ode.", "--questions", "A hero.", "--domain", "odes", "--agents", "none:such")
     failed(share("agent", "new", "ode", *ode), "ode is saved, but its domain odes may lack", "design odes")
     assert share("rubric", "review", "short_poems", "--approve").returncode == 0
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]

@@ -483,7 +483,7 @@ class TestDisks:
             home = quiet(disk / "home")
             assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
             remount(disk, "ro")
-            commands = ("list", "export", "search Austin", "review", "as-of 2100-01-01")
+            commands = ("list", "export", "search Austin", "review", "list --as-of 2100-01-01")
             for words in commands:
                 done = run_mneme(["memories", *words.split(), "--json"], home)
                 assert done.returncode == 0, done.stderr

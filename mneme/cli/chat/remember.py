@@ -1,4 +1,4 @@
-"""`mneme remember FILE`: remember a whole conversation."""
+"""`mneme remember TEXT|FILE`: remember a sentence or a whole conversation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from mneme.api.messages import to_remember
+from mneme.api.messages import ChatMessage, to_remember
 from mneme.cli.chat.conversation import Conversation, read_conversation
 from mneme.cli.chat.talk import Context, get_ready
 from mneme.cli.show import errors, print_error, print_json
@@ -14,20 +14,33 @@ from mneme.client.session import Session, open_session
 from mneme.core.errors import BadInput
 from mneme.models.asking.counting import NOTHING, added, in_words
 
+LONGEST_NAME = 250
+"""Characters from which a text cannot be the name of a file."""
 AT_ONCE = 20
 """Messages in one run; a killed process leaves at most this many unfinished."""
 
 
-async def remember(file: Path, user: str, context: Context, as_json: bool) -> int:
-    """Remember the user's messages in a file; return 1 if a line or a message failed."""
-    conversation = read_conversation(file)
+async def remember(source: str, user: str, context: Context, as_json: bool) -> int:
+    """Remember a text, or the user's messages in a file; return 1 if a line or a message failed."""
+    conversation, thread = _given(source)
     for number, reason in conversation.broken:
-        print_error(BadInput(f"{file}, line {number}: {reason}.", "The other lines are remembered."), as_json)
+        print_error(
+            BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."), as_json
+        )
     await get_ready(context)
     async with open_session(user) as session:
-        report = await _remember(session, conversation, f"file/{file.name}", context)
+        report = await _remember(session, conversation, thread, context)
     _print_report(report, len(conversation.broken), as_json)
     return 1 if conversation.broken or report["failed"] else 0
+
+
+def _given(source: str) -> tuple[Conversation, str]:
+    """Return what to remember, and its thread's name. One word with a dot or slash in it names a file."""
+    file = Path(source)
+    is_name = len(source.split()) == 1 and bool(file.suffix or len(file.parts) > 1)
+    if source == "-" or is_name or (len(source) < LONGEST_NAME and file.is_file()):
+        return read_conversation(file), f"file/{file.name}"
+    return Conversation([ChatMessage(role="user", content=source)]), ""
 
 
 async def _remember(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mneme.cli.options import Json, Limit, Yes, run_command
+from mneme.cli.options import Agents, Json, Limit, Yes, run_command
 
 RUN = "run"
 
@@ -28,10 +28,6 @@ discuss = typer.Typer(
 
 Owner = Annotated[
     str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The owner of the discussions.")
-]
-Agents = Annotated[
-    str,
-    typer.Option("--agents", envvar="MNEME_AGENTS", help="Model of all agents: auto, rules, ollama:MODEL, …"),
 ]
 Team = Annotated[
     str, typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file.")

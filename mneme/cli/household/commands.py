@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json, run_command
+from mneme.cli.options import Agents, Json, Role, run_command
 
 app = typer.Typer(no_args_is_help=True, help="A manager and its members do household tasks (MiTa).")
 
@@ -49,9 +49,9 @@ def run(
             "--method", help="How the team decides: MiTa, or one of those that it is compared with."
         ),
     ] = Method.MITA,
-    agents: Annotated[
+    members: Annotated[
         int | None,
-        typer.Option("--agents", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
+        typer.Option("--members", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
     ] = None,
     episode: Annotated[
         Path | None, typer.Option("--episode", help="An episode file (C-WAH's or your own), not a task.")
@@ -60,20 +60,10 @@ def run(
         int, typer.Option("--seed", min=0, help="Decides the apartment, and who is first in a conflict.")
     ] = 0,
     name: Annotated[
-        str | None, typer.Option("--name", help="The run's name (default: task, agents and seed).")
+        str | None, typer.Option("--name", help="The run's name (default: task, members and seed).")
     ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", envvar="MNEME_MEMBER", help="Model of the members: auto, rules, ollama:MODEL, …"
-        ),
-    ] = "auto",
-    manager_model: Annotated[
-        str,
-        typer.Option(
-            "--manager-model", envvar="MNEME_MANAGER", help="Model of the manager (default: --model)."
-        ),
-    ] = "",
+    agents: Agents = "auto",
+    manager: Role = "",
     weak_model: Annotated[
         str, typer.Option("--weak-model", help="A weaker model for some: see --weak (the paper's figure 3b).")
     ] = "",
@@ -125,10 +115,9 @@ def run(
     """Play an episode. After a kill, the same command continues it."""
     from mneme.cli.household import play as household
 
-    manager = manager_model or model
     context = {
-        "member": weak_model if weak_model and weak != Weak.MANAGER else model,
-        "manager": weak_model if weak_model and weak != Weak.MEMBERS else manager,
+        "member": weak_model if weak_model and weak != Weak.MANAGER else agents,
+        "manager": weak_model if weak_model and weak != Weak.MEMBERS else manager or agents,
         "rounds": rounds,
         "window": window,
         "allocation": allocation and method != Method.ALONE,
@@ -140,7 +129,7 @@ def run(
         "team": team,
         "seed": seed,
     }
-    size = (1 if method == Method.ALONE else 3) if agents is None else agents
+    size = (1 if method == Method.ALONE else 3) if members is None else members
     given = household.Given(task=task, agents=size, episode=episode, seed=seed, name=name, method=method)
     run_command(household.run(given, context, watch, as_json))
 

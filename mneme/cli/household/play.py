@@ -71,7 +71,7 @@ class Given:
             checked(self.name)
         if self.method == ALONE and self.agents != 1:
             raise BadInput(
-                "--agents: alone means one agent.", "Leave --agents out, or choose another --method."
+                "--members: alone means one agent.", "Leave --members out, or choose another --method."
             )
         if self.episode is None:
             return generate(self.seed, self._category(), self.agents)

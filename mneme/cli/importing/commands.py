@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.chat.commands import MemoryAgent
-from mneme.cli.options import Json, User, run_command
+from mneme.cli.options import Agents, Json, User, run_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,14 +37,14 @@ def chatgpt(
     since: Since = "",
     limit: First = None,
     dry_run: DryRun = False,
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
     as_json: Json = False,
 ) -> None:
     """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
     from mneme.cli.importing import importing as run
     from mneme.importing import chatgpt
 
-    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    how = run.How(user, since, limit, dry_run, agents, as_json)
     run_command(run.through_agent("ChatGPT", lambda: chatgpt.read(export), how))
 
 
@@ -56,14 +55,14 @@ def claude(
     since: Since = "",
     limit: First = None,
     dry_run: DryRun = False,
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
     as_json: Json = False,
 ) -> None:
     """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
     from mneme.cli.importing import importing as run
     from mneme.importing import claude
 
-    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    how = run.How(user, since, limit, dry_run, agents, as_json)
     run_command(run.through_agent("Claude", lambda: claude.read(export), how))
 
 
@@ -74,14 +73,14 @@ def markdown(
     since: Since = "",
     limit: First = None,
     dry_run: DryRun = False,
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
     as_json: Json = False,
 ) -> None:
     """Remember what your notes say, e.g. those of Obsidian; a second run reads only what is new."""
     from mneme.cli.importing import importing as run
     from mneme.importing import markdown
 
-    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    how = run.How(user, since, limit, dry_run, agents, as_json)
     run_command(run.through_agent("Markdown", lambda: markdown.read(notes), how))
 
 
@@ -105,14 +104,14 @@ def mem0(
     since: Since = "",
     limit: First = None,
     dry_run: DryRun = False,
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
     as_json: Json = False,
 ) -> None:
     """Import the memories of Mem0, with their times and earlier versions."""
     from mneme.cli.importing import importing as run
     from mneme.importing import mem0
 
-    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    how = run.How(user, since, limit, dry_run, agents, as_json)
     write = run.through_agent if through_agent else run.directly
     run_command(write("Mem0", lambda: mem0.read(source, of, collection, history), how))
 
@@ -132,13 +131,13 @@ def langmem(
     since: Since = "",
     limit: First = None,
     dry_run: DryRun = False,
-    memory_agent: MemoryAgent = "auto",
+    agents: Agents = "auto",
     as_json: Json = False,
 ) -> None:
     """Import the memories of LangMem, or of another LangGraph store, with their times."""
     from mneme.cli.importing import importing as run
     from mneme.importing import langmem
 
-    how = run.How(user, since, limit, dry_run, memory_agent, as_json)
+    how = run.How(user, since, limit, dry_run, agents, as_json)
     write = run.through_agent if through_agent else run.directly
     run_command(write("LangMem", lambda: langmem.read(source, namespace), how))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json, Limit, Reason, run_command
+from mneme.cli.options import Agents, Json, Limit, Reason, run_command
 
 cards = typer.Typer(no_args_is_help=True, help="List, search and change a team's knowledge cards.")
 
@@ -282,10 +282,7 @@ def keep_up(team: Team = "local", as_json: Json = False) -> None:
 def intake_texts(
     files: Annotated[list[Path], typer.Argument(help="Logs, tickets or conversations; `-` reads stdin.")],
     scope: Annotated[str, typer.Option("--scope", help="The domain that the lessons hold in.")] = "",
-    agents: Annotated[
-        str,
-        typer.Option("--agents", envvar="MNEME_AGENTS", help="Model of all agents: auto, ollama:MODEL, …"),
-    ] = "auto",
+    agents: Agents = "auto",
     team: Team = "local",
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from mneme.cli.learning.card_commands import CardId, Team, cards
 from mneme.cli.learning.consolidate_command import consolidate_cards
-from mneme.cli.options import Json, Reason, run_command
+from mneme.cli.options import Agents, Json, Reason, Role, run_command
 
 app = typer.Typer()
 disputes = typer.Typer(
@@ -17,11 +17,6 @@ cards.command("consolidate")(consolidate_cards)
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 
-Agents = Annotated[
-    str,
-    typer.Option("--agents", envvar="MNEME_AGENTS", help="Model of all agents: auto, rules, ollama:MODEL, …"),
-]
-Agent = Annotated[str, typer.Option(help="Model of this agent; default: --agents.")]
 Rows = Annotated[int, typer.Option("--rows", min=100, help="Rows of the query-tuning database.")]
 
 
@@ -70,10 +65,10 @@ def learn(
     ] = "",
     team: Team = "local",
     agents: Agents = "auto",
-    researcher: Agent = "",
-    devils_advocate: Agent = "",
-    leader: Agent = "",
-    monitor: Agent = "",
+    researcher: Role = "",
+    devils_advocate: Role = "",
+    leader: Role = "",
+    monitor: Role = "",
     recall: Annotated[int, typer.Option("--recall", min=0, max=20, help="Number of cards to retrieve.")] = 5,
     rows: Rows = 60_000,
     as_json: Json = False,

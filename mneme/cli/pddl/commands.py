@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json, run_command
+from mneme.cli.options import Agents, Json, Role, run_command
 
 pddl = typer.Typer(no_args_is_help=True, help="A team with a memory solves planning problems (PDDL).")
 
@@ -17,7 +17,6 @@ Names = Annotated[
     list[str],
     typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
 ]
-Role = Annotated[str, typer.Option(help="Model of this role; default: --agents.")]
 
 
 @pddl.command("list")
@@ -58,12 +57,7 @@ def memories(as_json: Json = False) -> None:
 def play(
     problems: Names,
     memory: Annotated[str, typer.Option("--memory", "-m", help="See `mneme pddl memories`.")] = "intrinsic",
-    agents: Annotated[
-        str,
-        typer.Option(
-            "--agents", envvar="MNEME_AGENTS", help="Model of all roles: auto, rules, ollama:MODEL, …"
-        ),
-    ] = "auto",
+    agents: Agents = "auto",
     solver: Role = "",
     second_agent: Role = "",
     memory_model: Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Json, Limit, Reason, run_command
+from mneme.cli.options import Agents, Json, Limit, Reason, Role, run_command
 from mneme.cli.sharing.consolidate_command import consolidate_pool
 
 app = typer.Typer(
@@ -25,17 +25,6 @@ app.command("consolidate")(consolidate_pool)
 
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the pools.")]
 Pools = Annotated[str, typer.Option("--pools", help="domain: one pool per domain; single: one pool for all.")]
-Responder = Annotated[
-    str, typer.Option(help="Model of this role: auto, rules, ollama:MODEL, …; default: --agents.")
-]
-Responders = Annotated[
-    str,
-    typer.Option(
-        "--agents",
-        envvar="MNEME_AGENTS",
-        help="Model that answers, scores and grades: auto, rules, ollama:MODEL, …",
-    ),
-]
 Shots = Annotated[
     int, typer.Option("--shots", "-k", min=0, max=3, help="Number of pairs that are shown as examples.")
 ]
@@ -93,10 +82,10 @@ def ask(
     pools: Pools = "domain",
     shots: Shots = 3,
     threshold: Threshold = 70,
-    agents: Responders = "auto",
-    answerer: Responder = "",
-    scorer: Responder = "",
-    grader: Responder = "",
+    agents: Agents = "auto",
+    answerer: Role = "",
+    scorer: Role = "",
+    grader: Role = "",
     learning: Learning = "projection",
     candidates: Candidates = 12,
     labels: Labels = 6,
@@ -161,10 +150,10 @@ def grow(
     pools: Pools = "domain",
     shots: Shots = 3,
     threshold: Threshold = 70,
-    agents: Responders = "auto",
-    answerer: Responder = "",
-    scorer: Responder = "",
-    grader: Responder = "",
+    agents: Agents = "auto",
+    answerer: Role = "",
+    scorer: Role = "",
+    grader: Role = "",
     learning: Learning = "projection",
     candidates: Candidates = 12,
     labels: Labels = 6,
@@ -215,9 +204,7 @@ def new_agent(
     language: Annotated[str, typer.Option("--language", help="Of its answers, by ISO 639.")] = "",
     form: Annotated[str, typer.Option("--form", help="A check of form, of a shipped agent.")] = "",
     replace: Annotated[bool, typer.Option("--replace", help="In place of the one of this name.")] = False,
-    designer: Annotated[
-        str, typer.Option("--designer", help="Model that drafts its domain's rubric.")
-    ] = "auto",
+    agents: Agents = "auto",
     team: Team = "local",
     as_json: Json = False,
 ) -> None:
@@ -225,7 +212,7 @@ def new_agent(
     from mneme.cli.sharing import agent as run
 
     fields = {"does": does, "questions": questions, "domain": domain, "title": title, "language": language}
-    run_command(run.new(name, file, fields | {"form": form}, replace, team, designer, as_json))
+    run_command(run.new(name, file, fields | {"form": form}, replace, team, agents, as_json))
 
 
 @agents_app.command("list")
@@ -341,8 +328,8 @@ def retriever_status(pool: PoolName = "", team: Team = "local", as_json: Json = 
 def train_retriever(
     pool: PoolName,
     team: Team = "local",
-    agents: Responders = "auto",
-    grader: Responder = "",
+    agents: Agents = "auto",
+    grader: Role = "",
     learning: Learning = "projection",
     candidates: Candidates = 12,
     labels: Labels = 6,
@@ -409,16 +396,14 @@ def design_rubric(
     wishes: Annotated[
         str, typer.Option("--wishes", help="What the rubric should measure, in your words.")
     ] = "",
-    designer: Annotated[
-        str, typer.Option("--designer", help="Model that writes the draft: auto, rules, ollama:MODEL, …")
-    ] = "auto",
+    agents: Agents = "auto",
     team: Team = "local",
     as_json: Json = False,
 ) -> None:
     """Draft a rubric; it waits for your review."""
     from mneme.cli.sharing import rubric as run
 
-    run_command(run.design(domain, tasks or [], wishes, {"team": team, "designer": designer}, as_json))
+    run_command(run.design(domain, tasks or [], wishes, {"team": team, "designer": agents}, as_json))
 
 
 @rubric.command("review")
@@ -429,7 +414,7 @@ def review_rubric(
     wishes: Annotated[str, typer.Option("--wishes", help="Write a new draft with these wishes.")] = "",
     reject: Annotated[bool, typer.Option("--reject", help="Reject the draft.")] = False,
     reason: Reason = "decided on the command line",
-    designer: Annotated[str, typer.Option("--designer", help="Model that writes the new draft.")] = "auto",
+    agents: Agents = "auto",
     team: Team = "local",
     as_json: Json = False,
 ) -> None:
@@ -437,7 +422,7 @@ def review_rubric(
     from mneme.cli.sharing import rubric as run
 
     decision = run.decision_of(approve, file, wishes, reject, reason)
-    run_command(run.review(domain, decision, {"team": team, "designer": designer}, as_json))
+    run_command(run.review(domain, decision, {"team": team, "designer": agents}, as_json))
 
 
 @rubric.command("freeze")

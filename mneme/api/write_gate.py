@@ -1,0 +1,40 @@
+"""What a text that somebody wrote into memory repeats or may contradict, without a language model."""
+
+from collections.abc import Sequence
+
+from mneme.models.asking.asking import by_rules
+from mneme.prompts.chat.evidence import names
+from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
+from mneme.rules.chat.memory_agent import entities_of
+from mneme.stores.users.memories import MOST_LINKS, MemoryRecord, UserMemories
+
+__all__ = ["compared", "entities_of", "still_named"]
+
+COMPARED = 12
+"""Memories that a text is compared with at most."""
+NEARLY_SAME = 0.8
+"""Cosine from which two memories may repeat or contradict one another, in any language."""
+
+
+async def compared(
+    content: str, entities: Sequence[str], memories: UserMemories, but: str = ""
+) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
+    """Return the memory that says a text already, and those that it may contradict."""
+    related = [each for each in await memories.related(content, "", entities, COMPARED) if each.key != but]
+    facts = [Fact(content=content, said=content)]
+    given = Comparing(facts=facts, memories=[each.memory.content for each in related])
+    judged = (await by_rules(compare_memories, given)).judgements
+    relations = {each.memory: each.relation for each in judged}
+    same = (related[number] for number, relation in relations.items() if relation == "duplicate")
+    beside = [
+        each
+        for number, each in enumerate(related)
+        if relations.get(number, "duplicate") != "duplicate"
+        or (number not in relations and (each.similarity or 0.0) >= NEARLY_SAME)
+    ]
+    return next(same, None), beside[:MOST_LINKS]
+
+
+def still_named(entities: Sequence[str], content: str) -> Sequence[str]:
+    """Return those of the names that a text still has."""
+    return [each for each in entities if names([each], content)]
