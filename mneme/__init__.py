@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mneme.api.memories import Erased
+    from mneme.api.memories import Erased, Written
     from mneme.api.messages import ChatMessage
     from mneme.api.remembering import Remembered
     from mneme.client.memory import Memory, open, open_store
@@ -34,6 +34,7 @@ __all__ = [
     "MemoryRecord",
     "MnemeError",
     "Remembered",
+    "Written",
     "__version__",
     "open",
     "open_store",
@@ -54,6 +55,7 @@ _PLACES = {
     "MemoryRecord": "mneme.stores.users.memories",
     "MnemeError": "mneme.core.errors",
     "Remembered": "mneme.api.remembering",
+    "Written": "mneme.api.memories",
     "open": "mneme.client.memory",
     "open_store": "mneme.client.memory",
     "tools": "mneme.integrations.tools",

@@ -5,11 +5,12 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from mneme.api.memories import Erased
+from mneme.api.memories import Erased, Written
 from mneme.api.remembering import Remembered
 from mneme.integrations.brief import Brief, alike, short
 from mneme.stores.ledger.records import Version
 from mneme.stores.users.memories import MemoryRecord
+from mneme.stores.users.valid_time import holds
 
 LATEST = 20
 """Versions that are shown of one memory, and places that may still hold one that was erased."""
@@ -22,12 +23,18 @@ class MemoryLine(BaseModel):
     content: str
     since: str = Field(description="When it was told, or last changed.")
     similarity: float | None = Field(None, description="The cosine to the query; none: not searched for.")
+    holds: str = Field("", description="From when until when it holds, where known.")
     unclear: str = Field("", description="What the user should be asked about it; empty: nothing.")
+    may_contradict: list[str] = Field([], description="The keys of memories that it may contradict.")
 
     @property
     def line(self) -> str:
         unclear = f" Unclear: {self.unclear}" if self.unclear else ""
-        return f"[{self.key}] {self.content} (since {self.since}{alike(self.similarity)}){unclear}"
+        links = f" It may contradict {', '.join(self.may_contradict)}." if self.may_contradict else ""
+        holds = f" {self.holds}" if self.holds else ""
+        return (
+            f"[{self.key}] {self.content}{holds} (since {self.since}{alike(self.similarity)}){unclear}{links}"
+        )
 
 
 class MemoryLines(Brief):
@@ -112,6 +119,23 @@ def remembered(told: Sequence[Remembered]) -> RememberedLine:
     return RememberedLine(status=one.status, why=short(why), keys=list(dict.fromkeys(keys)))
 
 
+class WrittenLine(Brief):
+    """A memory that was written word for word, and those that it may contradict or repeat."""
+
+    memory: MemoryLine
+    is_new: bool = Field(description="Whether it was written; else it was there already, word for word.")
+    beside: list[MemoryLine] = Field([], description="Memories that it may contradict or repeats; linked.")
+
+    def lines(self) -> list[str]:
+        done = "Written" if self.is_new else "It was there already"
+        return [f"{done}: {self.memory.line}", *(f"Compare it with: {each.line}" for each in self.beside)]
+
+
+def written(record: Written) -> WrittenLine:
+    beside = [_memory(each) for each in record.beside]
+    return WrittenLine(memory=_memory(record), is_new=record.is_new, beside=beside)
+
+
 def history(versions: Sequence[Version]) -> History:
     return History(versions=[_version(each) for each in versions[-LATEST:]])
 
@@ -134,7 +158,9 @@ def _memory(record: MemoryRecord) -> MemoryLine:
         content=short(memory.content),
         since=short(since)[:16].replace("T", " "),
         similarity=None if record.similarity is None else round(record.similarity, 2),
+        holds=holds("", memory.since, memory.until).strip(),
         unclear=short(memory.unclear),
+        may_contradict=memory.may_contradict,
     )
 
 

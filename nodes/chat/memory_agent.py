@@ -157,15 +157,13 @@ def decisions_on(
 
     What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
     """
-    conflicts = [each for each in verdicts if each["relation"] in {"change", "correction", "later"}]
-    begins_later = holding(candidate["since"], "", today) == "later"
-    present = [each for each in conflicts if each["relation"] != "later" and not begins_later]
+    present = [each for each in verdicts if each["relation"] in {"change", "correction"}]
     if present:
         return [_decided("update", number, present)]
-    if conflicts:
-        ended = begins_later and not candidate["until"]
-        replaced = [each for each in conflicts if ended and _is_replaced_whole(each, candidate)]
-        insert = Decision(candidate=number, action="insert", touched=[], rationale=_reasons(conflicts))
+    if later := [each for each in verdicts if each["relation"] == "later"]:
+        ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
+        replaced = [each for each in later if ends and _is_replaced_whole(each, candidate)]
+        insert = Decision(candidate=number, action="insert", touched=[], rationale=_reasons(later))
         return [insert, *([_decided("limit", number, replaced)] if replaced else [])]
     if duplicates := [each for each in verdicts if each["relation"] == "duplicate"]:
         return [_decided("discard", number, duplicates[:1])]

@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
+from sentencex import segment
+
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+")
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
@@ -22,7 +24,6 @@ SHORTEST_WITH_ERRORS = 8
 STEM = 4
 """Letters at the beginning of a word that all its forms share."""
 CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
-SENTENCE = re.compile(r".+?(?:[.!?…。！？]+(?=\s|$)|\n|$)", re.DOTALL)
 HOURS = 12
 
 
@@ -155,10 +156,14 @@ def _is_said(entity: str, sources: Sequence[str]) -> Iterator[bool]:
 
 def sentence_around(quote: str, message: str) -> str:
     """Return the sentences of a message in which a quote stands; the quote where it does not."""
-    start = message.find(quote)
-    places = [each.span() for each in SENTENCE.finditer(message)] if start >= 0 else []
-    touched = [each for each in places if each[0] < start + len(quote) and each[1] > start]
-    return message[touched[0][0] : touched[-1][1]].strip() if touched else quote
+    start, end = message.find(quote), 0
+    if start < 0:
+        return quote
+    touched: list[str] = []
+    for sentence in segment("en", message):
+        begin, end = end, end + len(sentence)
+        touched += [sentence] if begin < start + len(quote) and end > start else []
+    return "".join(touched).strip() or quote
 
 
 def names(entities: Iterable[str], text: str) -> set[str]:

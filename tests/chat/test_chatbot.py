@@ -50,6 +50,10 @@ async def test_the_reply_stands_on_what_is_remembered(graph: Any) -> None:
     assert "Portland" in await say(graph, "Where does my sister Emily live?")
 
 
+async def test_what_was_just_said_is_known_before_it_is_remembered(graph: Any) -> None:
+    assert "Austin" in await say(graph, "I live in Austin.", "Where do I live?")
+
+
 async def test_recall_finds_what_was_told_beside_a_good_hit_unless_told_to_go_by_words(
     graph: Any, ledger: Ledger
 ) -> None:

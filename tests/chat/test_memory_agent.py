@@ -175,7 +175,7 @@ async def test_a_batch_is_remembered_in_order(ledger: Ledger) -> None:
 async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> None:
     graph = remember.compile(store=LedgerStore(ledger))
     chat: Any = [
-        HumanMessage("I have a dog called Max."),
+        HumanMessage("My dog is called Max."),
         {"role": "assistant", "content": [{"type": "text", "text": "I live in Paris."}]},
         {"role": "user", "content": "He is 5 years old."},
     ]
@@ -183,8 +183,8 @@ async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> Non
 
     assert (report["remembered"], report["failed"]) == (2, [])
     assert await contents(ledger) == [
-        "The user has a dog called Max.",
-        "The user has a dog called Max. He is 5 years old.",
+        "The user's dog is called Max.",
+        "The user's dog is called Max. He is 5 years old.",
     ], "what went before says who `he` is"
 
 

@@ -24,7 +24,7 @@ SAID = (
     "I live in Austin.",
     "I have a cat called Zoe.",
     "My brother Tom plays the cello.",
-    "I moved to Denver.",
+    "I live in Denver, not in Austin.",
     "I am allergic to penicillin.",
 )
 

@@ -24,7 +24,7 @@ def mneme(tmp_path: Path) -> Run:
 
 
 def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run, tmp_path: Path) -> None:
-    chat = mneme("chat", stdin="I live in Austin.\nI moved to Denver.\n/memories\n/quit\n")
+    chat = mneme("chat", stdin="I live in Austin.\nI live in Denver, not in Austin.\n/memories\n/quit\n")
     assert chat.returncode == 0, chat.stderr
     assert "Denver" in chat.stdout
     (line,) = mneme("memories", "list", "--json").stdout.splitlines()

@@ -78,7 +78,7 @@ def test_what_blocks_has_every_operation_with_its_types() -> None:
         blocking = vars(getattr(blocking_calls, f"Blocking{kind.__name__}"))
         assert {name for name, each in blocking.items() if isinstance(each, Waits)} == {*kind.OFFERED}
     with mneme.open("ann") as memory:
-        assert_type(memory.memories.add("Ann has a dog."), mneme.MemoryRecord)
+        assert_type(memory.memories.add("Ann has a dog."), mneme.Written)
         assert_type(memory.recall("a dog", limit=1), Sequence[mneme.MemoryRecord])
         assert_type(memory.remember("I live in Oslo.", **RULES), Sequence[mneme.Remembered])
         assert_type(memory.cards.count(), int)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -156,6 +156,79 @@ class TestMemories:
         assert "content: Field required" in report.refused[0].reason
         assert "1 to 2" in report.refused[1].reason, "the other version of the same record"
         assert [each.memory.content for each in await alice.list()] == ["tea", "tea", "cat and dog", "cat"]
+
+
+class TestValidTime:
+    async def test_a_change_ends_the_version_before_it_and_a_correction_takes_over_its_time(
+        self, alice: UserMemories
+    ) -> None:
+        home = await alice.insert(memory("Ulm"), change=SAID)
+        moved = memory("Bern", since="2026-03", is_change=True)
+        await alice.update(home.key, moved, change=SAID, expected_version=1)
+        corrected = memory("Basel", since="2026-03")
+        await alice.update(home.key, corrected, change=SAID, expected_version=2)
+        assert [await valid(alice, *day) for day in ((2026, 2, 28), (2026, 3, 1))] == [["Ulm"], ["Basel"]]
+
+    async def test_what_is_limited_holds_until_then_and_what_begins_later_from_then(
+        self, alice: UserMemories
+    ) -> None:
+        old = await alice.insert(memory("Ulm"), change=SAID)
+        await alice.insert(memory("Bern", since="2026-06"), change=SAID)
+        await alice.update(old.key, memory("Ulm", until="2026-05-31"), change=SAID, expected_version=1)
+        gone = await alice.insert(memory("Rome", until="2026"), change=SAID)
+        await alice.retire(gone.key, change=SAID, expected_version=1)
+        assert [await valid(alice, *day) for day in ((2026, 5, 31), (2026, 6, 1))] == [["Ulm"], ["Bern"]]
+
+
+async def valid(memories: UserMemories, *day: int) -> list[str]:
+    return [each.memory.content for each in await memories.valid_at(date(*day))]
+
+
+class TestAttention:
+    async def test_what_is_in_doubt_unclear_or_linked_is_listed_until_it_is_accepted(
+        self, alice: UserMemories
+    ) -> None:
+        old = await alice.insert(memory("The user lives in Ulm"), change=SAID)
+        wrong: list[dict[str, Any]] = [
+            {"flag": "In doubt."},
+            {"unclear": "Which?"},
+            {"may_contradict": [old.key]},
+        ]
+        odd = [await alice.insert(memory(f"odd {each}", **each), change=SAID) for each in wrong]
+        found = await alice.flagged()
+        assert [each.key for each in found] == [each.key for each in odd]
+        assert [each.memory.attention for each in found] == [
+            "In doubt.",
+            "Which?",
+            f"It may contradict {old.key}.",
+        ]
+        for each in odd:
+            assert (await alice.accept(each.key)).memory.attention == ""
+        assert await alice.flagged() == []
+
+    async def test_what_may_contradict_an_older_memory_is_recalled_before_it(
+        self, alice: UserMemories
+    ) -> None:
+        old = await alice.insert(memory("The user lives in Ulm"), change=SAID)
+        newer = memory("The user moved to Bern last week", may_contradict=[old.key])
+        new = await alice.insert(newer, change=SAID)
+        found = await alice.similar("The user lives in Ulm", 2)
+        assert [each.key for each in found] == [new.key, old.key]
+
+    async def test_only_what_rules_wrote_and_nobody_changed_is_to_be_read_again(
+        self, alice: UserMemories
+    ) -> None:
+        by_rules = SAID.model_copy(update={"model": "rules"})
+        texts = ("one", "two", "three")
+        kept, edited, _ = [
+            await alice.insert(memory(each, read_by="rules"), change=by_rules) for each in texts
+        ]
+        await alice.insert(memory("by hand"), change=SAID)
+        await alice.update(edited.key, memory("2", read_by="rules"), change=SAID, expected_version=1)
+        found = await alice.read_by_rules()
+        assert [each.value["content"] for each in found] == ["one", "three"]
+        assert (await alice.accept(kept.key)).memory.read_by == ""
+        assert [each.value["content"] for each in await alice.read_by_rules()] == ["three"]
 
 
 class TestWhatIsNoMemory:

@@ -36,7 +36,11 @@ async def list_(user: str, limit: int, retired: bool, at: str, as_of: str, as_js
     """List memories."""
     async with open_operations(Memories, user, reading=True) as memories:
         found = await memories.list(limit=limit, include_retired=retired, **_then(at, as_of))
-        print_memories(found, as_json)
+    print_memories(found, as_json)
+    if (count := sum(each.memory.read_by == RULES for each in found)) and not as_json:
+        console.print(
+            f"[dim]{count} of these were read by rules; a model reads them again: mneme memories reread[/]"
+        )
 
 
 async def search(user: str, query: str, limit: int, mode: Mode, at: str, as_of: str, as_json: bool) -> None:
@@ -259,10 +263,9 @@ HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
 
 
 def _note(memory: Memory) -> str:
-    """Say when a memory holds, what it may contradict, and that no model has read it."""
-    by_rules = "read by rules" if memory.read_by == RULES else ""
+    """Say when a memory holds, and why somebody should look at it."""
     when = " ".join(filter(None, [HOLDING[memory.holding], holds("", memory.since, memory.until).strip()]))
-    return "; ".join(filter(None, [when, _short_keys(memory.attention), by_rules]))
+    return "; ".join(filter(None, [when, _short_keys(memory.attention)]))
 
 
 def _short_keys(text: str) -> str:

@@ -16,7 +16,10 @@ function Row({ record }) {
     <p class="quiet"><code title=${key}>${key.slice(0, 8)}</code> <span>${memory.kind}</span>
     <span>since <${Time} at=${at} /></span>
     ${live ? "" : html`<span class="mark">retired</span>`}
+    ${memory.since ? html`<span>from ${memory.since}</span>` : ""}
+    ${memory.until ? html`<span>until ${memory.until}</span>` : ""}
     ${memory.flag || memory.unclear ? html`<span class="mark">look at it</span>` : ""}
+    ${memory.may_contradict.length ? html`<span class="mark">may contradict another</span>` : ""}
     ${similarity ? html`<span>similarity ${similarity.toFixed(2)}</span>` : ""}</p></li>`;
 }
 

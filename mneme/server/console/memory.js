@@ -100,7 +100,7 @@ function Actions({ record, history, action, open }) {
     <${Button} action=${action} work=${() => change(`${path}/undo`, seen)} said=${undone}>Undo the latest change<//>
     ${record.live ? html`<${Button} action=${action} work=${() => change(`${path}/retire`)}
       said=${() => "Retired: it is not recalled any more. Undo brings it back."}>Retire<//>` : ""}
-    ${record.memory.flag || record.memory.unclear ? html`<${Button} action=${action}
+    ${record.memory.flag || record.memory.unclear || record.memory.may_contradict.length ? html`<${Button} action=${action}
       work=${() => change(`${path}/accept`)} said=${() => "Accepted as it stands."}>It is right<//>` : ""}
     <button type="button" class="danger" onClick=${() => open("forget")}>Forget…</button></p>`;
 }
@@ -121,10 +121,14 @@ function One({ record, history, again }) {
     ${opened === "forget" && html`<${Forget} record=${record} action=${action} close=${close} />`}
     <${Facts} of=${[
       ["Key", html`<code>${record.key}</code>`], ["Kind", memory.kind],
-      ["Since", html`<${Time} at=${record.at} />`], ["Names", memory.entities.join(", ")],
+      ["Since", html`<${Time} at=${record.at} />`], ["Holds from", memory.since], ["Holds until", memory.until],
+      ["Names", memory.entities.join(", ")],
       ["Quote", memory.quote && html`<q>${memory.quote}</q>`],
       ["Source", Source({ of: { thread: memory.thread, messages: [memory.message_id].filter(Boolean) } })],
       ["Look at it", memory.flag || memory.unclear],
+      ["May contradict", memory.may_contradict.length > 0 && memory.may_contradict.map((key) =>
+        html`<a href="#/memories/${part(key)}"><code>${key.slice(0, 8)}</code></a> `)],
+      ["Read by", memory.read_by],
     ]} />
     <${Said} memory=${memory} />
     <${Versions} history=${history} record=${record} action=${action} />`;
