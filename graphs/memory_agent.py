@@ -11,7 +11,6 @@ from mneme.nodes.chat.memory_operations import (
     Task,
     discard,
     insert_memory,
-    limit_memory,
     replace_memory,
     retire,
     update_memory,
@@ -31,7 +30,6 @@ from mneme.nodes.workflow import Workflow
 OPERATIONS = [
     "insert_memory",
     "update_memory",
-    "limit_memory",
     "replace_memory",
     "retire",
     "discard",
@@ -43,7 +41,7 @@ def remembering(first: str) -> Workflow:
     """Build what every version has: a message comes in and goes to `first`, and the operations end it."""
     builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
     builder.add_node(receive)
-    for operation in (insert_memory, update_memory, limit_memory, replace_memory, retire, discard):
+    for operation in (insert_memory, update_memory, replace_memory, retire, discard):
         builder.add_node(operation, input_schema=Task)
     builder.add_node(forget)
     builder.add_node(settle)

@@ -75,20 +75,25 @@ def _composed(user: str) -> Json:
 
 def _read(user: str) -> Json:
     (memory,) = _composed(user)["memories"]
-    read = {**memory, "unclear": ""}
+    read = {**memory, "since": "", "until": "", "unclear": ""}
     return {"rationale": "It corrects a fact.", "route": "store", "memories": [read]}
 
 
 def _compared(user: str) -> Json:
-    """Judge each pair of the one fact and a memory."""
-    memories = dict(re.findall(r"^\[(\d+)\] (.*)$", _between("memories", user), re.MULTILINE))
-    places = re.findall(r"^\[(\d+)\] fact 0, memory (\d+)$", user, re.MULTILINE)
-    return {"judgements": [_judged(int(pair), memories[memory]) for pair, memory in places]}
+    """Name the memory of the old breed, with its new text."""
+    memories = re.findall(r"^\[(\d+)\] (.*)$", _between("memories", user), re.MULTILINE)
+    return {"judgements": [_judged(int(number), memory) for number, memory in memories if OLD in memory]}
 
 
-def _judged(pair: int, memory: str) -> Json:
-    relation, outdated = ("conflict", OLD) if OLD in memory else ("unrelated", "")
-    return {"pair": pair, "reason": "By the breed of Max.", "relation": relation, "outdated": outdated}
+def _judged(number: int, memory: str) -> Json:
+    return {
+        "fact": 0,
+        "memory": number,
+        "reason": "By the breed of Max.",
+        "relation": "correction",
+        "outdated": OLD,
+        "updated": memory.replace(f"a {OLD}", "a Labrador mix"),
+    }
 
 
 def _checked(user: str) -> Json:

@@ -22,7 +22,7 @@ async def check_in_turn(state: State, runtime: Runtime[MemoryContext]) -> dict[s
     verdicts = []
     for send in each_pair(state):
         if isinstance(send, Send):
-            verdicts += (await check(send.arg, runtime))["verdicts"]
+            verdicts += (await check(send.arg, runtime)).get("verdicts", [])
     return {"verdicts": verdicts}
 
 

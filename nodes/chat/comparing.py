@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from mneme.nodes.chat.memory_operations import Similar
-from mneme.nodes.chat.remembering import Judged, State
+from mneme.nodes.chat.memory_operations import Judged, Similar
+from mneme.nodes.chat.remembering import State
 from mneme.nodes.chat.writing_down import last_reply
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
@@ -80,9 +80,9 @@ async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
         time=state.get("time", ""),
         preceding=state.get("preceding", []),
     )
-    answer, _ = await last_reply(compare_memories, given, who)
+    answer, doubt = await last_reply(compare_memories, given, who)
     numbers, memories = list(batch.facts), list(batch.memories.values())
-    return list(_judgements(answer.judgements, numbers, memories))
+    return list(_judgements(answer.judgements, numbers, memories, doubt))
 
 
 def _fact(candidate: Mapping[str, Any]) -> Fact:
@@ -91,7 +91,7 @@ def _fact(candidate: Mapping[str, Any]) -> Fact:
 
 
 def _judgements(
-    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[Similar]
+    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[Similar], doubt: str
 ) -> Iterator[Judged]:
     """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
     for each in given:
@@ -107,4 +107,5 @@ def _judgements(
             rationale=each.reason,
             outdated=outdated,
             updated=each.updated.strip(),
+            doubt=doubt if f"memory {each.memory} " in doubt else "",
         )

@@ -24,8 +24,8 @@ from typing import Any, Literal
 from mneme.models.asking.asking import resolve
 from mneme.nodes.chat.comparing import judged
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import Similar, similar_of
-from mneme.nodes.chat.remembering import Decision, Judged, State, Update
+from mneme.nodes.chat.memory_operations import Judged, Similar, similar_of
+from mneme.nodes.chat.remembering import Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.evidence import rest
@@ -70,9 +70,9 @@ async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
     found = await memories_of(runtime).related(state["message"], "", (), MOST_KNOWN)
     shown, room = list[str](), KNOWN_CHARS
     for each in found:
-        room -= len(each.memory.content)
-        if each.key != state.get("rereads") and room >= 0:
+        if each.key != state.get("rereads") and len(each.memory.content) <= room:
             shown.append(holds(each.memory.content, each.memory.since, each.memory.until))
+            room -= len(each.memory.content)
     return shown
 
 
@@ -127,7 +127,9 @@ def weigh(state: State) -> Update:
         decided = decisions_on(number, verdicts, candidate, today)
         decisions += decided
         is_new = decided[0]["action"] == "insert"
-        open_ = [each["memory"]["key"] for each in verdicts if each["relation"] == "unclear"]
+        limited = [each["memory"]["key"] for one in decided[1:] for each in one["touched"]]
+        open_ = [each["memory"]["key"] for each in verdicts if _stays_open(each, candidate, today)]
+        open_ = [key for key in open_ if key not in limited]
         candidates.append(candidate | {"may_contradict": open_[:MOST_LINKS] if is_new else []})
     if own := state.get("own"):
         decisions = _in_place_of(own, decisions, state["rationale"])
@@ -136,7 +138,9 @@ def weigh(state: State) -> Update:
 
 def _in_place_of(own: Similar, decisions: Sequence[Decision], why: str) -> list[Decision]:
     """Let the first new memory take the place of the one that was read again; without one, retire that."""
-    again = Judged(candidate=-1, memory=own, relation="correction", rationale="", outdated="", updated="")
+    again = Judged(
+        candidate=-1, memory=own, relation="correction", rationale="", outdated="", updated="", doubt=""
+    )
     new = next((each for each in decisions if each["action"] == "insert"), None)
     others = [each for each in decisions if each is not new]
     if new is None:
@@ -168,7 +172,7 @@ def decisions_on(
     if duplicates := [each for each in verdicts if each["relation"] == "duplicate"]:
         return [_decided("discard", number, duplicates[:1])]
     additions = [each for each in verdicts if each["relation"] == "addition" and not each["memory"]["full"]]
-    if additions:
+    if additions and not (candidate["since"] or candidate["until"]):
         return [_decided("update", number, additions[:1])]
     rationale = "Nothing that is remembered says so or contradicts it."
     return [Decision(candidate=number, action="insert", touched=[], rationale=rationale)]
@@ -182,6 +186,12 @@ def _decided(
 
 def _reasons(verdicts: Sequence[Judged]) -> str:
     return " ".join(dict.fromkeys(each["rationale"] for each in verdicts))
+
+
+def _stays_open(verdict: Judged, candidate: Mapping[str, Any], today: date) -> bool:
+    """Tell whether a memory may contradict the fact: that is unclear, or a part of it ends later for good."""
+    ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
+    return verdict["relation"] == "unclear" or (verdict["relation"] == "later" and ends)
 
 
 def _is_replaced_whole(verdict: Judged, candidate: Mapping[str, Any]) -> bool:

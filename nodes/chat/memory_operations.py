@@ -42,13 +42,27 @@ class Similar(TypedDict):
 Relation = Literal["change", "later", "correction", "addition", "duplicate", "unclear"]
 
 
-class Fact(TypedDict):
-    """A candidate beside one memory: how it stands to it, the words that it makes false, the new text."""
+class Judged(TypedDict):
+    """How a candidate stands to one memory; `unclear` where that is open, or the judgement cannot be used.
 
-    candidate: dict[str, Any]
+    `outdated` are the memory's words that become false, `updated` is its new text where the model gave one,
+    and `doubt` what stayed in doubt of that.
+    """
+
+    candidate: int
+    memory: Similar
     relation: Relation
+    rationale: str
     outdated: str
     updated: str
+    doubt: str
+
+
+class Fact(TypedDict):
+    """A candidate, and how it stands to the memory that an operation is about."""
+
+    candidate: dict[str, Any]
+    judged: Judged
 
 
 class Origin(TypedDict):
@@ -133,7 +147,8 @@ async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
     memory = (await memories_of(runtime).show(key)).memory
     aside = list[Operation]()
     for number, fact in enumerate(task["facts"]):
-        if number and fact["outdated"] and not located(fact["outdated"], memory.content):
+        outdated = fact["judged"]["outdated"]
+        if number and outdated and not located(outdated, memory.content):
             aside.append(await _inserted(task, fact["candidate"], runtime))
             continue
         try:
@@ -150,19 +165,23 @@ async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
 
 async def _with_fact(memory: Memory, fact: Fact, task: Task, runtime: MemoryRuntime) -> Memory:
     """Return the memory with a fact: appended, as the comparison has it, replaced by it, or rewritten."""
-    new, doubt = memory_of(fact["candidate"], task["origin"]), ""
-    if fact["relation"] == "addition":
+    judged, new = fact["judged"], memory_of(fact["candidate"], task["origin"])
+    relation, doubt = judged["relation"], judged["doubt"]
+    if relation == "addition":
         return _appended(memory, new)
-    if fact["updated"] and memory.content == _touched(task)["content"]:
-        new = new.model_copy(update=_as_updated(memory, new, fact["updated"]))
-    elif rest(memory.content, fact["outdated"], new.content):
-        written, doubt = await _rewritten(memory, new, fact, task, runtime)
+    if relation == "later":
+        return memory.model_copy(update={"until": day_before(new.since), "is_change": False})
+    if judged["updated"] and memory.content == _touched(task)["content"]:
+        new = new.model_copy(update=_as_updated(memory, new, judged["updated"]))
+    elif rest(memory.content, judged["outdated"], new.content):
+        written, doubt = await _rewritten(memory, new, judged["outdated"], task, runtime)
         new = new.model_copy(update=dict(written))
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
-    is_change = fact["relation"] == "change"
-    since = new.since or (task["origin"]["time"][:10] if is_change else memory.since)
-    update = {"statements": [*said, *new.statements[-1:]], "since": since, "is_change": is_change}
-    return new.model_copy(update=update | ({"flag": f"In doubt: {doubt}"} if doubt else {}))
+    told = {"statements": [*said, *new.statements[-1:]], "is_change": relation == "change"}
+    times = {"since": new.since or task["origin"]["time"][:10], "until": new.until}
+    if relation == "correction":
+        times = {"since": new.since or memory.since, "until": new.until or memory.until}
+    return new.model_copy(update=told | times | ({"flag": f"In doubt: {doubt}"} if doubt else {}))
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
@@ -173,7 +192,7 @@ def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
 
 
 async def _rewritten(
-    memory: Memory, new: Memory, fact: Fact, task: Task, runtime: MemoryRuntime
+    memory: Memory, new: Memory, outdated: str, task: Task, runtime: MemoryRuntime
 ) -> tuple[Rewritten, str]:
     """Ask for the memory with the fact; return it with what stayed in doubt."""
     pair = Pair(
@@ -181,7 +200,7 @@ async def _rewritten(
         message=sentence_around(new.quote, task["origin"]["message"]),
         memory=memory.content,
         time=task["origin"]["time"],
-        outdated=fact["outdated"],
+        outdated=outdated,
     )
     answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
     return answered.value, answered.doubt
@@ -197,9 +216,10 @@ def _appended(memory: Memory, new: Memory) -> Memory:
         "entities": list(dict.fromkeys([*memory.entities, *new.entities]))[:MOST],
         "relations": list(dict.fromkeys([*memory.relations, *new.relations]))[:MOST],
         "statements": [*statements_of(memory), *new.statements],
-        "kind": memory.kind,
-        "since": memory.since,
-        "until": memory.until,
+        "may_contradict": list(dict.fromkeys([*memory.may_contradict, *new.may_contradict])),
+        "flag": " ".join(filter(None, [memory.flag, new.flag])),
+        "unclear": memory.unclear or new.unclear,
+        **memory.model_dump(include={"kind", "since", "until", "is_change"}),
     }
     return new.model_copy(update=joined)
 
@@ -210,14 +230,6 @@ def statements_of(memory: Memory) -> list[Statement]:
         content=memory.content, quote=memory.quote, message_id=memory.message_id, time=memory.time
     )
     return memory.statements or [whole]
-
-
-async def limit_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Note until when a memory holds, since what was told takes its place later; its words stay."""
-    known = await memories_of(runtime).show(_touched(state)["key"])
-    until = day_before(state["facts"][0]["candidate"]["since"])
-    renewed = known.memory.model_copy(update={"until": until, "is_change": False})
-    return {"operations": [await _replace(state | {"memory": similar_of(known)}, renewed, runtime)]}
 
 
 async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:

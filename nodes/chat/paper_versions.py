@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import find_similar
-from mneme.nodes.chat.memory_operations import Relation, Similar
-from mneme.nodes.chat.remembering import Decision, Judged, State, Update, each_decision, similar_to
+from mneme.nodes.chat.memory_operations import Judged, Relation, Similar
+from mneme.nodes.chat.remembering import Decision, State, Update, each_decision, similar_to
 from mneme.nodes.chat.writing_down import around, incoming, last_reply, written
 from mneme.nodes.counted import counted
 from mneme.prompts.chat.evidence import located
@@ -136,6 +136,7 @@ async def check(state: Check, runtime: MemoryRuntime) -> Update:
         rationale=verdict.rationale,
         outdated=located(verdict.outdated, pair.memory),
         updated="",
+        doubt="",
     )
     return {"verdicts": [judged]}
 
@@ -171,14 +172,15 @@ async def _upsert(number: int, fact: str, state: State, runtime: MemoryRuntime) 
 
 
 def replaceable(candidate: int, memory: Similar) -> Judged:
-    """Take anything of a memory for outdated, where a version of the agent does not say what is."""
+    """Let a memory be rewritten, where a version of the agent does not say what of it is outdated."""
     return Judged(
         candidate=candidate,
         memory=memory,
         relation="change",
         rationale="",
-        outdated=memory["content"],
+        outdated="",
         updated="",
+        doubt="",
     )
 
 

@@ -16,9 +16,9 @@ from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import (
     Fact,
+    Judged,
     Operation,
     Origin,
-    Relation,
     Similar,
     Task,
     retire_memory,
@@ -51,17 +51,6 @@ class Result(TypedDict, total=False):
     asked: Annotated[Asked, added]
     run_id: str
     trace: str
-
-
-class Judged(TypedDict):
-    """How a candidate stands to one memory; `unclear` where that is open, or the judgement cannot be used."""
-
-    candidate: int
-    memory: Similar
-    relation: Relation
-    rationale: str
-    outdated: str
-    updated: str
 
 
 Action = Literal["insert", "update", "limit", "replace", "retire", "discard"]
@@ -138,7 +127,7 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
 NODES: dict[Action, str] = {
     "insert": "insert_memory",
     "update": "update_memory",
-    "limit": "limit_memory",
+    "limit": "update_memory",
     "replace": "replace_memory",
     "retire": "retire",
     "discard": "discard",
@@ -149,7 +138,7 @@ NO_MEMORY = Similar(
     key="", version=0, content="", since="", until="", read_by="", similarity=None, full=False
 )
 NOTHING_TOUCHED = Judged(
-    candidate=-1, memory=NO_MEMORY, relation="addition", rationale="", outdated="", updated=""
+    candidate=-1, memory=NO_MEMORY, relation="addition", rationale="", outdated="", updated="", doubt=""
 )
 """Stands for the memory of an operation that touches none."""
 
@@ -168,13 +157,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             subject = memory["key"] if memory and action != "discard" else str(number)
             new = Task(origin=origin_of(state), facts=[], memory=memory, rationale="")
             task = tasks.setdefault((NODES[action], subject), new)
-            fact = Fact(
-                candidate=candidate,
-                relation=touched["relation"],
-                outdated=touched["outdated"],
-                updated=touched["updated"],
-            )
-            task["facts"].append(fact)
+            task["facts"].append(Fact(candidate=candidate, judged=touched))
             task["rationale"] = f"{task['rationale']} {decision['rationale']}".strip()
     return [Send(node, task) for (node, _), task in tasks.items()] or "settle"
 

@@ -26,6 +26,7 @@ from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_agent import decisions_on
 from mneme.nodes.chat.memory_operations import (
     Fact,
+    Judged,
     Operation,
     Origin,
     Relation,
@@ -36,7 +37,6 @@ from mneme.nodes.chat.memory_operations import (
 )
 from mneme.nodes.chat.remembering import (
     Decision,
-    Judged,
     State,
     Update,
     each_decision,
@@ -177,6 +177,7 @@ async def _judged(
             rationale=each.reason,
             outdated=located(each.outdated, now[key].memory.content),
             updated="",
+            doubt="",
         )
         for each, key in zip(found, places, strict=True)
         if key in now
@@ -203,6 +204,6 @@ async def _put_in(
     task = Task(origin=origin, facts=[], memory=None, rationale=decision["rationale"])
     done: list[Operation] = []
     for each in decision["touched"] if decision["action"] == "update" else ():
-        fact = Fact(candidate=candidate, relation=each["relation"], outdated=each["outdated"], updated="")
+        fact = Fact(candidate=candidate, judged=each)
         done += await update_with_facts({**task, "facts": [fact], "memory": each["memory"]}, runtime)
     return [*done, await retire_memory(task, similar_of(newer), runtime)]

@@ -122,14 +122,15 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
             quote, content = found[-1]
             found[-1] = Statement(f"{quote} … {said}", f"{content} {of_the_user(said)}")
         else:
-            before = _last_said(preceding) if refers and not found else ""
+            before = _last_said(preceding, message) if refers and not found else ""
             found.append(Statement(said, of_the_user(f"{before} {said}".strip())))
     return found
 
 
-def _last_said(preceding: Sequence[str]) -> str:
+def _last_said(preceding: Sequence[str], message: str) -> str:
     """Return the last statement of the user's latest turn, if it is about somebody or something else."""
     turns = [turn.removeprefix("user: ") for turn in preceding if turn.startswith("user: ")]
+    turns = [each for each in turns if each != message]
     said = [each for each in _stated(turns[-1]) if len(each) < MAX_CHARS // 2] if turns else []
     return said[-1] if said and not re.match(r"i\b|we\b", said[-1], re.IGNORECASE) else ""
 

@@ -18,7 +18,7 @@ def similar(content: str, similarity: float | None) -> Similar:
 
 @pytest.mark.parametrize(
     ("similarity", "memory", "is_compared"),
-    [(0.5, "x", True), (0.1, "Max sails.", True), (0.1, "She sails", False), (None, "x", True)],
+    [(0.5, "x", True), (0.05, "Max sails.", True), (0.05, "She sails", False), (None, "x", True)],
 )
 def test_a_memory_is_compared_that_is_alike_or_shares_a_word(
     similarity: float | None, memory: str, is_compared: bool

@@ -1,0 +1,89 @@
+"""What rules keep, lose and store of sessions written by somebody who has seen no rule."""
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mneme.graphs.memory_agent import builder
+from mneme.models.embedding.absent import MULTILINGUAL
+from mneme.models.embedding.embedders import open_embedder
+from mneme.nodes.chat.comparing import worth_comparing
+from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.chat.memory_operations import similar_of
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.users.memories import Memory, UserMemories
+
+DATA = Path(__file__).parent / "data"
+NOTHING = {"question", "small_talk"}
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+def has(texts: Sequence[str], words: Sequence[str]) -> bool:
+    return any(all(word.casefold() in text.casefold() for word in words) for text in texts)
+
+
+async def play(session: dict[str, Any], ledger: Ledger, counts: Counter[str]) -> None:
+    """Put each message of a session to the memory agent; count what is kept, lost, and stored in vain."""
+    memories, preceding = UserMemories(ledger, session["id"]), list[str]()
+    graph, kept = builder.compile(store=LedgerStore(ledger)), list[tuple[int, list[str]]]()
+    context, before = MemoryContext(user=session["id"], memory_agent="rules"), 0
+    for number, message in enumerate(session["messages"]):
+        given = {"message": message["text"], "message_id": f"m{number}", "preceding": preceding[-6:]}
+        await graph.ainvoke(cast(Any, given), context=context)
+        texts = [each.memory.content for each in await memories.list(limit=500)]
+        counts["nothing"] += message["kind"] in NOTHING
+        counts["nothing, stored"] += message["kind"] in NOTHING and len(texts) > before
+        counts["statements"] += len(message["keep"])
+        found = [words for words in message["keep"] if has(texts, words)]
+        counts["kept"] += len(found)
+        kept += [(number, words) for words in found]
+        preceding += [f"user: {message['text']}", "assistant: Noted."]
+        before = len(texts)
+    corrected = {each["corrects"] for each in session["messages"]}
+    counts["lost"] += sum(not has(texts, words) for number, words in kept if number not in corrected)
+
+
+async def test_what_is_said_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
+    ledger = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
+    counts = Counter[str]()
+    for session in lines("sessions.jsonl"):
+        await play(session, ledger, counts)
+    await ledger.close()
+    assert counts["lost"] == 0
+    assert counts["kept"] >= 0.98 * counts["statements"], counts
+    assert counts["nothing, stored"] <= 0.11 * counts["nothing"], counts
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    if not MULTILINGUAL.is_installed():
+        pytest.skip("the multilingual embedder is not installed: mneme embedder install multilingual")
+    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("multilingual"))
+    yield opened
+    await opened.close()
+
+
+async def test_the_memory_that_a_fact_touches_is_compared_in_ten_languages(ledger: Ledger) -> None:
+    touched = compared = 0
+    known = Change(reason="known", actor="test")
+    similar = MemoryContext().similar
+    for language in lines("recall.jsonl"):
+        memories = UserMemories(ledger, language["language"])
+        for content in language["memories"]:
+            await memories.insert(Memory(content=content), change=known)
+        for case in language["cases"]:
+            found = await memories.related(case["content"], case["quote"], case["names"], similar)
+            kept = worth_comparing(case["content"], [similar_of(each) for each in found])
+            contents = {each["content"] for each in kept}
+            touched += len(case["touches"])
+            compared += sum(language["memories"][number] in contents for number in case["touches"])
+    assert compared >= 0.98 * touched, (compared, touched)
