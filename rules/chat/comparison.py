@@ -20,6 +20,7 @@ RATHER_THAN = re.compile(
     r"(?P<before>[^.;!?]{1,200}?),? (?:and )?(?:not|rather than|instead of) (?P<wrong>[^,.;!?]{1,60})",
     re.IGNORECASE,
 )
+MEANT = re.compile(r"\bi mean(?:t)? (?P<right>[^,.;!?]{1,60})[.!]*$", re.IGNORECASE)
 ENDED = re.compile(
     r"n['’]?t\b|\b(?:no|never|not|none|used to|any ?more|quit|quits|stopped|gave up|left|sold|lost|former|ex|"
     r"died|moved)\b",
@@ -64,7 +65,7 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     exchanged = {
         Correction(number, *pair)
         for sentence in sentences(said)
-        for pair in _exchanged(sentence)
+        for pair in _exchanged(sentence, before)
         if {*words(pair[1])} <= {*words(fact)}
         for number, memory in enumerate(memories)
         if _once(pair[0], memory) and (_is_about(sentence, memory, pair[0]) or _once(pair[0], before))
@@ -90,8 +91,11 @@ def corrected(memory: str, fact: str, change: Correction) -> str:
     return " ".join([new, *more])
 
 
-def _exchanged(sentence: str) -> Iterator[tuple[str, str]]:
-    """Yield the wrong and the right words of `not X but Y` and `Y, not X`."""
+def _exchanged(sentence: str, before: str) -> Iterator[tuple[str, str]]:
+    """Yield the wrong and the right words of `not X but Y`, `Y, not X`, and `I meant Y` just after X."""
+    if meant := MEANT.search(sentence):
+        wrong = _counterpart(meant["right"], before)
+        yield from [(wrong, meant["right"])] if wrong else []
     pattern = NOT_BUT if NOT_BUT.search(sentence) else RATHER_THAN
     for found in pattern.finditer(sentence):
         wrong, given = found["wrong"].strip(), found.groupdict()

@@ -83,7 +83,7 @@ STATING = re.compile(
 )
 OF_SELF = re.compile(r"\b(?:i|im|ive|my|mine|me|we|our|us)\b", re.IGNORECASE)
 REFERRING = re.compile(
-    r"\W*(?:(?:and|but|so|also|then)\s+)*"
+    r"\W*(?:(?:and|but|so|also|then|sorry|oops|no|wait|actually)\W+)*"
     r"(?:he|she|they|it|his|her|their|its|him|them|there|that|this|these|both|i meant?)\b",
     re.IGNORECASE,
 )
@@ -123,7 +123,10 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
             found[-1] = Statement(f"{quote} … {said}", f"{content} {of_the_user(said)}")
         else:
             before = _last_said(preceding, message) if refers and not found else ""
-            found.append(Statement(said, of_the_user(f"{before} {said}".strip())))
+            ended = (
+                f"{before.rstrip('.')}. " if before[-1:].isalnum() or before.endswith(".") else f"{before} "
+            )
+            found.append(Statement(said, of_the_user(f"{ended.lstrip()}{said}")))
     return found
 
 

@@ -97,7 +97,8 @@ def entities_of(content: str) -> list[str]:
 @rule(comparing.compare_memories)
 def compare_memories(given: Comparing) -> Judgements:
     """Find exact repetitions and unmistakable corrections; link what may contradict."""
-    before = next((each for each in reversed(given.preceding) if each.startswith("user: ")), "")
+    turns = [each.removeprefix("user: ") for each in given.preceding if each.startswith("user: ")]
+    before = turns[-1] if turns else ""
     found: list[Judgement] = []
     for number, fact in enumerate(given.facts):
         meant = correction(fact.content, fact.said, given.memories, before)

@@ -111,6 +111,7 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
     [
         ("It's ward 9, not ward 6.", "", ["The user works on ward 6.", "The user sails."], "on ward 9"),
         ("Sorry, not Tuesday but Thursday", "The vet is on Tuesday.", ["The vet is on Tuesday."], "Thursday"),
+        ("Sorry, I meant Emily", "My sister is Emma.", ["The user's sister is Emma."], "is Emily"),
         ("Actually, I work at Apple.", "I work at Google.", ["The user works at Google."], "works at Apple"),
         (
             "Actually, Max is a Labrador mix, not a purebred.",

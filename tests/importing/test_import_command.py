@@ -51,11 +51,11 @@ def test_an_import_that_is_killed_or_loses_its_model_goes_on(export: Path, tmp_p
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["remembered"] + told["nothing"] + told["known"] == told["messages"] == 4
-    assert listed(run_mneme(("memories", "list", "--json"), home)) == [
-        ("The user lives in Austin.", 1),
+    assert sorted(listed(run_mneme(("memories", "list", "--json"), home))) == [
         ("The user has a cat called Zoe.", 1),
+        ("The user lives in Austin.", 1),
         ("The user moved to Denver.", 1),
-    ], "each once, in the order in which they were said, though the last stands first"
+    ], "each once; what may contradict stands beside"
 
 
 def test_a_dry_run_says_what_would_come(export: Path, tmp_path: Path) -> None:

@@ -125,6 +125,18 @@ async def test_messages_of_every_form_are_taken_and_a_thread_only_once() -> None
         assert await memory.inbox.waiting() == 0
 
 
+async def test_an_edited_memory_has_the_names_and_the_words_of_its_new_text() -> None:
+    async with mneme.open("ann") as memory:
+        added = await memory.memories.add("Max lives in Portland with Emily.", entities=["Portland", "Emily"])
+        edited = await memory.memories.update(added.key, "Max lives in Boston with Emily.")
+        assert sorted(edited.memory.entities) == ["Boston", "Emily", "Max"]
+        assert edited.memory.quote == "Max lives in Boston with Emily."
+        again = await memory.memories.add("max lives in boston with emily")
+        assert (again.is_new, again.key) == (False, added.key)
+        then = await memory.list(as_of=added.at)
+        assert [each.memory.content for each in then] == ["Max lives in Portland with Emily."]
+
+
 async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -> None:
     async with mneme.open("eve") as memory:
         (told,) = await memory.remember("I live in Rome.", **RULES, seconds=0)

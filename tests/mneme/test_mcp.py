@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 TOOLS = {
     "search_memories": (True, False),
     "remember": (False, False),
+    "add_memory": (False, False),
+    "update_memory": (False, False),
     "list_memories": (True, False),
     "memory_history": (True, False),
     "undo_memory_change": (False, False),
@@ -87,6 +89,19 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         (version,) = (await called(client, "memory_history", key=found["key"]))["versions"]
         assert version["event"] == "insert"
         assert (await called(client, "undo_memory_change"))["recalled"] is False
+        rent = await called(client, "add_memory", content="Ann's rent is 900 euros.", until="2026-12")
+        again = await called(client, "add_memory", content="ann's rent is 900 euros")
+        assert (rent["is_new"], again["is_new"]) == (True, False)
+        later = await called(client, "add_memory", content="Ann's rent is 950 euros.", since="2027-01")
+        assert [each["key"] for each in later["beside"]] == later["memory"]["may_contradict"]
+        assert later["beside"][0]["key"] == rent["memory"]["key"]
+        (held,) = (await called(client, "list_memories", at="2027-06-01"))["memories"]
+        assert "950" in held["content"] and held["holds"] == "(from 2027-01)"
+        key = later["memory"]["key"]
+        changed = await called(client, "update_memory", key=key, content="Bea pays 950 euros in Porto.")
+        assert changed["memory"]["content"] == "Bea pays 950 euros in Porto."
+        for each in (rent, later):
+            assert (await called(client, "forget_memory", key=each["memory"]["key"]))["records"] == 1
         assert (await called(client, "list_memories"))["memories"] == []
         assert (await called(client, "forget_memory", key=found["key"]))["records"] == 1
         assert "has no memory" in await refused(client, "memory_history", key=found["key"])
