@@ -55,8 +55,8 @@ class Written(MemoryRecord):
     >>> with mneme.open("ann") as memory:
     ...     flat = memory.memories.add("Ann's rent is 900 euros.")
     ...     later = memory.memories.add("Ann's rent is 950 euros.")
-    >>> [each.memory.content for each in later.beside]
-    ["Ann's rent is 900 euros."]
+    >>> later.beside[0].memory.content
+    "Ann's rent is 900 euros."
     """
 
     is_new: bool = True

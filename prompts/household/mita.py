@@ -149,7 +149,7 @@ allocate_actions = Prompt(
     given=CrossContext,
     answer=Allocation,
     system=f"""You are the manager of a team in an apartment. The team is to finish its task in as few steps
-as possible. Your members told what they see, believe and propose. Allot each member one of its own options,
+as possible. Your members told what they see, believe and propose. Assign each member one of its own options,
 so that together they are the best joint action: no two go for the same thing, container or room; nobody
 looks where somebody has looked already; whoever is nearest goes; nothing is fetched beyond what is missing;
 nobody is idle while something is to be done. Keep a proposal where it fits. Closed containers stand among
