@@ -45,6 +45,23 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
     assert "Denver" not in mneme("memories", "list", "--as-of", "2100-01-01").stdout
 
 
+def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run) -> None:
+    assert "1 processed now" in mneme("remember", "I moved to Porto.").stderr
+    failed(mneme("remember", "notes.txt"), "notes.txt", "text file")
+    rent = mneme("add", "Ann's rent is 900 euros.", "--until", "2026-12")
+    assert "until 2026-12" in rent.stdout
+    later = mneme("add", "Ann's rent is 950 euros.", "--since", "2027-01").stdout
+    assert "may contradict" in later and "900" in later
+    assert "already, word for word" in mneme("add", "ann's rent is 900 euros").stdout
+    held = mneme("memories", "list", "--at", "2027-03-01").stdout
+    assert "950" in held and "900" not in held
+    assert "950" in mneme("memories", "search", "rent", "--at", "2027-03-01", "--limit", "1").stdout
+    failed(mneme("memories", "list", "--at", "soon"), "soon")
+    failed(mneme("memories", "reread"), "No model")
+    (key, *_) = [json.loads(each)["key"] for each in mneme("memories", "list", "--json").stdout.splitlines()]
+    assert "Braga" in mneme("memories", "update", key[:8], "The user lives in Braga.").stdout
+
+
 def test_threads_are_pruned_to_their_last_turns(mneme: Run) -> None:
     lines = "".join(f"I have {number} cats.\n" for number in range(2, 6))
     for thread in ("main", "other"):

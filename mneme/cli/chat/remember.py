@@ -13,6 +13,7 @@ from mneme.cli.show import errors, print_error, print_json
 from mneme.client.session import Session, open_session
 from mneme.core.errors import BadInput
 from mneme.models.asking.counting import NOTHING, added, in_words
+from mneme.stores.users.inbox import complete
 
 LONGEST_NAME = 250
 """Characters from which a text cannot be the name of a file."""
@@ -47,7 +48,7 @@ async def _remember(
     session: Session, conversation: Conversation, thread: str, context: Context
 ) -> dict[str, Any]:
     """Remember the messages in batches; messages that were remembered before cost nothing."""
-    messages = to_remember(conversation.turns, thread)
+    messages = [complete(each) for each in to_remember(conversation.turns, thread)]
     config, left_over = await session.background(), await session.inbox.waiting()
     report: dict[str, Any] = {
         "messages": len(messages),

@@ -126,8 +126,8 @@ function One({ record, history, again }) {
       ["Quote", memory.quote && html`<q>${memory.quote}</q>`],
       ["Source", Source({ of: { thread: memory.thread, messages: [memory.message_id].filter(Boolean) } })],
       ["Look at it", memory.flag || memory.unclear],
-      ["May contradict", memory.may_contradict.length > 0 && memory.may_contradict.map((key) =>
-        html`<a href="#/memories/${part(key)}"><code>${key.slice(0, 8)}</code></a> `)],
+      ["May contradict", memory.may_contradict.length ? memory.may_contradict.map((key) =>
+        html`<a href="#/memories/${part(key)}"><code>${key.slice(0, 8)}</code></a> `) : ""],
       ["Read by", memory.read_by],
     ]} />
     <${Said} memory=${memory} />
