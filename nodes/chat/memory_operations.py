@@ -127,13 +127,17 @@ async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
 
 
 async def update_with_facts(task: Task, runtime: MemoryRuntime) -> list[Operation]:
-    """Work each fact into the memory; again where another writer was first."""
+    """Work each fact into the memory; again where another writer was first.
+
+    The new text that the comparison gave is of the memory as it was, so it is left out the next time.
+    """
     for _ in range(REWRITES - 1):
         try:
             return await _update_once(task, runtime)
         except Conflict:
             now = await memories_of(runtime).show(_touched(task)["key"])
-            task = task | {"memory": similar_of(now)}
+            facts = [Fact({**each, "judged": {**each["judged"], "updated": ""}}) for each in task["facts"]]
+            task = task | {"memory": similar_of(now), "facts": facts}
     return await _update_once(task, runtime)
 
 

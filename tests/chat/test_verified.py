@@ -509,3 +509,24 @@ async def test_a_server_that_is_down_sets_nothing_aside(
             await run(ledger, SMALL, "I live in Ulm.")
     (letter,) = await Messages(ledger, "local").list()
     assert (letter["status"], letter["tries"]) == ("waiting", 0)
+
+
+async def test_what_another_writer_said_meanwhile_is_not_lost(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update, raced = UserMemories.update, list[str]()
+
+    async def after_another(self: UserMemories, key: str, memory: Memory, **more: Any) -> Any:
+        if not raced:
+            raced.append(key)
+            other = Memory(content=f"{MEMORY} Max snores.")
+            await update(self, key, other, change=Change(reason="heard it", actor="bob"), expected_version=1)
+        return await update(self, key, memory, **more)
+
+    monkeypatch.setattr(UserMemories, "update", after_another)
+    both = "Max, a Labrador mix, loves fetch. Max snores."
+    compared = judged({"updated": "Max, a Labrador mix, loves fetch."})
+    said = script(compare_memories=compared, rewrite_memory=RENEWED | {"content": both})
+    await tell(ledger, said, monkeypatch)
+    assert await contents(ledger) == [both]
+    assert said.asked.count("rewrite_memory") == 1
