@@ -33,7 +33,7 @@ class BadVectorsError(Exception):
 
 
 async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Return what a call returns, repeated while its failures look passing; then a typed error."""
+    """Call, and retry after failures that may pass; then raise a typed error."""
     now = settings()
     attempts = AsyncRetrying(
         retry=retry_if_exception(passing),

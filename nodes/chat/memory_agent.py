@@ -41,7 +41,7 @@ KNOWN_CHARS = 400
 
 @counted
 async def read(state: State, runtime: MemoryRuntime) -> Update:
-    """Decide whether the message is worth remembering, and write it down (router and insert function)."""
+    """Route a message and write down what it gives to remember: the paper's message router."""
     who = runtime.context.memory_agent
     own = await _read_again(state.get("rereads", ""), runtime)
     if state.get("rereads") and own is None:

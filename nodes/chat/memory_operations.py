@@ -107,7 +107,7 @@ Update = dict[str, Any]
 
 
 async def insert_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Remember a candidate as a new memory, once, however often this node is replayed."""
+    """Insert a candidate as a new memory, once in all replays of this node: the paper's insert function."""
     return {"operations": [await _inserted(state, state["facts"][0]["candidate"], runtime)]}
 
 
@@ -122,7 +122,7 @@ async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRun
 
 @counted
 async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Bring a memory up to date with what corrects, changes or extends it."""
+    """Update a memory with what corrects, changes or extends it: the paper's update function."""
     return {"operations": await update_with_facts(state, runtime)}
 
 

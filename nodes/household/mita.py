@@ -150,7 +150,7 @@ def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str
 
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
+    """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
     if _is_silent(state, runtime):
         return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)

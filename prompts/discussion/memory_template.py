@@ -22,7 +22,7 @@ FOREIGN = 3
 
 
 class Slots(RootModel[dict[str, JsonValue]]):
-    """A template, or a memory that follows one; its text, as a model is shown it, reads back as the same."""
+    """A structured template, or a memory that follows one; its text reads back as the same."""
 
     @model_validator(mode="before")
     @classmethod
