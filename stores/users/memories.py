@@ -29,6 +29,8 @@ Kind = Literal["semantic", "episodic"]
 RULES = "rules"
 MOST_LINKS = 3
 """Memories that a new one is linked with at most, since it may contradict them."""
+MOST_LINKED = 1000
+"""Memories that are looked at for a link to those that are shown."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
 
@@ -288,8 +290,7 @@ class UserMemories:
         if not keys:
             return []
         wanted = {"may_contradict": {"$in": [*keys]}}
-        count = await self._ledger.count(self.namespace, filter=wanted)
-        found = await self._ledger.records(self.namespace, filter=wanted, limit=count)
+        found = await self._ledger.records(self.namespace, filter=wanted, limit=MOST_LINKED)
         return readable(MemoryRecord.of, found)
 
     async def _all(self) -> Sequence[MemoryRecord]:
