@@ -324,7 +324,9 @@ class Memories(Operations):
         """Write a new version that equals an older one. Raises Conflict, NotFound."""
         change = self._change(reason, f"rolled back to version {to_version}")
         whole = await self._whole(key)
-        rolled = await self._kept.rollback(whole, to_version, change=change, expected_version=expected_version)
+        rolled = await self._kept.rollback(
+            whole, to_version, change=change, expected_version=expected_version
+        )
         return await self._linked(rolled)
 
     @changes("memories/{key}/retire")

@@ -101,7 +101,10 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         links = {each["key"]: each["may_contradict"] for each in rents}
         pair = [rent["memory"]["key"], later["memory"]["key"]]
         assert (links[pair[0]], links[pair[1]]) == ([pair[1]], [pair[0]])
-        for name, query in (("search_memories", {"query": "Where does the user live?"}), ("list_memories", {})):
+        for name, query in (
+            ("search_memories", {"query": "Where does the user live?"}),
+            ("list_memories", {}),
+        ):
             then = await called(client, name, as_of=recorded, **query)
             assert [each["content"] for each in then["memories"]] == ["The user lives in Oslo."]
         (held,) = (await called(client, "list_memories", at="2027-06-01"))["memories"]
