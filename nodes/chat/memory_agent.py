@@ -69,7 +69,7 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> Similar | None:
     key = state.get("rereads", "")
     found = await memories_of(runtime).find(key) if key else None
     if found is None or (found.live and found.memory.read_by == RULES):
-        return found and similar_of(found)
+        return similar_of(found) if found else None
     history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
     before = [
         older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)
