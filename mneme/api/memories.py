@@ -14,6 +14,7 @@ from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, R
 from mneme.api.remembering import Remembered, Remembering, Said
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
+from mneme.models.asking.responders import resolve
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
@@ -133,6 +134,8 @@ class Memories(Operations):
         inbox. Raises TooMany, BadInput.
         """
         batch = [complete(each) for each in to_remember(messages, thread)]
+        if memory_agent.strip() != "auto":
+            await resolve(memory_agent)  # a name that nobody has is refused before anything waits
         if not batch:
             raise BadInput("No message is the user's.", 'Give one with the role "user".')
         await self._inbox.must_have_room(self._owner, batch)
