@@ -57,6 +57,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
@@ -74,6 +75,7 @@ def options(
     """Take the options of all commands."""
     if wait is not None:
         os.environ["MNEME_WAIT"] = str(wait)
+    embedder.install_where_missing(context.invoked_subcommand)
     if "--json" in sys.argv:  # whoever reads JSON Lines wants nothing else, and finds an error at the end
         logging.getLogger("mneme.client.waiting").setLevel(logging.ERROR)
 

@@ -82,8 +82,10 @@ def _meaning(error: Exception, url: str, model: str) -> Exception:
     if isinstance(error, ResponseError):
         return _meaning_of_status(error, url, model)
     if passing(error):
+        is_late = isinstance(error, httpx.ReadTimeout)
         return ModelUnavailable(
-            f"Ollama's answers do not arrive whole: {str(error) or type(error).__name__}", "See Ollama's log."
+            f"Ollama's answers do not arrive whole: {str(error) or type(error).__name__}",
+            f"{'Raise MNEME_FIRST_TOKEN_SECONDS, or see' if is_late else 'See'} Ollama's log.",
         )
     return error
 

@@ -14,7 +14,7 @@ from mneme.prompts.chat.bounds import LONGEST, MOST
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.users.memories import Memory, MemoryRecord, Statement
+from mneme.stores.users.memories import RULES, Memory, MemoryRecord, Statement
 from mneme.stores.users.valid_time import day_before
 
 MOST_STATEMENTS = 6
@@ -244,8 +244,8 @@ async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:
 
 async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Operation:
     before = _touched(task)
-    known = (before["content"], before["until"], before["read_by"])
-    if known == (renewed.content, renewed.until, renewed.read_by):
+    says_so = (before["content"], before["until"]) == (renewed.content, renewed.until)
+    if says_so and (before["read_by"] != RULES or renewed.read_by == RULES):
         return _unchanged(task, f"The memory says so already. {task['rationale']}")
     made = await memories_of(runtime).update(
         before["key"],

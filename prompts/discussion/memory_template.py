@@ -118,7 +118,7 @@ def _unfit(value: Any, place: str) -> str:
 
 
 def typed(template: Mapping[str, Any], name: str = "Memory") -> type[BaseModel]:
-    """Return the type of the memories that follow a template, so that a model is held to its slots."""
+    """Return the type of the memories that follow a template, so that a model can fill only its slots."""
     return closed_model(name, {each: (_type(slot, each), None) for each, slot in template.items()})
 
 

@@ -32,7 +32,7 @@ def has(texts: Sequence[str], words: Sequence[str]) -> bool:
 
 
 async def play(session: dict[str, Any], ledger: Ledger, counts: Counter[str]) -> None:
-    """Put each message of a session to the memory agent; count what is kept, lost, and stored in vain."""
+    """Put each message of a session to the memory agent; count what is kept, lost, and stored for nothing."""
     memories, preceding = UserMemories(ledger, session["id"]), list[str]()
     graph, kept = builder.compile(store=LedgerStore(ledger)), list[tuple[int, list[str]]]()
     context, before = MemoryContext(user=session["id"], memory_agent="rules"), 0
