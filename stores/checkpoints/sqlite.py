@@ -160,6 +160,8 @@ async def _connect(path: Path) -> aiosqlite.Connection:
     with suppress(OSError):  # SQLite says it better
         await asyncio.to_thread(make_private_file, path)
     try:
+        # Where aiosqlite cannot open a file, it leaves a thread that may outlive the event loop and fail there.
+        await asyncio.to_thread(lambda: sqlite3.connect(path).close())
         return await aiosqlite.connect(path, timeout=BUSY_SECONDS)
     except sqlite3.Error as failure:
         raise _unusable(path, failure) from failure
