@@ -126,10 +126,10 @@ class StandIn:
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         self.places = asyncio.Semaphore(self.parallel)
-        headers = [("Connection", "close")]
-        config = uvicorn.Config(self, http="h11", log_config=None, log_level=60, headers=headers)
+        config = uvicorn.Config(self, http="h11", log_config=None, log_level=60)
         config.load()
         state = ServerState()
+        state.default_headers = [(b"connection", b"close")]  # no client keeps one beyond its event loop
         server = await self._loop.create_server(
             lambda: H11Protocol(config=config, server_state=state, app_state={}),
             "127.0.0.1",

@@ -151,4 +151,4 @@ def test_compare_and_set_holds_among_concurrent_writers(machine: type[AtOnce]) -
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_it_holds_in_long_histories(machine: type[AtOnce]) -> None:
-    explored(machine, 60, 50)
+    explored(machine, 30, 30)
