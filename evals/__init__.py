@@ -60,16 +60,5 @@ EVALUATIONS = {
     "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
     "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
     "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),
-    "erasing": Evaluation("reliability.erasing", "Forget words, and search all files for them."),
-    "isolation": Evaluation(
-        "reliability.isolation", "Ask every route of a server for another user's things."
-    ),
-    "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
-    "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
-    "queueing": Evaluation("reliability.queueing", "Run many commands at the same time without a server."),
-    "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
-    "history": Evaluation("reliability.history", "Kill and pause clients; check compare-and-set."),
-    "power": Evaluation("reliability.power", "Simulate a power cut at every moment; read all back."),
-    "reliability": Evaluation("reliability.reliability", "Run small versions of the checks above."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

@@ -8,21 +8,22 @@ from the start counts for nothing; SQLite's own log is emptied before.
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_origin
 
 from langchain_core.messages import HumanMessage
 
 from mneme.core.settings import settings
 from mneme.evals.chat.scripted_answers import is_chat, prompt_tokens
-from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, by_rules
 from mneme.evals.engine.corpus import sentences
 from mneme.evals.measuring import in_environment
 from mneme.evals.report import Row
+from mneme.evals.stand_in import Answer, Brain, Json, Reply, StandIn
 from mneme.graphs import chatbot, remember
 from mneme.models.embedding.embedders import Embedder
 from mneme.nodes.chat.context import ChatContext
@@ -30,16 +31,66 @@ from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.forgetting import choose_forgotten
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
+from mneme.prompts.prompt import FORM, Prompt
+from mneme.rules import registry
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.journal import JOURNAL
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.users.memories import UserMemories
 
-KNOWN = by_rules(read_message, choose_forgotten, compare_memories, rewrite_memory)
 LEDGER, CHECKPOINTS = "ledger", "checkpoints.sqlite"
 ADDRESS = "MNEME_OLLAMA_URL"
 KINDS = ("ledger", "ledger's log", "checkpoints")
+
+
+def _by_rules(*prompts: Prompt[Any, Any]) -> Brain:
+    """Make a brain that recognises prompts by their wording and answers by their rules.
+
+    So a whole workflow runs over the wire, with valid answers, and without a language model. What was
+    given is read back from the wording; lists and numbers are recognised as the prompt rendered them.
+    """
+    known = {
+        system: prompt
+        for prompt in prompts
+        for system in (prompt.system, prompt.system_text(with_examples=True))
+    }
+
+    def answer(body: Json) -> Answer:
+        system, user = (_said(body, role) for role in ("system", "user"))
+        prompt = known[system]
+        ruled = registry.answer(prompt, _given(prompt, user))
+        return ruled if isinstance(ruled, str) else Reply(ruled.model_dump_json())
+
+    return answer
+
+
+def _said(body: Json, role: str) -> str:
+    """Return what the last message of a role says."""
+    said = [str(message["content"]) for message in body["messages"] if message["role"] == role]
+    return said[-1] if said else ""
+
+
+def _given(prompt: Prompt[Any, Any], user: str) -> Any:
+    """Read what was given out of the wording that it was put into."""
+    parts = re.split(r"\$\{?(\w+)\}?", prompt.user)
+    groups = [f"(?P<{part}>.*?)" if at % 2 else re.escape(part) for at, part in enumerate(parts)]
+    found = re.fullmatch("".join(groups), user.rpartition(f"\n\n{FORM}")[0] or user, re.DOTALL)
+    if found is None:
+        raise ValueError(f"The wording of {prompt.name} is not recognised in: {user}")
+    fields = prompt.given.model_fields
+    values = {name: _unrendered(text, fields[name].annotation) for name, text in found.groupdict().items()}
+    return prompt.given.model_validate(values)
+
+
+def _unrendered(text: str, kind: Any) -> Any:
+    """Undo how a prompt renders a list and an absent value."""
+    if get_origin(kind) in {list, tuple}:
+        return re.split(r"(?:\A|\n)\[\d+\] ", text)[1:]
+    return "" if text == "(none)" else text
+
+
+KNOWN = _by_rules(read_message, choose_forgotten, compare_memories, rewrite_memory)
 
 
 async def cost(messages: int, embedder: Embedder) -> Row:
@@ -51,9 +102,9 @@ async def cost(messages: int, embedder: Embedder) -> Row:
 
 
 @contextmanager
-def _protocol() -> Iterator[OllamaDouble]:
+def _protocol() -> Iterator[StandIn]:
     """Run the server, and make it the Ollama of this process's settings."""
-    with OllamaDouble(brain=_answer) as double, in_environment({ADDRESS: double.url}):
+    with StandIn(brain=_answer) as double, in_environment({ADDRESS: double.url}):
         yield double
 
 
@@ -61,7 +112,7 @@ def _answer(body: Json) -> Answer:
     return "I see." if is_chat(body) else KNOWN(body)
 
 
-async def _chat(messages: int, embedder: Embedder, who: str, double: OllamaDouble | None) -> Row:
+async def _chat(messages: int, embedder: Embedder, who: str, double: StandIn | None) -> Row:
     with TemporaryDirectory(prefix="mneme-cost-") as name:
         folder, saved = Path(name), Path(name) / CHECKPOINTS
         ledger = await open_ledger(str(folder / LEDGER), embedder)
@@ -106,7 +157,7 @@ async def _say(said: list[str], graphs: tuple[Any, Any], who: str) -> None:
             await graph.ainvoke(given, config, context=context)
 
 
-def _calls(double: OllamaDouble | None) -> list[Any]:
+def _calls(double: StandIn | None) -> list[Any]:
     return list(double.chats) if double else []
 
 

@@ -28,12 +28,12 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Answer, Json, Model, OllamaDouble
-from mneme.evals.doubles.tiny_llama import write_tiny_llama
 from mneme.evals.learning import card_corpus
+from mneme.evals.learning.tiny_llama import write_tiny_llama
 from mneme.evals.measuring import in_environment, ledger_at
 from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
+from mneme.evals.stand_in import Answer, Json, Model, StandIn
 from mneme.graphs.consolidation import builder
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.models.tuning.pairs import LEARNED
@@ -109,10 +109,10 @@ async def _stream(options: Options, every: int, embedder: Embedder) -> Row:
 
 
 @contextmanager
-def _stood_in(home: Path, brain: Any) -> Iterator[OllamaDouble]:
+def _stood_in(home: Path, brain: Any) -> Iterator[StandIn]:
     """Run a stand-in for Ollama, and make it and a home of its own this process's settings."""
     with (
-        OllamaDouble(Model(name=SERVED, capabilities=("completion",)), brain=brain) as double,
+        StandIn(Model(name=SERVED, capabilities=("completion",)), brain=brain) as double,
         in_environment({"MNEME_OLLAMA_URL": double.url, "MNEME_HOME": str(home)}),
     ):
         yield double

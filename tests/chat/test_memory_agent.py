@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.evals.chat.arms import ARMS, Arm
-from mneme.evals.doubles.ollama import Model, Reply
 from mneme.graphs.baselines.memory_agent_v1 import builder as version_1
 from mneme.graphs.memory_agent import builder as ours
 from mneme.graphs.remember import builder as remember
@@ -24,6 +23,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import MemoryRecord, UserMemories
+from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 from tests.doubles.waiting import eventually
 

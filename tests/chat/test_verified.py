@@ -12,7 +12,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.core.errors import NotFound
-from mneme.evals.doubles.ollama import Model
 from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
@@ -25,6 +24,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import MOST_TRIES, Inbox
 from mneme.stores.users.memories import Memory, Statement, UserMemories
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ollama import Model
 from tests.doubles.served import served
 
 SMALL = MemoryContext(memory_agent="ollama:small", min_similarity=-1)

@@ -16,9 +16,9 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mneme.evals.commands import quiet
-from mneme.evals.reliability.routes import MCP
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Guarded
+from tests.mneme.routes import MCP
 
 ROOT = Path(__file__).parents[2]
 TOOLS = {

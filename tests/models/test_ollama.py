@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable, PromptTooLong
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Model, OllamaDouble, Reply
 from mneme.models.asking.asking import ask
 from mneme.models.ollama import catalogue
+from tests.doubles.ollama import Model, OllamaDouble, Reply
 from tests.doubles.served import NOTE, STORED, Note, greet, point_at, served, sort_note
 from tests.doubles.waiting import until
 

@@ -9,9 +9,9 @@ import pytest
 from mneme.cli.pddl import play as pddl
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import OllamaDouble
 from tests.doubles.command_line import Done, Run, Running, run_mneme
 from tests.doubles.langgraph_server import Server
+from tests.doubles.ollama import OllamaDouble
 
 PLAYED = ("pddl", "run", "gripper/seed3-size4", "--agents", "rules", "--json")
 

@@ -1,11 +1,11 @@
-"""What Ollama tells of its models, counts by them and refuses for them."""
+"""What Ollama refuses for a model, and the vectors that stand for a model's."""
 
 import hashlib
 import json
 import math
 import struct
 
-from mneme.evals.doubles.scripts import Json, Model
+from mneme.evals.stand_in import Json, Model, count_tokens
 
 NO_PICTURES = json.dumps(
     {
@@ -47,56 +47,9 @@ def context_of(body: Json, model: Model) -> int:
     return min(int(body.get("options", {}).get("num_ctx", 4096)), model.context_length)
 
 
-def count_tokens(text: str) -> int:
-    """Count a text's tokens, at four characters each."""
-    return math.ceil(len(text) / 4)
-
-
 def vector_of(text: str, model: Model) -> list[float]:
     """Return a unit vector that depends on the text alone."""
     digest = hashlib.shake_256(text.encode()).digest(2 * model.dimension)
     raw = [number / 32768 for number in struct.unpack(f"{model.dimension}h", digest)]
     length = math.sqrt(sum(x * x for x in raw))
     return [x / length for x in raw]
-
-
-def _details(model: Model) -> Json:
-    return {
-        "parent_model": "",
-        "format": "gguf",
-        "family": "llama",
-        "families": ["llama"],
-        "parameter_size": "8.0B",
-        "quantization_level": model.quantization,
-    }
-
-
-def tag_of(model: Model) -> Json:
-    """Tell of a model what `/api/tags` tells."""
-    return {
-        "name": model.name,
-        "model": model.name,
-        "modified_at": "2026-01-01T00:00:00Z",
-        "size": model.size,
-        "digest": hashlib.sha256(model.name.encode()).hexdigest(),
-        "details": _details(model),
-        "capabilities": list(model.capabilities),
-    }
-
-
-def shown_of(model: Model, verbose: bool = False) -> Json:
-    """Tell of a model what `/api/show` tells."""
-    facts = {
-        "general.architecture": "llama",
-        "llama.context_length": model.context_length,
-        "llama.embedding_length": model.dimension,
-    }
-    return {
-        "modelfile": "",
-        "parameters": "",
-        "template": model.template,
-        "details": _details(model),
-        "model_info": facts | (model.vocabulary if verbose else {}),
-        "capabilities": list(model.capabilities),
-        "modified_at": "2026-01-01T00:00:00Z",
-    }

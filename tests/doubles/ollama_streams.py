@@ -1,15 +1,52 @@
-"""A reply of Ollama line by line, and where it is to break off."""
+"""What an Ollama double answers: a reply line by line, and where it is to break off."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
-from mneme.evals.doubles.http import as_line
-from mneme.evals.doubles.scripts import Json, Reply
+from mneme.evals import stand_in
+from mneme.evals.stand_in import Json, line, metrics, part, words_of
 
 REPEATS = 30
+
+
+@dataclass
+class Reply(stand_in.Reply):
+    """One answer of `/api/chat`, with whatever is to go wrong in it."""
+
+    thinking: str = ""
+    done_reason: str = "stop"
+    status: int = 200
+    error: str = ""
+    error_after: int | None = None
+    cut_after: int | None = None
+    broken_after: int | None = None
+    done: bool = True
+    empty: bool = False
+    calls_in_last_line: bool = False
+    token_seconds: float | None = None
+    prompt_tokens: int | None = None
+    alternatives: Mapping[str, Mapping[str, float]] | None = None
+    """For a piece, the log-probabilities of what could stand there; None: a server that tells none."""
+
+
+@dataclass
+class Embedding:
+    """One answer of `/api/embed` in place of the hashed vectors."""
+
+    vectors: list[list[float]] = field(default_factory=list)
+    status: int = 200
+    error: str = ""
+
+
+Answer = str | Json | Reply | Embedding
+Brain = Callable[[Json], Answer]
+
+
+def silent(body: Json) -> Answer:
+    """Refuse, because neither a script nor a brain has an answer."""
+    return Reply(status=500, error="the double has no answer for this request")
 
 
 class Accident(Exception):  # noqa: N818  (what the double is asked for, not an error of it)
@@ -25,17 +62,17 @@ async def lines_of(body: Json, reply: Reply, count: int, pause: float) -> AsyncI
     if reply.empty:
         return
     if reply.thinking and body.get("think") is not False:
-        yield as_line(_part(body, thinking=reply.thinking))
+        yield line(part(body, thinking=reply.thinking))
     limit = body.get("options", {}).get("num_predict", -1)
     sent = 0
     for piece in islice(_pieces(reply), limit if limit >= 0 else None):
-        yield as_line(_part(body, content=piece) | _weights(body, reply, piece))
+        yield line(part(body, content=piece) | _weights(body, reply, piece))
         sent += 1
         await asyncio.sleep(pause)
     if reply.done:
         reason = "length" if sent == limit else reply.done_reason
-        for line in _ending(body, reply, _metrics(reason, count, sent)):
-            yield line
+        for each in _ending(body, reply, metrics(reason, count, sent)):
+            yield each
 
 
 def _weights(body: Json, reply: Reply, piece: str) -> Json:
@@ -49,9 +86,8 @@ def _weights(body: Json, reply: Reply, piece: str) -> Json:
 
 def _pieces(reply: Reply) -> Iterator[str]:
     """Yield the reply's tokens, as far as they come: Ollama gives up at 30 of the same, but for space."""
-    words = re.findall(r"\s*\S+|\s+", reply.content) if isinstance(reply.content, str) else reply.content
     last, same, sent = "", 0, 0
-    for word in words:
+    for word in words_of(reply.content):
         _come_to(reply, sent)
         same = same + 1 if word.strip() == last else 1
         if same > REPEATS:
@@ -66,7 +102,7 @@ def _come_to(reply: Reply, sent: int) -> None:
     if sent == reply.cut_after:
         raise Accident(None)
     if sent == reply.error_after:
-        raise Accident(as_line({"error": reply.error}))
+        raise Accident(line({"error": reply.error}))
     if sent == reply.broken_after:
         raise Accident(b'{"model": "x", "mess\n')
 
@@ -74,16 +110,6 @@ def _come_to(reply: Reply, sent: int) -> None:
 def _ending(body: Json, reply: Reply, metrics: Json) -> Iterator[bytes]:
     calls = [{"function": call} for call in reply.tool_calls]
     if calls and not reply.calls_in_last_line:
-        yield as_line(_part(body, tool_calls=calls))
+        yield line(part(body, tool_calls=calls))
     last: Json = {"tool_calls": calls} if calls and reply.calls_in_last_line else {}
-    yield as_line(_part(body, **last) | metrics)
-
-
-def _part(body: Json, *, content: str = "", **more: Any) -> Json:
-    message = {"role": "assistant", "content": content, **more}
-    return {"model": body["model"], "created_at": "2026-01-01T00:00:00Z", "message": message, "done": False}
-
-
-def _metrics(reason: str, prompt: int, tokens: int) -> Json:
-    counts = {"prompt_eval_count": prompt, "eval_count": tokens, "total_duration": 1, "load_duration": 1}
-    return {"done": True, "done_reason": reason} | {name: n for name, n in counts.items() if n}
+    yield line(part(body, **last) | metrics)
