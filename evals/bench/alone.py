@@ -3,24 +3,19 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import httpx
 import qdrant_edge as edge
 
 from mneme.evals.bench.corpus import Corpus
+from mneme.stores.ledger.records import Change, Source
 from mneme.stores.ledger.words import Words, words_of
 
-FIELDS = {"kind": "semantic", "at": "2026-01-01T00:00:00Z", "thread": "t1", "actor": "memory agent"}
+CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
+FIELDS = CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
 WORDS, USER = "bm25", "user"
-
-
-class Alone(Protocol):
-    """What is measured beside ours."""
-
-    async def write(self, rows: Sequence[int], users: Sequence[str]) -> None: ...
-    async def search(self, question: int, user: str, limit: int) -> None: ...
 
 
 class EdgeAlone:
@@ -48,7 +43,7 @@ class EdgeAlone:
     def _point(self, row: int, user: str) -> edge.Point:
         dense, words, fields = stored(self._corpus, row, user)
         vectors: Any = {"dense": dense, WORDS: edge.SparseVector(*words)}
-        return edge.Point(row, vectors, fields)
+        return edge.Point(str(UUID(int=row)), vectors, fields)
 
 
 class ServerAlone:
@@ -71,13 +66,18 @@ class ServerAlone:
 
     def _point(self, row: int, user: str) -> dict[str, Any]:
         dense, words, fields = stored(self._corpus, row, user)
-        return {"id": row, "vector": {"dense": dense, WORDS: words._asdict()}, "payload": fields}
+        return {
+            "id": str(UUID(int=row)),
+            "vector": {"dense": dense, WORDS: words._asdict()},
+            "payload": fields,
+        }
 
 
 def stored(corpus: Corpus, row: int, user: str) -> tuple[list[float], Words, dict[str, Any]]:
     """Return what stands for a text: its vector, its words, its fields."""
     text = corpus.texts[row]
-    return corpus.vectors[row].tolist(), words_of(text), {USER: user, "text": text, **FIELDS}
+    place = {"namespace": ["users", user, "memories"], "key": str(row)}
+    return corpus.vectors[row].tolist(), words_of(text), {USER: user, "text": text, **place, **FIELDS}
 
 
 @asynccontextmanager

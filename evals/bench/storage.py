@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mneme.evals.bench.alone import Alone, EdgeAlone, on_server
+from mneme.evals.bench.alone import CHANGE, EdgeAlone, ServerAlone, on_server
 from mneme.evals.bench.corpus import EMBEDDED, Corpus, sentences, with_vectors
 from mneme.evals.learning import card_corpus
 from mneme.evals.measuring import ledger_at, line, seconds_of, temporary_ledger
@@ -22,16 +22,15 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.engine import Mode
-from mneme.stores.ledger.records import Change, Source, Write
+from mneme.stores.ledger.records import Write
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 
-EDGE = "Qdrant Edge alone"
+EDGE = "Qdrant Edge"
 QUESTIONS, USERS, BATCH, AT_ONCE, UPKEPT, STEPS = 100, 100, 500, 50, 10, 5
 LIMIT, CARDS = 10, 5
 MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
-CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
 
 
 async def embedded(size: int, embedder: Embedder) -> list[Row]:
@@ -51,7 +50,7 @@ async def served(size: int, embedder: Embedder, url: str) -> list[Row]:
     """Measure memories in the ledger on a Qdrant server, beside a collection of that server alone."""
     corpus = await memories(size, embedder)
     async with on_server(corpus, url) as (alone, location):
-        return await _ledger_beside(alone, "the server alone", corpus, location, "server")
+        return await _ledger_beside(alone, "Qdrant server", corpus, location, "server")
 
 
 async def memories(size: int, embedder: Embedder) -> Corpus:
@@ -61,7 +60,7 @@ async def memories(size: int, embedder: Embedder) -> Corpus:
 
 
 async def _ledger_beside(
-    alone: Alone, name: str, corpus: Corpus, location: Path | str, where: str
+    alone: EdgeAlone | ServerAlone, name: str, corpus: Corpus, location: Path | str, where: str
 ) -> list[Row]:
     """Write and search in turn here and there, so that a busy machine slows both."""
     size, users = len(corpus.texts), [f"user{n % USERS}" for n in range(len(corpus.texts))]
@@ -99,8 +98,7 @@ async def _in_turn(
 
 
 def _write(row: int, text: str, user: str) -> Write:
-    value = {"content": text, "kind": "semantic", "thread": CHANGE.source.thread}
-    namespace = ("users", user, "memories")
+    value, namespace = {"content": text, "kind": "semantic"}, ("users", user, "memories")
     return Write(event="insert", namespace=namespace, key=str(row), value=value, text=text, change=CHANGE)
 
 
