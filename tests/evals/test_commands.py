@@ -60,7 +60,7 @@ def test_the_list_imports_no_evaluation() -> None:
         (("latency", "--trials", "0"), "--trials 0: "),
         (("pddl", "--problems", "0"), "--problems 0: "),
         (("memory_sharing", "--at-once", "65"), "--at-once 65: "),
-        (("engine", "--engine", "abacus"), "--engine abacus: "),
+        (("bench", "--part", "abacus"), "--part abacus: "),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_option(words: Sequence[str], said: str) -> None:

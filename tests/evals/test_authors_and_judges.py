@@ -1,4 +1,4 @@
-"""Whose memories retrievers find, on pools of the authors' layout; and who judges pairs how."""
+"""Items of the authors' layout; and who judges pairs how."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,9 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
 from mneme.evals.report import open_journal
-from mneme.evals.sharing import judges, retriever_kinds
+from mneme.evals.sharing import judges
 from mneme.evals.sharing.authors import FOLDERS, clean, distinct, read_authors
-from mneme.evals.sharing.data import Item
-from mneme.evals.sharing.retriever_kinds import WAYS, Setting, measure
-from tests.doubles.embedding import WordEmbedder
 
 
 def chat(question: str, answer: str) -> str:
@@ -50,25 +46,6 @@ def test_what_is_in_both_parts_is_left_out(tmp_path: Path) -> None:
     assert [item.question for item in clean(made.test, made.archived)] == ["A new joke?"]
     twice = [made.test[0], made.test[0].model_copy(update={"id": "again"})]
     assert distinct(twice) == twice[:1]
-
-
-async def test_every_way_is_measured_and_an_untrained_pool_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path))
-    settings.cache_clear()
-    items = [
-        Item(id=f"{agent}{n}", question=f"{word} {n}?", answer=f"{word} {n} says {agent}.", agent=agent)
-        for agent, word, first in (("pun", "joke", 0), ("riddle", "thing", 10))
-        for n in range(first, first + 4)
-    ]
-    row = await measure(Setting(pool=items[1:], asked=items[:1]), WordEmbedder())
-    settings.cache_clear()
-    assert set(row["shares"]) == set(WAYS) and row["shares"]["untrained"] == [1.0]
-    assert row["learned"].keys() == {*retriever_kinds.LEARNINGS}
-    journal = open_journal(tmp_path, "retriever_kinds", {})
-    told = retriever_kinds.report([row | {"pool": "few"}], journal, "words")
-    assert "few, reranker: nothing trained" in told.notes
 
 
 async def test_judges_are_held_against_anchors_and_one_another(tmp_path: Path) -> None:
