@@ -17,6 +17,7 @@ from mneme.cli.evaluations import commands as evaluations
 from mneme.cli.household import commands as household
 from mneme.cli.importing import commands as importing
 from mneme.cli.learning import commands as learning
+from mneme.cli.options import Group
 from mneme.cli.pddl.commands import pddl
 from mneme.cli.prompts.commands import prompts
 from mneme.cli.sharing import commands as share
@@ -27,6 +28,7 @@ from mneme.models.asking.counting import Asked, counting
 
 app = typer.Typer(
     name="mneme",
+    cls=Group,
     help="Memory for LLM agents and teams of agents, on your own machine. "
     "Memories are in the folder MNEME_HOME; MNEME_DATA is only for benchmark files.",
     no_args_is_help=True,

@@ -1,6 +1,7 @@
 """`mneme discuss list, show, report, memory, teams`: what was discussed, and what agents remember of it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +27,12 @@ def one_of(discussion: str, named: str) -> str:
     return discussion or named
 
 
-async def list_(owner: str, limit: int, as_json: bool) -> None:
-    """List discussions."""
-    async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        found = await done.list(limit)
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
+def print_discussions(found: Sequence[Discussion]) -> None:
+    """Print discussions as a table."""
     rows = (
-        [each.id, each.team["name"], each.ended or "not ended", str(each.turns), _title(each)]
-        for each in found
+        [each.id, each.team["name"], each.ended or "not ended", each.turns, _title(each)] for each in found
     )
-    print_table("", ("id", "team", "ended", "turns", "task"), rows) if found else console.print(
-        "[dim]nothing[/]"
-    )
+    print_table("", ("id", "team", "ended", "turns", "task"), rows)
 
 
 def _title(about: Discussion) -> str:

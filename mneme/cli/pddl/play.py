@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-from pydantic import ValidationError
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
@@ -24,7 +23,6 @@ from mneme.environments.pddl import (
     load_one,
 )
 from mneme.models.asking.counting import in_words
-from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
@@ -84,7 +82,6 @@ async def run(
     names: list[str], data: Path | None, seed: int, context: Context, run_id: str, as_json: bool
 ) -> None:
     """Solve problems one after the other. Raises BadInput."""
-    _check(context)
     problems = await asyncio.to_thread(find, names, data, seed)
     await show_notice(context["solver"], context["second_agent"], context["memory_model"])
     named = run_id or uuid4().hex[:8]
@@ -94,20 +91,6 @@ async def run(
         solved = [await _play(flows, problem, context, named, as_json) for problem in problems]
     if not as_json:
         console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
-
-
-def _check(context: Context) -> None:
-    """Raise BadInput, naming the option, for a context that is not valid."""
-    if context["memory"] not in MEMORIES:
-        raise BadInput(f"There is no memory {context['memory']!r}.", f"There are: {', '.join(MEMORIES)}.")
-    try:
-        PddlContext.model_validate(context)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
-        raise BadInput(
-            f"{option} {first['input']}: {first['msg']}.", "See `mneme pddl run --help`."
-        ) from error
 
 
 async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:

@@ -105,12 +105,12 @@ def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
     console.print(f"{number}{escape(why)}")
 
 
-async def rollback(team: str, pool: str, to: int | None, reason: str, as_json: bool) -> None:
-    """Go back to an earlier version."""
-    async with open_operations(Pools, team) as shared:
-        now = await shared.rollback(pool, to, reason)
-    if as_json:
-        print_json({"pool": pool, "serving": now})
-        return
-    used = f"retriever {now}" if now else "the untrained embedder"
-    console.print(f"The pool {pool} now uses {used}.")
+def rolled_back(now: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the pool and the version that it uses now."""
+    return {"pool": given["pool"], "serving": now}
+
+
+def print_rolled_back(told: dict[str, Any]) -> None:
+    """Print which version a pool uses now."""
+    used = f"retriever {told['serving']}" if told["serving"] else "the untrained embedder"
+    console.print(f"The pool {told['pool']} now uses {used}.")
