@@ -17,7 +17,7 @@ import typer
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from mneme.api.operation import LARGEST, Operation
-from mneme.cli.options import Agents, Calls, Json, Names, Team, User, run_command
+from mneme.cli.options import Agents, Json, Names, Team, User, run_command
 from mneme.cli.show import print_result
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, NotFound
@@ -107,6 +107,11 @@ class Fields:
                 f"{option} {first['input']}: {first['msg']}.", f"See `mneme {command} --help`."
             ) from error
 
+    def values(self, given: Values, command: str) -> Values:
+        """Return the checked values of the fields that are options, as plain data. Raises BadInput."""
+        checked = self.checked(given, command).model_dump(by_alias=True)
+        return {name: checked[name] for name in self.schemas}
+
 
 class OptionsCommand:
     """A function for Typer whose parameters are a model's fields and `--json`."""
@@ -138,12 +143,9 @@ class WithModels:
         _sign(self, [*(each for each in own if each.name != AS_JSON), *declared])
 
     def __call__(self, **given: Any) -> None:
-        models = {name: fields.checked(given, self._command) for name, fields in self._fields.items()}
         own = {name: each for name, each in given.items() if name in self._own}
-        self._function(
-            **own,
-            **{name: each.model_dump(by_alias=True, exclude_unset=True) for name, each in models.items()},
-        )
+        models = {name: fields.values(given, self._command) for name, fields in self._fields.items()}
+        self._function(**own, **models)
 
 
 class Call:
@@ -156,7 +158,9 @@ class Call:
 
     def __init__(
         self,
-        calls: Calls,
+        operations: str,
+        shows: str,
+        owner: Any,
         command: str,
         operation: str,
         show: str,
@@ -169,14 +173,14 @@ class Call:
         versions: str = "",
         searching: bool = False,
     ) -> None:
-        self._kind = _named(calls.operations)
+        self._kind = _named(operations)
         self._command, self._called, self._versions, self._searching = command, called, versions, searching
-        shows = import_module(calls.shows)
-        self._show = getattr(shows, show)
-        self._told, self._fails = (getattr(shows, each) if each else None for each in (told, fails))
+        module = import_module(shows)
+        self._show = getattr(module, show)
+        self._told, self._fails = (getattr(module, each) if each else None for each in (told, fails))
         self._operation: Operation = self._kind.OFFERED[operation]
         self._fields = Fields(_arguments(self._operation), names, without.split())
-        whose = calls.owner or OWNERS[self._kind.OWNER]
+        whose = owner or OWNERS[self._kind.OWNER]
         mine = Parameter(OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=whose)
         _sign(self, [*self._fields.parameters, mine])
 

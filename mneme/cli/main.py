@@ -14,10 +14,10 @@ from mneme.cli import commands, embedder
 from mneme.cli.chat import commands as chat
 from mneme.cli.discussion.commands import discuss
 from mneme.cli.evaluations import commands as evaluations
+from mneme.cli.groups import Group
 from mneme.cli.household import commands as household
 from mneme.cli.importing import commands as importing
 from mneme.cli.learning import commands as learning
-from mneme.cli.options import Group
 from mneme.cli.pddl.commands import pddl
 from mneme.cli.prompts.commands import prompts
 from mneme.cli.sharing import commands as share

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Calls, Json, Reason, User, Yes, group, options_of, run_command
+from mneme.cli.groups import Calls, group, options_of
+from mneme.cli.options import Agents, Json, Reason, User, Yes, run_command
 
 app = typer.Typer()
 memories = group("List, search and change memories.")

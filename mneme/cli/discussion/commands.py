@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Calls, Group, Json, Yes, group, options_of, run_command
+from mneme.cli.groups import Calls, Group, group, options_of
+from mneme.cli.options import Agents, Json, Yes, run_command
 
 RUN = "run"
 

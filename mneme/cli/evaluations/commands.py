@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
-from mneme.cli.options import built, group, run_command
+from mneme.cli.groups import built, group
+from mneme.cli.options import run_command
 from mneme.core.errors import needs
 
 PACKAGE = "mneme.evals"

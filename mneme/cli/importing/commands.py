@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Json, group, options_of, run_command
+from mneme.cli.groups import group, options_of
+from mneme.cli.options import Json, run_command
 
 app = group("Import what other programs know about you; the same command continues an interrupted run.")
 

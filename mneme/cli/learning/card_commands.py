@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Calls, Json, Limit, Reason, Team, group, options_of, run_command
+from mneme.cli.groups import Calls, group, options_of
+from mneme.cli.options import Agents, Json, Limit, Reason, Team, run_command
 
 cards = group("List, search and change a team's knowledge cards.")
 

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from mneme.cli.groups import Calls, group, options_of
 from mneme.cli.learning.card_commands import CardId, cards
-from mneme.cli.options import Calls, Json, Reason, Team, group, options_of, run_command
+from mneme.cli.options import Json, Reason, Team, run_command
 
 app = typer.Typer()
 disputes = group("Findings that contradict verified cards: list, test and decide them.")

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Calls, Json, Limit, Reason, Team, group, options_of, run_command
+from mneme.cli.groups import Calls, group, options_of
+from mneme.cli.options import Agents, Json, Limit, Reason, Team, run_command
 
 app = group("Agents that share one pool of prompt-answer pairs (Memory Sharing).")
 pool = group("List, search, show, import, export and remove shared pairs.")

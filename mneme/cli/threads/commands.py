@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Calls, Json, User, Yes, group, run_command
+from mneme.cli.groups import Calls, group
+from mneme.cli.options import Json, User, Yes, run_command
 
 threads = group("Conversations and other threads: list, prune, delete.")
 
