@@ -80,7 +80,7 @@ def print_json(value: BaseModel | Mapping[str, Any]) -> None:
     print(_escaped(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
 
 
-def print_result(result: Any, as_json: bool, show: Callable[[Any], None], called: str = "") -> None:
+def print_result(result: Any, as_json: bool, show: Callable[[Any], object], called: str = "") -> None:
     """Print what an operation returned: as JSON Lines, or as text by `show`, which is not asked for nothing.
 
     In JSON, what is no object is `called` so.
@@ -93,6 +93,17 @@ def print_result(result: Any, as_json: bool, show: Callable[[Any], None], called
     else:
         for each in result if several else filter(None, [result]):
             print_json(each)
+
+
+def print_records(
+    found: Sequence[Mapping[str, Any]], as_json: bool, title: str = "", columns: Sequence[str] = ()
+) -> None:
+    """Print records with the same fields, as JSON Lines or as a table with a column for each field."""
+    if as_json:
+        for each in found:
+            print_json(each)
+        return
+    print_table(title, columns or [*(found[0] if found else ())], (each.values() for each in found))
 
 
 def print_fields(what: Mapping[str, object], as_json: bool = False) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_records
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
@@ -44,12 +44,11 @@ GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<si
 async def list_(data: Path | None, count: int, seed: int, as_json: bool) -> None:
     """Print the problems of a folder, or generated problems."""
     problems = await asyncio.to_thread(_suite, data, count, seed)
-    rows = [(each.name, each.difficulty, str(len(each.compiled.goal))) for each in problems]
-    if as_json:
-        for name, difficulty, goals in rows:
-            print_json({"name": name, "difficulty": difficulty, "goals": int(goals)})
-        return
-    print_table(f"{len(rows)} problems", ("problem", "difficulty", "goal literals"), rows)
+    found = [
+        {"name": each.name, "difficulty": each.difficulty, "goals": len(each.compiled.goal)}
+        for each in problems
+    ]
+    print_records(found, as_json, f"{len(found)} problems", ("problem", "difficulty", "goal literals"))
 
 
 def _suite(data: Path | None, count: int, seed: int) -> list[Problem]:
@@ -70,12 +69,11 @@ async def show(name: str, data: Path | None, seed: int, as_json: bool) -> None:
 
 async def memories(as_json: bool) -> None:
     """Print the memories that a team can have, and what each does."""
-    rows = [(name, (kind.__doc__ or "").strip().splitlines()[0]) for name, kind in MEMORIES.items()]
-    if as_json:
-        for name, what in rows:
-            print_json({"memory": name, "what": what})
-        return
-    print_table("Memories", ("memory", "what it does"), rows)
+    found = [
+        {"memory": name, "what": (kind.__doc__ or "").strip().splitlines()[0]}
+        for name, kind in MEMORIES.items()
+    ]
+    print_records(found, as_json, "Memories", ("memory", "what it does"))
 
 
 async def run(
