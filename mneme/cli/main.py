@@ -14,6 +14,7 @@ from mneme.cli import commands, embedder
 from mneme.cli.chat import commands as chat
 from mneme.cli.discussion.commands import discuss
 from mneme.cli.evaluations import commands as evaluations
+from mneme.cli.groups import Group
 from mneme.cli.household import commands as household
 from mneme.cli.importing import commands as importing
 from mneme.cli.learning import commands as learning
@@ -27,6 +28,7 @@ from mneme.models.asking.counting import Asked, counting
 
 app = typer.Typer(
     name="mneme",
+    cls=Group,
     help="Memory for LLM agents and teams of agents, on your own machine. "
     "Memories are in the folder MNEME_HOME; MNEME_DATA is only for benchmark files.",
     no_args_is_help=True,
