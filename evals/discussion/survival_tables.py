@@ -27,7 +27,7 @@ READERS = (
 BOUNDED = READERS[:-1]
 GRID = ("model", "kind", "roles", "template")
 RULES = (
-    "Rules remember by the words of slots, and where a memory is full they shorten and then drop what is "
+    "Rules remember by the words of slots, and where a memory is full they drop what is "
     "oldest; the rule that sums up keeps what is newest. They answer only what they can quote: `right` says "
     "hardly more than whether the facts were there. `--agents ollama:MODEL` measures all of it with a model."
 )

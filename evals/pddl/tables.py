@@ -44,9 +44,9 @@ ACROSS = {
 RULES = (
     "Answered by rules: a planner (pyperplan) over what task, memory and visible turns tell; it never sees "
     "the world's state, and looks around after an action that failed.",
-    "What that can tell: whether the harness and the memories work from end to end, and what showing a memory "
-    "costs in tokens of context. It takes nothing from other tasks, so that memories that recall them end "
-    "alike.",
+    "What that can tell: whether the harness and the memories work from end to end, and what showing a "
+    "memory costs in tokens of context. It takes nothing from other tasks, so that memories that recall them "
+    "end alike.",
     "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
     "writes a summary; tokens are estimated from the words that a model would have read and written. "
     "The paper's figures are Llama 3.1 8B's.",
